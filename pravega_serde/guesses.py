@@ -1,7 +1,7 @@
-"""Names that people guess: the nearest known one, and errors that say what an unknown name is called here.
+"""Hints for unknown names: the nearest known name, and errors that name the right one.
 
-Whoever has such names has a table of them, and nothing else: the classes of :class:`HintedNames`, the packages of
-:mod:`pravega_serde.public_names`, and options and arguments, by :func:`did_you_mean`.
+The tables of names are elsewhere: with the classes based on :class:`HintedNames`, with the packages of
+:mod:`pravega_serde.public_names`, and with options and arguments, which use :func:`did_you_mean`.
 """
 
 from __future__ import annotations
@@ -79,18 +79,11 @@ class UnknownNameError(AttributeError):
         return AttributeError, (str(self),)
 
 
-class _HintedType(type):
-    if not TYPE_CHECKING:  # a type checker would take any name for known
+class HintedNames:
+    """Base of classes whose objects name the right attribute in the error for an unknown one.
 
-        def __getattr__(cls, name: str) -> Any:
-            raise _unknown(cls, name)
-
-
-class HintedNames(metaclass=_HintedType):
-    """Base of classes whose unknown names are told what they are called here.
-
-    They lack an attribute as any class does, and ``hasattr`` costs what it always did: the table is looked up when the
-    text of the AttributeError is read.
+    Only objects do: an unknown attribute of the class raises Python's own error. ``hasattr`` stays cheap, because the
+    table is used only when the text of the AttributeError is read.
     """
 
     __slots__ = ()
@@ -98,21 +91,21 @@ class HintedNames(metaclass=_HintedType):
     _meant: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     """Class -> name that it does not have, in snake case -> what is meant."""
 
-    if not TYPE_CHECKING:
+    if not TYPE_CHECKING:  # a type checker would accept any name
 
         def __getattr__(self, name: str) -> Any:
             raise _unknown(self, name)
 
 
-def _unknown(owner: Any, name: str) -> AttributeError:
-    kind = owner if isinstance(owner, type) else type(owner)
+def _unknown(owner: HintedNames, name: str) -> AttributeError:
+    kind = type(owner)
     text = f"{kind.__name__} has no {name!r}"
     if name.startswith("_"):  # asked for by copy, pickle and notebooks, not by people
         return AttributeError(text)
     return UnknownNameError(name, lambda: f"{text}: {_hint(owner, kind, name)}")
 
 
-def _hint(owner: Any, kind: type[HintedNames], name: str) -> str:
+def _hint(owner: HintedNames, kind: type[HintedNames], name: str) -> str:
     meant: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         meant |= kind._meant.get(each.__name__, {})

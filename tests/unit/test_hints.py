@@ -5,6 +5,7 @@ import copy
 import inspect
 import pickle
 import re
+from abc import ABCMeta, abstractmethod
 from itertools import accumulate
 from typing import Any
 
@@ -37,6 +38,13 @@ from pravega_connector.writer.transactions import OpenTransaction
 from pravega_serde import guesses
 
 CUT = StreamCut(StreamName("s", "x"), {0: 5})
+
+
+def blank(kind: type) -> Any:
+    """An object that was not initialized: hints depend on its class only."""
+    return kind.__new__(kind)
+
+
 VALUES = [CUT, CUT.stream, ScalingPolicy.fixed(2), RetentionPolicy.by_time(5), PravegaConfig(scope="s")]
 
 
@@ -50,17 +58,17 @@ VALUES = [CUT, CUT.stream, ScalingPolicy.fixed(2), RetentionPolicy.by_time(5), P
         (PravegaClient("h"), "qwertz", "help(PravegaClient)"),
         (PravegaClient("h"), "consumer_group", "write client.reader_group("),
         (PravegaClient("h"), "to_pandas", "write client.read_columns(stream, serializer), which has to_pandas"),
-        (ReaderGroup, "lag", "write unread_bytes()"),
-        (ReaderGroup, "resetReaderGroup", "reset(place) has the group begin again: 'earliest'"),
-        (ReaderGroup, "addStream", "reset(streams=…, retention=…"),
-        (GroupReader, "commit", "nothing is to be committed"),
-        (GroupReader, "seek_to_beginning", "of the group, reset(place) has the group begin again"),
-        (GroupReader, "assignment", "write position, which has the segments"),
+        (blank(ReaderGroup), "lag", "write unread_bytes()"),
+        (blank(ReaderGroup), "resetReaderGroup", "reset(place) has the group begin again: 'earliest'"),
+        (blank(ReaderGroup), "addStream", "reset(streams=…, retention=…"),
+        (blank(GroupReader), "commit", "nothing is to be committed"),
+        (blank(GroupReader), "seek_to_beginning", "of the group, reset(place) has the group begin again"),
+        (blank(GroupReader), "assignment", "write position, which has the segments"),
         (CUT, "asText", "write to_text()"),
-        (StreamCut, "UNBOUNDED", "StreamCut has no 'UNBOUNDED': leave start or end out"),
-        (ScalingPolicy, "byEventRate", "write by_events("),
+        (CUT, "UNBOUNDED", "StreamCut has no 'UNBOUNDED': leave start or end out"),
+        (ScalingPolicy.fixed(2), "byEventRate", "write by_events("),
         (CUT.stream, "get_scope", "write scope"),
-        (ReaderGroup, "getOnlineReaders", "write online_readers"),
+        (blank(ReaderGroup), "getOnlineReaders", "write online_readers"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_right_one(owner, name, hint):
@@ -69,6 +77,25 @@ def test_an_unknown_name_is_answered_with_the_right_one(owner, name, hint):
     assert hint in str(caught.value)
     assert "\n" not in str(caught.value)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_class_has_python_s_own_error_and_any_metaclass():
+    with pytest.raises(AttributeError, match=r"^type object 'StreamCut' has no attribute 'UNBOUNDED'$"):
+        _ = StreamCut.UNBOUNDED
+
+    class Mine(PravegaClient, metaclass=ABCMeta):
+        @abstractmethod
+        def work(self) -> int: ...
+
+    class Done(Mine):
+        def work(self) -> int:
+            return 5
+
+    with pytest.raises(TypeError, match="abstract"):
+        Mine("h")
+    assert Done("h").work() == 5
+    with pytest.raises(AttributeError, match="Done has no 'scops': did you mean 'scopes'"):
+        _ = Done("h").scops
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
@@ -176,7 +203,7 @@ PROBES = {
 )
 def test_what_people_guess_is_answered_rightly_or_not_at_all(owner, name, hint):
     with pytest.raises(AttributeError) as caught:
-        getattr(PravegaClient("h") if owner is PravegaClient else owner, name)
+        getattr(PravegaClient("h") if owner is PravegaClient else blank(owner), name)
     none = f"{owner.__name__} has no {name!r}: there is none; help({owner.__name__}) lists what there is"
     if hint is None:
         assert str(caught.value) == none
