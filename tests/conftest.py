@@ -20,6 +20,7 @@ from pravega_connector.wire import StreamName
 from tests.jvm import SOON_READY
 from tests.spark_classes import class_options
 from tests.spark_home import spark_home
+from tests.suites import files_on_kit
 from tools.processes import stat_of
 
 _TESTS = Path(__file__).parent
@@ -34,9 +35,9 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*SOON_READY, *class_options
 if (home := spark_home()) is not None:
     os.environ.setdefault("SPARK_HOME", str(home))
 
-# It waits for two minutes and does little: beside the first ones, which keep both cores busy, not alone at the end.
-_FIRST = _TESTS / "unit" / "testing" / "test_suites.py"
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
+#: Files whose tests are on the kit.
+_ON_KIT = pytest.StashKey[set[Path]]()
 _numbers = itertools.count(1)
 
 Eventually = Callable[[Callable[[], object]], None]
@@ -46,19 +47,23 @@ StartProcess = Callable[..., subprocess.Popen[Any]]
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pravega",
-        choices=["real", "kit"],
+        choices=["real", "kit", "mixed"],
         default="real",
-        help="the servers of the fixtures 'pravega' and 'registry': real ones, or those of pravega_connector.testing",
+        help="servers of the fixtures 'pravega' and 'registry': real ones; those of pravega_connector.testing (kit); "
+        "or the kit for the suites in tests/suites.py, which pass on both, and real ones for all others (mixed)",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kit = config.getoption("--pravega") == "kit"
-    items.sort(key=lambda item: item.path != _FIRST)
+    servers = config.getoption("--pravega")
+    both = files_on_kit(items)
+    config.stash[_ON_KIT] = {item.path for item in items} if servers == "kit" else both if servers == "mixed" else set()
     for item in items:
         if any(folder in item.path.parents for folder in _WITH_SERVERS):
             item.add_marker(pytest.mark.integration)
-        if kit and (marker := item.get_closest_marker("real_servers")) is not None:
+        if item.path in both:
+            item.add_marker(pytest.mark.both_servers)
+        if servers == "kit" and (marker := item.get_closest_marker("real_servers")) is not None:
             item.add_marker(pytest.mark.skip(reason=f"needs real servers: {marker.args[0]}"))
 
 
@@ -69,24 +74,50 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 @pytest.fixture(scope="session")
-def on_kit(request: pytest.FixtureRequest) -> bool:
-    """Whether the servers are those of pravega_connector.testing."""
-    return bool(request.config.getoption("--pravega") == "kit")
-
-
-@pytest.fixture(scope="session")
-def pravega(on_kit: bool) -> Iterator[LocalPravega | InProcessPravega]:
-    """A Pravega server that the whole session shares."""
-    server = InProcessPravega() if on_kit else LocalPravega(heap_mb=1024, cache_mb=512, java_options=SOON_READY)
-    with server:
+def real_pravega() -> Iterator[LocalPravega]:
+    """A real Pravega server that the whole session shares."""
+    with LocalPravega(heap_mb=1024, cache_mb=512, java_options=SOON_READY) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def registry(on_kit: bool) -> Iterator[str]:
-    """Where a schema registry with memory only is that the whole session shares."""
-    with InProcessRegistry() if on_kit else LocalSchemaRegistry() as server:
+def kit_pravega() -> Iterator[InProcessPravega]:
+    """A Pravega of pravega_connector.testing that the whole session shares."""
+    with InProcessPravega() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def real_registry() -> Iterator[str]:
+    """Address of a real schema registry, in memory, that the whole session shares."""
+    with LocalSchemaRegistry() as server:
         yield server.uri
+
+
+@pytest.fixture(scope="session")
+def kit_registry() -> Iterator[str]:
+    """Address of a schema registry of pravega_connector.testing that the whole session shares."""
+    with InProcessRegistry() as server:
+        yield server.uri
+
+
+@pytest.fixture(scope="module")
+def on_kit(request: pytest.FixtureRequest) -> bool:
+    """Whether the servers of this file are those of pravega_connector.testing."""
+    return request.path in request.config.stash[_ON_KIT]
+
+
+@pytest.fixture(scope="module")
+def pravega(on_kit: bool, request: pytest.FixtureRequest) -> LocalPravega | InProcessPravega:
+    """The Pravega server of this file, which other files share."""
+    server: LocalPravega | InProcessPravega = request.getfixturevalue("kit_pravega" if on_kit else "real_pravega")
+    return server
+
+
+@pytest.fixture(scope="module")
+def registry(on_kit: bool, request: pytest.FixtureRequest) -> str:
+    """Address of the schema registry of this file, which other files share."""
+    return str(request.getfixturevalue("kit_registry" if on_kit else "real_registry"))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
+from pravega_connector.testing import InProcessPravega
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer
 
@@ -17,6 +18,14 @@ from tests.interop._rust import RustPeer
 @pytest.fixture
 def scope(own_scope: str) -> str:
     return own_scope  # streams are named alike
+
+
+@pytest.fixture(scope="session")
+def pravega(request: pytest.FixtureRequest) -> LocalPravega | InProcessPravega:
+    """The shared server: the other clients' processes serve all files."""
+    kind = "kit" if request.config.getoption("--pravega") == "kit" else "real"
+    server: LocalPravega | InProcessPravega = request.getfixturevalue(f"{kind}_pravega")
+    return server
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,8 @@ def setup(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> It
     [
         "task-retry",  # what a killed worker wrote is never seen
         "driver-pilot",  # a batch of which a part is visible is finished, not repeated
-        "two-drivers-prepared",  # one that was thought dead does no harm
+        # A driver that was thought dead does no harm.
+        pytest.param("two-drivers-prepared", marks=pytest.mark.long),
         # A lost part is replaced by the same rows of the replay.
         pytest.param("late-second-of-three", marks=pytest.mark.long),
         # A number that Spark plans anew, with other rows, is not skipped.

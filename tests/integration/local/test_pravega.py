@@ -69,6 +69,7 @@ def test_the_segment_store_is_on_loopback(pravega):
     assert store[1] != port
 
 
+@pytest.mark.long
 def test_a_second_server_has_the_port_it_is_given_and_its_own_data(pravega, temp_folder, free_port):
     with (
         LocalPravega(port=free_port) as other,

@@ -26,9 +26,8 @@ from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.source import PravegaStreamReader, SourceOptions, decoded_fields
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import one_line
-from tests.jvm import SOON_READY
 
-FROZEN = 40.0  # s; the first contact may take 15
+FROZEN = 25.0  # s; the first contact may take 15
 SOURCE, TARGET, PILE = (StreamName("frozen", name) for name in ("source", "target", "pile"))
 
 
@@ -44,12 +43,6 @@ class Outcome:
     answered_in_the_freeze: bool = True
     pile: int = 0
     failures: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[LocalPravega]:
-    with LocalPravega(heap_mb=768, cache_mb=256, java_options=SOON_READY) as server:
-        yield server
 
 
 @contextlib.contextmanager
@@ -95,12 +88,12 @@ def troubles_of(query: StreamingQuery) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def outcome(spark: SparkSession, server: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(spark: SparkSession, real_pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One freeze, with a query that reads, one that writes, one that has nothing to read, a run that ends with what is
     there, and a writer.
     """
     folder: Path = tmp_path_factory.mktemp("frozen")
-    found = Outcome()
+    found, server = Outcome(), real_pravega
 
     def keep(batch: DataFrame, _number: int) -> None:
         found.read += [int(row.event) for row in batch.collect()]

@@ -17,6 +17,7 @@ from tests.integration.spark._pages import sections
 ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_TESTING": "1"}
 SECONDS = 250
 DEFAULT = "tcp://localhost:9090"
+pytestmark = pytest.mark.long
 
 
 def run(*command: object, cwd: Path) -> str:
@@ -36,7 +37,6 @@ def test_spark_connect(config: PravegaConfig, client: PravegaClient, tmp_path: P
     assert sorted(json.loads(event)["id"] for event in client.read("connect/copies")) == [1, 2]
 
 
-@pytest.mark.long
 def test_declarative_pipelines(config: PravegaConfig, client: PravegaClient, tmp_path: Path):
     blocks = dict(sections("sql.md")["Declarative Pipelines"])
     spec = blocks["yaml"].replace("file:///var/lib/orders", (tmp_path / "storage").as_uri())

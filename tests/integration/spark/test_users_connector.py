@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
@@ -33,6 +35,7 @@ spark.stop()
 """
 
 
+@pytest.mark.long
 def test_the_format_works_beside_it(
     client: PravegaClient, config: PravegaConfig, stream_name: StreamName, tmp_path: Path
 ) -> None:

@@ -8,23 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.suites import ON_BOTH
+
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("suite", "count"),
-    [
-        ("client", 170),
-        ("ledger", 36),
-        pytest.param("registry", 260, marks=pytest.mark.long),
-        ("insight", 8),
-        pytest.param("flow", 46, marks=pytest.mark.long),
-        pytest.param("ingest", 35, marks=pytest.mark.long),
-        ("test_controller.py", 32),
-        pytest.param("test_pages.py", 16, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("suite", "count"), ON_BOTH.items())
 def test_a_suite_passes(suite, count):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", "--pravega=kit"]
     done = subprocess.run(

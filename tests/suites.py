@@ -1,0 +1,31 @@
+"""Suites of tests/integration that pass on real servers and on those of pravega_connector.testing."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+__all__ = ["ON_BOTH", "files_on_kit"]
+
+_INTEGRATION: Final = Path(__file__).parent / "integration"
+
+#: Name -> how many of its tests pass on the kit at least.
+ON_BOTH: Final = {
+    "client": 170,
+    "flow": 46,
+    "ingest": 35,
+    "insight": 8,
+    "ledger": 36,
+    "registry": 260,
+    "test_controller.py": 32,
+    "test_pages.py": 16,
+}
+_PATHS: Final = frozenset(_INTEGRATION / name for name in ON_BOTH)
+
+
+def files_on_kit(items: Iterable[pytest.Item]) -> set[Path]:
+    """Return the files of ``ON_BOTH`` that have no ``real_servers`` test: ``--pravega=mixed`` runs them on the kit."""
+    items = list(items)
+    real = {item.path for item in items if item.get_closest_marker("real_servers") is not None}
+    return {item.path for item in items if not _PATHS.isdisjoint((item.path, *item.path.parents))} - real
