@@ -1,8 +1,10 @@
 """Records of many runs: kept verdicts, runs that are missing, and the table that sums them up."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from tools.faults.record import Record, write_into
+from tools.faults.sink.inject.spark_faults import PATCHES
 from tools.faults.sink.table import TABLE
 from tools.faults.verdict import Verdict
 
@@ -55,3 +57,7 @@ def test_a_table_replaces_the_one_of_its_name(tmp_path: Path):
         write_into(page, "kills", text)
     expected = f"<!-- generated: x -->\n\nkept\n\n{end}\n<!-- generated kills: y -->\n\nnewer\n\n{end}\nrest\n"
     assert page.read_text() == expected
+
+
+def test_each_module_with_kill_points_exists():
+    assert [name for name in PATCHES if find_spec(name) is None] == []

@@ -26,7 +26,7 @@ def assert_exact(pravega: LocalPravega, way: str, folder: Path, shipped: str) ->
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_worker_and_the_driver_are_killed(pravega: LocalPravega, tmp_path: Path):
-    assert_exact(pravega, "py-files", tmp_path, "pravega-serde.zip/connector")
+    assert_exact(pravega, "py-files", tmp_path, "pravega-serde.zip/pravega_connector")
 
 
 @pytest.mark.long

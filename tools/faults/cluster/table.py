@@ -97,12 +97,6 @@ def _restart(trial: Trial, name: str) -> str:
     return f"{proof}; started again"
 
 
-def _freeze_controller(trial: Trial) -> str:
-    proof = _freeze(trial, trial.process("controller-1"))
-    trial.recover()
-    return proof
-
-
 def _freeze_first_controller(trial: Trial) -> str:
     """Freeze the first of two controllers after a successful call: all clients must use the other one."""
     assert len(trial.cluster.of("controller")) == 2
@@ -133,11 +127,11 @@ def _kill_bookie(trial: Trial) -> str:
     return proof.replace(bookie.name, "a bookie with open ledgers")
 
 
-def _freeze_bookie(trial: Trial) -> str:
-    bookie = _busy_bookie(trial)
-    proof = _freeze(trial, bookie)
+def _freeze_server(trial: Trial, *, bookie: bool) -> str:
+    server = _busy_bookie(trial) if bookie else trial.process("controller-1")
+    proof = _freeze(trial, server)
     trial.recover()
-    return proof.replace(bookie.name, "a bookie with open ledgers")
+    return proof.replace(server.name, "a bookie with open ledgers") if bookie else proof
 
 
 # ---- the network -----------------------------------------------------------------------------------------------------
@@ -315,9 +309,9 @@ def _scenarios() -> Iterator[ClusterScenario]:
         yield one(f"freeze-store-{n}", about, play, commits=ClusterSettings.frozen + LAG)
     restart = partial(_restart, name="controller-1")
     yield one("kill-controller", "`kill -9` of the controller, started again", restart)
-    yield one("freeze-controller", "the controller is paused for 60 s", _freeze_controller)
+    yield one("freeze-controller", "the controller is paused for 60 s", partial(_freeze_server, bookie=False))
     yield one("kill-bookie", "`kill -9` of a bookie that holds ledgers", _kill_bookie)
-    yield one("freeze-bookie", "a bookie that holds ledgers is paused for 60 s", _freeze_bookie)
+    yield one("freeze-bookie", "a bookie that holds ledgers is paused for 60 s", partial(_freeze_server, bookie=True))
     restart = partial(_restart, name="zookeeper")
     yield one("restart-zookeeper", "`kill -9` of ZooKeeper, started again", restart)
     yield one("stores-and-controller", "both segment stores and the controller at once", _stores_and_controller)

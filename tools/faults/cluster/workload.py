@@ -79,34 +79,52 @@ class Worker(threading.Thread):
         self.client.close()
 
 
-class Writer(Worker):
-    """Writes events with routing keys, and waits for their acknowledgement."""
+class Producer(Worker):
+    """Writes numbered events with routing keys, some of them in each step."""
+
+    size = _EVENTS
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.next = 0
         self.unsure: list[tuple[str, int]] = []
-        self.writer: EventWriter[bytes] | None = None
+
+    @abstractmethod
+    def write(self, events: dict[bytes, str]) -> None:
+        """Write events with their keys; they are durable on return."""
 
     def step(self) -> bool:
-        if self.writer is None:
-            self.writer = self.client.writer(self.streams["events"])
-        numbers = range(self.next, self.next + _EVENTS)
-        self.next += _EVENTS
+        numbered = [(f"w{n % _KEYS}", n // _KEYS) for n in range(self.next, self.next + self.size)]
+        self.next += self.size
         try:
-            for key, n in map(_numbered, numbers):
-                self.writer.write(f"{key}|{n}".encode(), routing_key=key)
-            self.writer.flush()
+            self.write({f"{key}|{number}".encode(): key for key, number in numbered})
         except PravegaError:
-            # It may be written, and another writer begins after it.
-            self.unsure += map(_numbered, numbers)
-            self.writer.abandon()
-            self.writer = None
+            self.unsure += numbered
             raise
         return True
 
     def results(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
-        return {"marks": dict(map(_numbered, range(max(0, self.next - _KEYS), self.next))), "unsure": self.unsure}
+        marks = {f"w{n % _KEYS}": n // _KEYS for n in range(max(0, self.next - _KEYS), self.next)}
+        return {"marks": marks, "unsure": self.unsure}
+
+
+class Writer(Producer):
+    """Waits for the acknowledgement of its events."""
+
+    writer: EventWriter[bytes] | None = None
+
+    def write(self, events: dict[bytes, str]) -> None:
+        if self.writer is None:
+            self.writer = self.client.writer(self.streams["events"])
+        try:
+            for event, key in events.items():
+                self.writer.write(event, routing_key=key)
+            self.writer.flush()
+        except PravegaError:
+            # The events may be written, and another writer begins after them.
+            self.writer.abandon()
+            self.writer = None
+            raise
 
     def end(self) -> None:
         if self.writer is not None:
@@ -114,38 +132,21 @@ class Writer(Worker):
         super().end()
 
 
-def _numbered(n: int) -> tuple[str, int]:
-    return f"w{n % _KEYS}", n // _KEYS
-
-
-class Transactions(Worker):
-    """Writes transactions, one after the other, and waits until each is committed."""
+class Transactions(Producer):
+    """Writes one transaction after another, and waits until each is committed."""
 
     pace = 1.0
+    size = _TRANSACTION
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.next = 0
-        self.unsure: list[tuple[str, int]] = []
         self.writer = self.client.transactions(self.streams["transactions"], lease=120.0)
 
-    def step(self) -> bool:
-        numbers = range(self.next * _TRANSACTION, (self.next + 1) * _TRANSACTION)
-        self.next += 1
-        try:
-            with self.writer.begin() as transaction:
-                for n in numbers:
-                    key, number = _numbered(n)
-                    transaction.write(f"{key}|{number}".encode(), routing_key=key)
-                transaction.commit()
-        except PravegaError:
-            self.unsure += map(_numbered, numbers)
-            raise
-        return True
-
-    def results(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
-        end = self.next * _TRANSACTION
-        return {"marks": dict(map(_numbered, range(max(0, end - _KEYS), end))), "unsure": self.unsure}
+    def write(self, events: dict[bytes, str]) -> None:
+        with self.writer.begin() as transaction:
+            for event, key in events.items():
+                transaction.write(event, routing_key=key)
+            transaction.commit()
 
 
 class Reader(Worker):

@@ -292,7 +292,7 @@ def _pause_leader(trial: Trial, runs: list[Ingester]) -> Ingester | None:
 
 
 def _big(trial: Trial) -> None:
-    """Ingest a large file with 100,000 lines a transaction, killed three times, and measure the memory."""
+    """Ingest a large file with 100,000 lines a transaction at most, killed three times, and measure the memory."""
     size, measures = trial.settings.big_bytes, Counter[str]()
     trial.verdict.measures = measures
     count = size // _BIG_LINE
@@ -300,7 +300,7 @@ def _big(trial: Trial) -> None:
     expected = _write_lines(trial.folder / "data" / "large.txt", count)
     trial.client.create_stream(trial.target, 1)
     arguments = trial.arguments("count")
-    arguments[arguments.index("--events-per-transaction") + 1] = 100_000
+    arguments[arguments.index("--events-per-transaction") + 1] = min(100_000, count // 20)
     for kill in range(1, _BIG_KILLS + 2):
         run, wanted = trial.start(arguments), kill * count // (_BIG_KILLS + 1)
 

@@ -141,9 +141,9 @@ class Query(Trial):
 def _assert_without_project(python: Path, folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": ""}
     tried = subprocess.run(
-        [python, "-c", "import connector"], cwd=folder, env=environment, capture_output=True, check=False
+        [python, "-c", "import pravega_connector"], cwd=folder, env=environment, capture_output=True, check=False
     )
-    assert b"No module named 'connector'" in tried.stderr, f"the cluster's Python {python} has this project itself"
+    assert b"No module named 'pravega_connector'" in tried.stderr, f"{python} of the cluster has this project"
 
 
 class StandaloneSetup(SinkSetup):

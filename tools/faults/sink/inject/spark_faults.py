@@ -115,7 +115,7 @@ def _patch_ledger(module: Any) -> None:
     module.Servers._each = lambda self, call, ids: {id_: call(id_) for id_ in ids}  # one by one
 
 
-_PATCHES: dict[str, Callable[[Any], None]] = {
+PATCHES: dict[str, Callable[[Any], None]] = {
     "pravega_connector.writer.transactions": _patch_transactions,
     "pravega_connector.exactly_once.batches.servers": _patch_ledger,
     "pravega_connector.spark.sink.transactions": _patch_tasks,
@@ -126,7 +126,7 @@ class _Finder(MetaPathFinder):
     """Wraps a module when it is imported."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        patch = _PATCHES.pop(name, None)
+        patch = PATCHES.pop(name, None)
         if patch is None:
             return None
         spec = importlib.util.find_spec(name)
