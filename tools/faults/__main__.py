@@ -6,6 +6,7 @@ one. Without a SCENARIO, all scenarios of the table are played.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterable
@@ -57,6 +58,8 @@ def main(
     record = Record(file)
     if not document:
         settings = _with(table.settings, given)
+        # Some images set this: each of the many processes would then compile the project again.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         # SIGTERM ends the program as an interrupt does: after the runs that have begun.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         play_all(table, record, record.missing(chosen, seed, runs), jobs, logs, settings)
