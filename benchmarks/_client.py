@@ -16,6 +16,7 @@ from benchmarks._stats import Result
 from pravega_connector.local import pravega_jars
 from pravega_connector.local.jvm import find_java
 from pravega_connector.wire import StreamName
+from tests.interop._rust import rust_python
 
 __all__ = ["run_client"]
 
@@ -61,11 +62,11 @@ def _java_peer() -> Peer:
 
 
 def _rust_peer(stack: ExitStack, note: Note) -> Peer | None:
-    try:
-        return stack.enter_context(Peer(_RUST, [sys.executable, "-m", "benchmarks.peers.rust"]))
-    except PeerError as e:
-        note(f"the Rust binding is left out (pip install pravega; CPython 3.8 to 3.11, x86-64): {e}")
+    python = rust_python()
+    if python is None:
+        note("the Rust binding is left out: it needs Python 3.11 on x86-64, and ./run bench found none")
         return None
+    return stack.enter_context(Peer(_RUST, [str(python), "-m", "benchmarks.peers.rust"]))
 
 
 class _Suite:

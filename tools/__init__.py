@@ -2,5 +2,5 @@
 
 ``fuzz`` reads mutated events and bombs, ``model`` explores the commit protocol, ``scale`` prints how planning and load
 grow, ``faults`` kills and cuts what runs, ``avro_matrix`` compares three implementations of Avro's schema resolution,
-``relock`` makes the lists of the servers' jars. Their short forms are tests.
+``relock`` makes the lists of the servers' jars and of the Python packages. Their short forms are tests.
 """

@@ -1,18 +1,26 @@
-"""Make the lock file of a server's jars anew: ``python -m tools.relock pravega-standalone`` (or ``schemaregistry``).
+"""Recreate a lock file: ``python -m tools.relock python``, ``… pravega-standalone`` or ``… schemaregistry``.
 
-For maintainers, after a change of a recipe below: here, and nowhere else, stands what is asked for and what is left
-out. The Ivy that PySpark ships follows the published descriptions from there, which takes a few minutes; it needs
-Java, the extra ``spark`` and Maven Central. The version that ``pravega_connector.local`` uses is raised afterwards,
-when its lock file is there. ``--check`` writes nothing and fails if the file would change.
+``python`` locks the newest Python packages that ``pyproject.toml`` allows, for each supported Python and platform, with
+the hashes of their files. ``./run`` installs from that file. Run it after a change of a requirement.
+
+The others lock the jars of a server. Run them after a change of a recipe below, the only place that says which jars
+are requested and which are left out. The Ivy that PySpark ships follows the published descriptions from there, which
+takes a few minutes; it needs Java, the extra ``spark`` and Maven Central. Afterwards, raise the version that
+``pravega_connector.local`` uses.
+
+``--check`` writes nothing and fails if the file would change.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,6 +36,13 @@ from pravega_connector.local.jvm import find_java
 __all__ = ["main"]
 
 _SECONDS: Final = 1800.0
+_ROOT: Final = Path(__file__).resolve().parents[1]
+_PYTHON: Final = "python"
+_PYTHON_LOCK: Final = _ROOT / "requirements-lock.txt"
+# uv installs from the lock; PySpark, an sdist, is built with setuptools.
+_INSTALLERS: Final = ("setuptools", "uv")
+#: Those that ./run installs.
+_EXTRAS: Final = ("demo", "docs", "test", "dev")
 _JAR_NAME: Final = "[artifact]-[revision](-[classifier]).[ext]"
 
 
@@ -96,25 +111,65 @@ _RECIPES: Final = {
 
 
 def main(arguments: list[str]) -> int:
-    """Resolve a recipe and write its lock file; with --check, 1 if it would change."""
-    parser = argparse.ArgumentParser(prog="python -m tools.relock", description="Make a lock file of jars anew.")
-    parser.add_argument("name", choices=_RECIPES)
+    """Resolve requirements and write their lock file; with --check, return 1 if it would change."""
+    parser = argparse.ArgumentParser(prog="python -m tools.relock", description="Recreate a lock file.")
+    parser.add_argument("name", choices=(_PYTHON, *_RECIPES))
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if the file would change")
     chosen = parser.parse_args(arguments)
-    recipe = _RECIPES[chosen.name]
-    with tempfile.TemporaryDirectory() as folder:
-        jars = sorted(_resolve(_ivy_module(recipe), Path(folder)))
-    title = f"# {chosen.name} {recipe.server.version} and all that it needs, with SHA-256 and bytes"
-    head = f"{title}; made by python -m tools.relock {chosen.name}"
-    text = "\n".join([head, *(jar.to_line() for jar in jars)]) + "\n"
-    path = JarSet.lock_file(chosen.name, recipe.server.version)
+    if chosen.name == _PYTHON:
+        path, text = _PYTHON_LOCK, _python_packages(upgrade=not chosen.check)
+    else:
+        path, text = _server_jars(chosen.name)
     if chosen.check:
         same = path.read_text() == text
         print(f"{path} {'is up to date' if same else 'would change'}")
         return 0 if same else 1
     path.write_text(text)
-    print(f"{len(jars)} jars in {path}")
+    print(f"wrote {path}")
     return 0
+
+
+def _python_packages(*, upgrade: bool) -> str:
+    """Return the lock of all extras and of the build tools; without ``upgrade``, versions stay.
+
+    Its first lines name the packages of each extra that ``./run`` installs.
+    """
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())
+    tools = "\n".join([*project["build-system"]["requires"], *_INSTALLERS])
+    oldest = project["project"]["requires-python"].removeprefix(">=")
+
+    def compile_to(file: Path, *options: str, more: str) -> str:
+        uv = Path(sys.prefix, "bin", "uv")
+        command = [str(uv), "pip", "compile", "--quiet", "--no-config", "--universal", "--python-version", oldest]
+        command += ["--no-header", "--no-annotate", "--no-emit-index-url", *options, "-o", str(file)]
+        subprocess.run(
+            [*command, "pyproject.toml", "-"], cwd=_ROOT, input=more, text=True, check=True, timeout=_SECONDS
+        )
+        return file.read_text()
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder, "lock.txt")
+        if not upgrade:
+            shutil.copy(_PYTHON_LOCK, whole)
+        text = compile_to(whole, "--all-extras", "--generate-hashes", more=tools)
+        head = [
+            "# The Python packages of the extras, with the hashes of their files; made by python -m tools.relock python"
+        ]
+        for extra in _EXTRAS:
+            part = compile_to(Path(folder, extra), "--extra", extra, "--constraints", str(whole), more="")
+            head.append(f"# {extra}: {' '.join(sorted(set(re.findall('^([^ =]+)==', part, re.MULTILINE))))}")
+    return "\n".join([*head, text])
+
+
+def _server_jars(name: str) -> tuple[Path, str]:
+    """Return a server's lock file and its text."""
+    recipe = _RECIPES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        jars = sorted(_resolve(_ivy_module(recipe), Path(folder)))
+    title = f"# {name} {recipe.server.version} and all that it needs, with SHA-256 and bytes"
+    head = f"{title}; made by python -m tools.relock {name}"
+    text = "\n".join([head, *(jar.to_line() for jar in jars)]) + "\n"
+    return JarSet.lock_file(name, recipe.server.version), text
 
 
 def _ivy_module(recipe: _Recipe) -> str:

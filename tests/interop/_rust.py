@@ -12,10 +12,19 @@ from typing import Final
 from pravega_connector.wire import StreamName
 from tests.interop._files import dump_events, load_read
 
-__all__ = ["RustPeer"]
+__all__ = ["RustPeer", "rust_python"]
 
 _PROGRAM: Final = Path(__file__).parent / "rust_peer.py"
 _SECONDS: Final = 120
+
+
+def rust_python() -> Path | None:
+    """Return the interpreter of the environment that has the Rust client, next to this one; None without it.
+
+    ``./run test`` creates the environment if it finds a Python 3.11.
+    """
+    python = Path(sys.prefix).resolve().with_name(".venv-rust") / "bin" / "python"
+    return python if python.exists() else None
 
 
 class RustPeer:
@@ -37,9 +46,11 @@ class RustPeer:
         return [event.payload for event in load_read(file)]
 
     def _run(self, command: str, stream: StreamName, file: Path, *more: str) -> None:
+        python = rust_python()
+        assert python is not None, "the Rust client is not installed; ./run test installs it if it finds a Python 3.11"
         arguments = [command, self._controller, stream.scope, stream.stream, str(file), *more]
         done = subprocess.run(
-            [sys.executable, _PROGRAM, *arguments], capture_output=True, text=True, timeout=_SECONDS, check=False
+            [python, _PROGRAM, *arguments], capture_output=True, text=True, timeout=_SECONDS, check=False
         )
         assert done.returncode == 0, f"rust_peer.py {command} failed:\n{done.stderr[-4000:]}"
 

@@ -12,7 +12,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from pravega_connector.testing import InProcessPravega
 from tests.interop._java import JavaPeer
-from tests.interop._rust import RustPeer
+from tests.interop._rust import RustPeer, rust_python
 
 
 @pytest.fixture
@@ -36,6 +36,8 @@ def java(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="session")
 def rust(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> RustPeer:
+    if rust_python() is None:
+        pytest.skip("the Rust client needs Python 3.11")
     return RustPeer(pravega.config.controller, tmp_path_factory.mktemp("rust"))
 
 

@@ -49,7 +49,7 @@ def imported() -> Iterator[tuple[str, Path]]:
 
 
 def test_what_the_tests_import_is_in_their_extra():
-    known = named("test")
+    known = named("test") | named("rust")
     found = list(imported())
     assert len({name for name, _ in found}) > 30
     missing = {

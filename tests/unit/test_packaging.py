@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from packaging.metadata import Metadata
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pravega_connector.exactly_once.batches import entries
 from pravega_connector.exactly_once.steps import state as steps_state
@@ -71,7 +73,15 @@ def test_the_sdist_has_tests_pages_and_tools(files: _build.Files):
     pages = site.pages()
     needed = {str(file) for file in {*pages, *(file for page in pages for file in site.linked(page))}}
     assert needed - found == set()
-    assert {"run", "LICENSE", "CITATION.cff", "zensical.toml", "hatch_build.py", "pyproject.toml"} <= found
+    assert {
+        "run",
+        "LICENSE",
+        "CITATION.cff",
+        "zensical.toml",
+        "hatch_build.py",
+        "pyproject.toml",
+        "requirements-lock.txt",
+    } <= found
     assert [name for name in found if "__pycache__" in name or name.endswith((".pyc", ".class"))] == []
 
 
@@ -104,6 +114,33 @@ def test_nothing_else_names_the_home():
     texts = [*ROOT.glob("*.md"), *ROOT.glob("*.cff"), *ROOT.glob("docs/*.md"), *ROOT.glob(".github/**/*.yml")]
     assert len(texts) > 30
     assert [str(path) for path in texts if HOME in path.read_text()] == []
+
+
+def test_the_lock_has_what_the_project_asks_for():
+    """Each requirement accepts its locked versions. ``python -m tools.relock python`` updates the lock."""
+    text = (ROOT / "requirements-lock.txt").read_text()
+    assert "://" not in text
+    blocks = re.findall(
+        r"^(\S+)==(\S+)(?: ; .*)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE
+    )
+    assert len(blocks) == len(re.findall("^[^#\\s]", text, re.MULTILINE)) > 100
+    locked: dict[str, list[str]] = {}
+    for name, version, _ in blocks:
+        locked.setdefault(name, []).append(version)
+    project = PROJECT["project"]
+    asked = [*PROJECT["build-system"]["requires"], *project["dependencies"], "uv", "setuptools"]
+    asked += [each for extra in project["optional-dependencies"].values() for each in extra]
+    requirements = [each for each in map(Requirement, asked) if each.name != project["name"]]
+    wrong = [
+        str(each)
+        for each in requirements
+        if not all(map(each.specifier.contains, locked.get(canonicalize_name(each.name), ["0"])))
+    ]
+    assert wrong == []
+    for extra in re.findall(r"^ +need_python (\w+)", (ROOT / "run").read_text(), re.MULTILINE):
+        names = re.findall(f"^# {extra}: (.*)$", text, re.MULTILINE)[0].split()
+        direct = [each for each in project["optional-dependencies"][extra] if not each.startswith(project["name"])]
+        assert {canonicalize_name(Requirement(each).name) for each in direct} <= set(names) <= locked.keys()
 
 
 def test_classifiers_are_the_pythons_of_ci():

@@ -22,7 +22,7 @@ from pravega_serde import serializer_for
 from pravega_serde.java import JavaEnum, JavaObject
 from pravega_serde.registry import SchemaRegistryClient, deserializer, serializer
 from tests.interop._javac import compile_java
-from tests.interop._rust import RustPeer
+from tests.interop._rust import RustPeer, rust_python
 from tests.jvm import SOON_READY
 from tools.exchange._trips import FORMATS, Format, expected, key
 
@@ -257,6 +257,8 @@ class Rust(Party):
         return Seen([self._python.value_of(form, event) for event in self._peer.read(stream, count)])
 
     def lacks(self, form: Format, mode: str, *, writing: bool) -> str | None:
+        if rust_python() is None:
+            return "not installed"
         if form.base not in ("string", "bytes"):
             return "no serializers"
         if mode == "watermarks":

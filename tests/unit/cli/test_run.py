@@ -14,7 +14,7 @@ def run(tmp_path):
     """A checkout with nothing set up, called from elsewhere."""
     checkout = tmp_path / "a checkout"
     checkout.mkdir()
-    for name in ("run", "pyproject.toml"):
+    for name in ("run", "pyproject.toml", "requirements-lock.txt"):
         shutil.copy(ROOT / name, checkout)
 
     def call(*args, **environment):
@@ -44,7 +44,7 @@ def fake_python(folder, script):
 def test_help_names_every_command(run, args):
     code, output, _ = run(*args)
     assert code == 0
-    assert all(f"./run {command}" in output for command in ("demo", "test", "check", "bench", "cli"))
+    assert all(f"./run {command}" in output for command in ("demo", "test", "test-lowest", "check", "bench", "cli"))
     assert not any(line.startswith(("#", "set")) for line in output.splitlines())
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import cbor2
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -254,7 +255,7 @@ def test_types_that_mean_the_same_are_written_alike() -> None:
             pa.array([1, 2], pa.time32("s")),
             pa.array([[1], None], pa.large_list(pa.int8())),
             pa.array([[1, 2], None], pa.list_(pa.int8(), 2)),
-            pa.array([0.5, None], pa.float16()),
+            pa.array([np.float16(0.5), None], pa.float16()),
         ],
         names=list("abcdefghi"),
     )

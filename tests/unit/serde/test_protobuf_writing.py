@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -21,7 +22,7 @@ TAKEN = [
     ("u32", pa.uint32(), [1 << 31]),
     ("u64", pa.uint64(), [1 << 63]),
     ("u64", pa.int32(), [5]),
-    ("fl", pa.float16(), [0.5]),
+    ("fl", pa.float16(), [np.float16(0.5)]),
     ("dbl", pa.int32(), [5]),
     ("dbl", pa.float32(), [0.5]),
     ("text", pa.large_string(), ["x"]),
