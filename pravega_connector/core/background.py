@@ -89,6 +89,7 @@ class Errands:
         with self._lock:
             self._closed = True
             results, self._results = self._results, []
+            self._waiting.clear()
         for _, result in results:
             _dispose(result)
         io.close(self._read)

@@ -11,10 +11,13 @@ An event that does not fit into one wire frame is written to a transient segment
 
 from __future__ import annotations
 
+import atexit
 import logging
 import math
 import time
 import uuid
+import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,7 +64,8 @@ from pravega_connector.wire import (
     encode,
 )
 from pravega_connector.writer.inbox import Inbox
-from pravega_connector.writer.routing import Destination, Routes
+from pravega_connector.writer.routing import Destination
+from pravega_serde import forks
 
 __all__ = ["AppendLoop", "writer_closed"]
 
@@ -81,9 +85,69 @@ _PIECE: Final = 4 << 20
 _logger: Final = logging.getLogger(__name__)
 
 
+# Loops of writers that were not closed, but for those that have delivered everything after their writer was collected.
+_unclosed: Final[weakref.WeakSet[AppendLoop]] = weakref.WeakSet()
+
+
 def writer_closed(stream: StreamName) -> ConfigError:
     """Error of a writer that is used after its end."""
     return ConfigError(f"the writer of stream {stream} is closed")
+
+
+class Delivery:
+    """Events of a writer that are not durable, and the warnings about them if the writer is not closed.
+
+    A finalizer of the writer holds it. So it must not refer to an error: its traceback may refer to the writer.
+    """
+
+    __slots__ = ("_inbox", "_wake", "_writer", "durable", "failure", "is_orphaned", "timeout")
+
+    def __init__(self, writer: str, inbox: Inbox, wake: Callable[[], None]) -> None:
+        """``writer`` is a name; ``wake`` wakes the thread of the loop."""
+        self._writer, self._inbox, self._wake = writer, inbox, wake
+        self.durable = 0
+        """Number of events that are durable."""
+        self.failure: str | None = None
+        """Reason why the loop has ended, if it has."""
+        self.is_orphaned = False
+        """Whether the writer was collected before it was closed."""
+        self.timeout: float | None = None
+        """Seconds to deliver the events of a writer that was collected."""
+
+    @property
+    def unflushed(self) -> int:
+        """Number of events that were accepted and are not durable."""
+        return self._inbox.accepted - self.durable
+
+    def orphan(self, timeout: float | None) -> None:
+        """Warn of a writer that was collected; make the loop deliver its events, and then end.
+
+        A garbage collection may call it at any line of any thread, so it takes no lock and does not wait.
+        """
+        self.timeout, self.is_orphaned = timeout, True
+        self._wake()
+        if self.failure is not None:
+            self.report_loss(self.failure)
+        self._warn("unclosed")
+
+    def at_exit(self) -> None:
+        """Report the events that the process takes with it."""
+        if self.unflushed:
+            _logger.error(
+                "the process ends before %d events of %s are durable: close the writer first",
+                self.unflushed,
+                self._writer,
+            )
+            self._warn("unclosed at the end of the process:")
+
+    def report_loss(self, reason: str) -> None:
+        """Log how many events are lost, if any."""
+        if self.unflushed:
+            _logger.error("%s was not closed, and %d of its events are lost: %s", self._writer, self.unflushed, reason)
+
+    def _warn(self, reason: str) -> None:
+        text = f"{reason} {self._writer} (events that are not flushed: {self.unflushed}); use it in a 'with' block"
+        warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
 @dataclass(slots=True)
@@ -105,18 +169,14 @@ class AppendLoop:
         self,
         stores: SegmentStores,
         destination: Destination,
-        routes: Routes,
         inbox: Inbox,
         *,
         max_in_flight: int,
-        collect: Callable[[], float],
     ) -> None:
-        """``collect`` hands over rows that waited for company, and says when (monotonic seconds) it is due again."""
-        self._stores, self._destination, self._routes = stores, destination, routes
+        self._stores, self._destination, self._routes = stores, destination, inbox.routes
         self._stream: StreamName = destination.stream
         self._label = str(destination.stream)
         self._max_in_flight = max_in_flight
-        self._collect = collect
         self._collect_at = math.inf
         self._bell = io.bell()
         self._inbox = inbox
@@ -127,12 +187,19 @@ class AppendLoop:
         self._failure: ConnectorError | None = None
         self._trouble: ConnectorError | None = None  # the last passing error, for the text of a deadline
         self._closing = False
+        self._limit: Deadline | None = None  # for the events of a writer that was collected
         self._lanes: dict[int, _Lane] = {}
         self._connections: dict[tuple[Endpoint, int], AppendConnection] = {}
         self._request_id = 0
         self._now = 0.0  # when the lanes were looked through last
         self._errands = Errands(f"pravega-writer {self._stream}")
+        self.delivery = Delivery(destination.writer, inbox, self._errands.wake)
+        _unclosed.add(self)
+        forks.register(self)
         self._worker = io.start(self._run, f"pravega-writer {self._stream}")
+
+    def _after_fork(self) -> None:
+        _unclosed.discard(self)
 
     # ---------------------------------------------------------------- callers' side
 
@@ -168,6 +235,7 @@ class AppendLoop:
     def close(self) -> None:
         """End the thread; what is not durable is given up."""
         self._closing = True
+        _unclosed.discard(self)
         self._failure = self._failure or writer_closed(self._stream)
         self._bell.ring()
         self.wake()
@@ -194,7 +262,7 @@ class AppendLoop:
 
     def _run(self) -> None:
         try:
-            while not self._closing:
+            while not self._closing and not (self.delivery.is_orphaned and self._is_delivered()):
                 self._step()
         except ConnectorError as error:
             self._fail(error)
@@ -209,9 +277,18 @@ class AppendLoop:
             for lane in self._lanes.values():
                 lane.attempts.close()
             self._errands.close()
+            if self.delivery.is_orphaned:
+                self.delivery.report_loss(str(self._failure or self._trouble or "the time for their delivery is up"))
+                _unclosed.discard(self)
+
+    def _is_delivered(self) -> bool:
+        """Whether nothing of a writer that was collected is left to deliver, or the time for it is up."""
+        if self._limit is None:
+            self._limit = self._stores.deadline(self.delivery.timeout)
+        return not self.delivery.unflushed or self._limit.passed
 
     def _fail(self, error: ConnectorError) -> None:
-        self._failure = error
+        self._failure, self.delivery.failure = error, str(error)
         self._bell.ring()
 
     def _step(self) -> None:
@@ -222,7 +299,7 @@ class AppendLoop:
         self._wait_for_io()
 
     def _take_inbox(self) -> None:
-        self._collect_at = self._collect()
+        self._collect_at = self._inbox.collect(lambda: self.has_room)
         for segment_id, block in self._inbox.take():
             self._open[block.mark] = self._open.get(block.mark, 0) + len(block.data)
             self._enqueue(segment_id, block)
@@ -488,9 +565,11 @@ class AppendLoop:
                 self._open[block.mark] = left
             else:
                 del self._open[block.mark]
-        metrics.SENT_EVENTS.add(sum(len(block.ends) for block in blocks), self._label)
+        events = sum(len(block.ends) for block in blocks)
+        metrics.SENT_EVENTS.add(events, self._label)
         metrics.SENT_BYTES.add(size, self._label)
         self._durable += size
+        self.delivery.durable += events
         self._settled = next(iter(self._open), self._durable)
         self._bell.ring()
 
@@ -502,6 +581,14 @@ class AppendLoop:
         for block in lane.session.take_unacknowledged():
             for target, part in block.split(self._routes.targets(block.positions)):
                 self._enqueue(target, part)
+
+
+def _at_exit() -> None:
+    for loop in list(_unclosed):
+        loop.delivery.at_exit()
+
+
+atexit.register(_at_exit)
 
 
 def _write_and_merge(connection: Connection, parent: str, token: str, block: Block, deadline: Deadline) -> bool:

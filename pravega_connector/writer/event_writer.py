@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 import uuid
+import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from pravega_connector import metrics
@@ -22,7 +21,6 @@ from pravega_connector.core.events import (
     SupportsSerialize,
     as_binary,
     as_bytes,
-    blocks_of,
     check_key,
     pieces_of,
 )
@@ -40,11 +38,11 @@ from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import MAX_EVENT_SIZE as READABLE
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.append_loop import AppendLoop, writer_closed
-from pravega_connector.writer.inbox import Blocks, Inbox, Rows
+from pravega_connector.writer.inbox import Inbox, Rows
 from pravega_connector.writer.routing import Destination, Routes, StreamDestination
 from pravega_serde import forks
 from pravega_serde.columnar import as_column
-from pravega_serde.routing import EventRouter, segment_keys
+from pravega_serde.routing import EventRouter
 
 __all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize"]
 
@@ -53,10 +51,9 @@ T = TypeVar("T")
 # Bytes handed over and not yet durable, from which on writes wait. With one piece more it bounds the memory of a writer
 # and what a lost connection sends again.
 MAX_IN_FLIGHT: Final = 64 << 20
-# Rows wait for company until so many bytes are together or so many seconds have passed.
+# Rows wait for company until so many bytes or values are together.
 _ROW_BYTES: Final = 1 << 20
 _ROW_VALUES: Final = 2 * 16384  # events with their keys
-_LINGER: Final = 0.01
 _GOODBYE_SECONDS: Final = 5.0
 
 
@@ -65,9 +62,9 @@ class _Intake(Inbox):
 
     __slots__ = ("max_event_size", "serialize")
 
-    def __init__(self, serialize: Callable[[Any], Any] | None, max_event_size: int) -> None:
+    def __init__(self, routes: Routes, serialize: Callable[[Any], Any] | None, max_event_size: int) -> None:
         """Without ``serialize`` events are bytes already."""
-        super().__init__()
+        super().__init__(routes)
         self.serialize, self.max_event_size = serialize, min(max_event_size, READABLE)
 
 
@@ -77,6 +74,10 @@ class EventWriter(HintedNames, Generic[T]):
     Events of one routing key are kept in the order in which they were written, across scaling too. An event is
     durable once :meth:`flush` has returned; until then it may be lost with this process. Lost connections are mended
     without loss and without repetition.
+
+    Close the writer, or use it in a ``with`` block. If it is collected before, it emits a ResourceWarning, and its
+    events are delivered in the background, for ``timeout`` seconds at most; a loss is logged. If the process ends
+    before its events are durable, it emits a ResourceWarning and logs how many they are.
     """
 
     def __init__(
@@ -109,19 +110,19 @@ class EventWriter(HintedNames, Generic[T]):
         self._serializer, self._router = serializer, router
         self._may_block = bool(getattr(serializer, "write_may_block", False))
         self._timeout = timeout
-        self._random = np.random.default_rng()
-        self._routes = Routes(stream, destination.ranges())
+        routes = Routes(stream, destination.ranges())
         raw = isinstance(serializer, RawEvents)
-        self._intake = _Intake(None if raw else serializer.serialize, max_event_size)
+        self._intake = _Intake(routes, None if raw else serializer.serialize, max_event_size)
         self._overdue = False  # the last flush was not done in time
         self._ended = False
-        self._loop = AppendLoop(
-            stores, destination, self._routes, self._intake, max_in_flight=max_in_flight, collect=self._collect
-        )
+        self._loop = AppendLoop(stores, destination, self._intake, max_in_flight=max_in_flight)
+        self._unclosed = weakref.finalize(self, self._loop.delivery.orphan, timeout)
+        self._unclosed.atexit = False  # the loops report at exit
         forks.register(self)
 
     def _after_fork(self) -> None:
         # What the parent has accepted the parent writes.
+        self._unclosed.detach()
         self._ended = self._intake.lock = self._loop = forks.inherited(f"EventWriter of stream {self.stream}")
 
     def __repr__(self) -> str:
@@ -222,7 +223,7 @@ class EventWriter(HintedNames, Generic[T]):
 
     def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
         deadline = self._stores.deadline(self._timeout)
-        blocks = self._route(events, keys)
+        blocks = self._intake.route(events, keys)
         while True:
             self._hand_over(self._intake.rows, deadline)
             with self._intake.lock:
@@ -279,7 +280,7 @@ class EventWriter(HintedNames, Generic[T]):
             return
         arguments.number("timeout", timeout)
         if self._ended:
-            self._loop.close()  # which an interrupt may have left
+            self.abandon()  # which an interrupt may have left
             return
         try:
             self.finish(timeout)
@@ -307,6 +308,7 @@ class EventWriter(HintedNames, Generic[T]):
             return
         self._intake.closed = self._ended = True
         self._loop.close()
+        self._unclosed.detach()
 
     def __enter__(self) -> EventWriter[T]:
         return self
@@ -338,25 +340,6 @@ class EventWriter(HintedNames, Generic[T]):
             f"an event of {size} bytes is over the limit of {limit} bytes for stream {self.stream}; {mend}"
         )
 
-    def _collect(self) -> float:
-        """Hand waiting rows to the loop when they are due; return when to come again."""
-        # A caller that holds the lock is about to hand them over itself.
-        if not self._intake.lock.acquire(blocking=False):
-            return time.monotonic() + _LINGER
-        try:
-            rows = self._intake.rows
-            if not rows.values:
-                return math.inf
-            due = rows.since + _LINGER
-            if due > time.monotonic():
-                return due
-            if not self._loop.has_room:
-                return time.monotonic() + _LINGER
-            self._intake.hand_over(self._blocks(rows))
-            return math.inf
-        finally:
-            self._intake.lock.release()
-
     def _hand_over(self, rows: Rows, deadline: Deadline) -> None:
         """Return when the rows are handed over, which waits for room; they go on waiting if that fails."""
         while True:
@@ -365,18 +348,7 @@ class EventWriter(HintedNames, Generic[T]):
                     return
                 self._loop.raise_failure()
                 if self._loop.has_room:
-                    self._intake.hand_over(self._blocks(rows))
+                    self._intake.hand_over(self._intake.blocks(rows))
                     break
             self._loop.wait_for_room(deadline)
         self._loop.wake()
-
-    def _blocks(self, rows: Rows) -> Blocks:
-        events, keys = pa.array(rows.values[::2], pa.large_binary()), rows.values[1::2]
-        if keys.count(None) == len(keys):
-            return self._route(events, None)
-        return self._route(events, pa.array(keys, pa.string()))
-
-    def _route(self, events: pa.Array, keys: Any) -> Blocks:
-        # Without keys, one place for the whole column: fewer, larger appends, and all segments take turns.
-        positions = np.full(len(events), self._random.random()) if keys is None else segment_keys(keys)
-        return list(blocks_of(events, positions, self._routes.targets(positions)))

@@ -10,23 +10,33 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+
+from pravega_connector.core.events import blocks_of
 from pravega_connector.wire import Block
+from pravega_connector.writer.routing import Routes
+from pravega_serde.routing import segment_keys
 
 __all__ = ["Blocks", "Inbox", "Rows"]
 
 Blocks = list[tuple[int, Block]]  # each with the id of the segment that it goes to
+# Rows wait for company for so many seconds.
+_LINGER: Final = 0.01
 
 
 class Rows:
     """Events that wait for company, and the blocks that were handed over before them."""
 
-    __slots__ = ("before", "handed", "previous", "since", "size", "values")
+    __slots__ = ("before", "events", "handed", "previous", "since", "size", "values")
 
-    def __init__(self, before: Blocks, handed: int, previous: Rows | None) -> None:
-        """``handed`` is the number of bytes that were handed over in all, ``previous`` are the rows of ``before``."""
-        self.before, self.handed, self.previous = before, handed, previous
+    def __init__(self, before: Blocks, handed: int, events: int, previous: Rows | None) -> None:
+        """``handed`` bytes of ``events`` were handed over in all; ``previous`` are the rows of ``before``."""
+        self.before, self.handed, self.events, self.previous = before, handed, events, previous
         self.values: list[Any] = []
         """Each event, followed by its routing key or None."""
         self.size = 0
@@ -39,14 +49,17 @@ class Inbox:
     """Rows that take events, and what was handed over to the loop before them.
 
     Callers hold :attr:`lock`, which is never held across a wait, to change it. The loop takes what is handed over
-    without the lock.
+    without the lock. The loop holds the inbox, so the inbox must not refer to the writer.
     """
 
-    __slots__ = ("closed", "lock", "rows")
+    __slots__ = ("_random", "closed", "lock", "routes", "rows")
 
-    def __init__(self) -> None:
+    def __init__(self, routes: Routes) -> None:
+        """``routes`` divide the events among segments."""
         self.lock = threading.Lock()
-        self.rows = Rows([], 0, None)
+        self.routes = routes
+        self._random = np.random.default_rng()
+        self.rows = Rows([], 0, 0, None)
         """The rows that take events; the previous ones are handed over, as the blocks of the rows that follow."""
         self.closed = False
 
@@ -55,6 +68,12 @@ class Inbox:
         """Bytes that were handed over in all."""
         return self.rows.handed
 
+    @property
+    def accepted(self) -> int:
+        """Number of events that were accepted in all, also those that are not handed over."""
+        rows = self.rows
+        return rows.events + len(rows.values) // 2
+
     def close(self) -> None:
         """Accept no more events."""
         with self.lock:
@@ -62,11 +81,43 @@ class Inbox:
 
     def hand_over(self, blocks: Blocks) -> None:
         """Hand over blocks, with the lock held. They replace the present rows, whose events they contain."""
-        before = size = self.handed
+        size, events = self.rows.handed, self.rows.events
         for _, block in blocks:
-            block.mark = before
+            block.mark = self.rows.handed
             size += len(block.data)
-        self.rows = Rows(blocks, size, self.rows)
+            events += len(block.ends)
+        self.rows = Rows(blocks, size, events, self.rows)
+
+    def collect(self, has_room: Callable[[], bool]) -> float:
+        """Hand over rows that are due, if there is room; return when (monotonic seconds) to call again."""
+        # A caller that holds the lock is about to hand them over itself.
+        if not self.lock.acquire(blocking=False):
+            return time.monotonic() + _LINGER
+        try:
+            if not self.rows.values:
+                return math.inf
+            due = self.rows.since + _LINGER
+            if due > time.monotonic():
+                return due
+            if not has_room():
+                return time.monotonic() + _LINGER
+            self.hand_over(self.blocks(self.rows))
+            return math.inf
+        finally:
+            self.lock.release()
+
+    def blocks(self, rows: Rows) -> Blocks:
+        """Cut rows to blocks, by segment."""
+        events, keys = pa.array(rows.values[::2], pa.large_binary()), rows.values[1::2]
+        if keys.count(None) == len(keys):
+            return self.route(events, None)
+        return self.route(events, pa.array(keys, pa.string()))
+
+    def route(self, events: pa.Array, keys: Any) -> Blocks:
+        """Cut a column of events to blocks, by segment."""
+        # Without keys, one place for the whole column: fewer, larger appends, and all segments take turns.
+        positions = np.full(len(events), self._random.random()) if keys is None else segment_keys(keys)
+        return list(blocks_of(events, positions, self.routes.targets(positions)))
 
     def take(self) -> Blocks:
         """Take the blocks that were handed over, in order; for the loop only."""

@@ -35,6 +35,11 @@ class Destination(Protocol):
         """The stream that the segments belong to."""
         ...
 
+    @property
+    def writer(self) -> str:
+        """Name of the object that writes to them."""
+        ...
+
     def ranges(self) -> Sequence[SegmentRange]:
         """The segments to begin with; together they cover the key space."""
         ...
@@ -56,6 +61,7 @@ class StreamDestination:
 
     def __init__(self, controller: ControllerClient, stream: StreamName) -> None:
         self.stream = stream
+        self.writer = f"EventWriter({stream})"
         self._controller = controller
 
     def ranges(self) -> Sequence[SegmentRange]:
@@ -101,8 +107,12 @@ class TransactionDestination:
         segments: Sequence[SegmentRange],
         ended: Callable[[SegmentStoreError, Deadline], Exception],
     ) -> None:
-        """``ended`` makes the error for a transaction that takes no more events."""
+        """``ended`` makes the error for a transaction that takes no more events.
+
+        The thread of the writer holds it, so it must not refer to the OpenTransaction.
+        """
         self.stream = stream
+        self.writer = f"OpenTransaction({stream}, {transaction})"
         self._transaction = transaction
         self._segments = segments
         self._ended = ended

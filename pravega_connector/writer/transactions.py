@@ -11,6 +11,9 @@ import logging
 import math
 import time
 import uuid
+import weakref
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -64,6 +67,32 @@ def lease_ms(lease: float) -> int:
     return max(1, round(lease * 1000))
 
 
+@dataclass(slots=True)
+class _Lease:
+    """Lease of a transaction, as far as this process knows it, and what its end means."""
+
+    stream: StreamName
+    transaction: uuid.UUID
+    seconds: float
+    end: float = math.inf  # monotonic seconds before which it cannot have ended; unknown for another object's
+
+    def explained(self, error: TransactionError) -> TransactionError:
+        """Return the error with the reason that only this process knows: whether the lease can have ended."""
+        if not isinstance(error, TransactionAbortedError) or time.monotonic() < self.end:
+            return error
+        return TransactionExpiredError(
+            f"transaction {self.transaction} of stream {self.stream} was aborted when its lease of {self.seconds:g} s "
+            "ended, and its events are gone: ping it in time (LeaseKeeper), or ask for a longer lease"
+        )
+
+    def ended(self, controller: ControllerClient, error: SegmentStoreError, deadline: Deadline) -> ConnectorError:
+        """Return the error for a segment of the transaction that takes no events, as a store says."""
+        status = controller.transaction_status(self.stream, self.transaction, deadline=deadline)
+        if status is TransactionStatus.OPEN:
+            return WrongHostError(f"{error.message}, says a segment store, but the transaction is open")
+        return self.explained(status_error(status, "write to", self.stream, self.transaction))
+
+
 class Transaction(HintedNames):
     """A transaction known by its id, begun by whichever process. Thread safe; holds nothing open."""
 
@@ -81,7 +110,7 @@ class Transaction(HintedNames):
         self.lease = lease
         self.writer_id = writer_id
         self._controller = controller
-        self._lease_end = math.inf  # monotonic seconds before which it cannot have expired; unknown for another's
+        self._lease = _Lease(stream, transaction, lease)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.stream}, {self.id})"
@@ -89,7 +118,7 @@ class Transaction(HintedNames):
     @property
     def lease_left(self) -> float:
         """Seconds that its lease lasts still, at least; 0 where another object has begun it."""
-        return 0.0 if self._lease_end == math.inf else max(0.0, self._lease_end - time.monotonic())
+        return 0.0 if self._lease.end == math.inf else max(0.0, self._lease.end - time.monotonic())
 
     def status(self) -> TransactionStatus:
         """Status of the transaction."""
@@ -104,9 +133,9 @@ class Transaction(HintedNames):
         try:
             self._controller.ping_transaction(self.stream, self.id, lease_ms(seconds), timeout=timeout)
         except TransactionError as error:
-            raise self._explained(error) from None
-        if self._lease_end < math.inf:
-            self._lease_end = asked + seconds
+            raise self._lease.explained(error) from None
+        if self._lease.end < math.inf:
+            self._lease.end = asked + seconds
 
     def commit(
         self, timestamp: int | None = None, *, wait: bool = True, timeout: float | None = None
@@ -129,7 +158,7 @@ class Transaction(HintedNames):
         try:
             return self._controller.commit_transaction(self.stream, self.id, noted, wait=wait, timeout=timeout)
         except TransactionError as error:
-            raise self._explained(error) from None
+            raise self._lease.explained(error) from None
 
     def _noted(self, timestamp: int) -> tuple[str, int]:
         if self.writer_id is None:
@@ -143,21 +172,13 @@ class Transaction(HintedNames):
         """
         return self._controller.abort_transaction(self.stream, self.id, timeout=timeout)
 
-    def _explained(self, error: TransactionError) -> TransactionError:
-        """The error with the reason that only who began the transaction knows: whether its lease can have ended."""
-        if not isinstance(error, TransactionAbortedError) or time.monotonic() < self._lease_end:
-            return error
-        return TransactionExpiredError(
-            f"transaction {self.id} of stream {self.stream} was aborted when its lease of {self.lease:g} s ended, and "
-            "its events are gone: ping it in time (LeaseKeeper), or ask for a longer lease"
-        )
-
 
 class OpenTransaction(Transaction, Generic[T]):
     """A transaction that takes events; as a context it commits at the end, or aborts on an error.
 
     Thread safe, one background thread until it is committed, aborted or detached. Its events keep their order for each
-    routing key, and lost connections are mended without loss and without repetition, as with an EventWriter.
+    routing key, and lost connections are mended without loss and without repetition, as with an EventWriter. If it is
+    collected before, it emits a ResourceWarning, and stays open until its lease ends.
     """
 
     def __init__(
@@ -174,15 +195,19 @@ class OpenTransaction(Transaction, Generic[T]):
     ) -> None:
         super().__init__(stores.controller, stream, created.id, lease, writer_id)
         self._segment = min(segment_number(segment.id) for segment in created.segments)
-        self._lease_end = lease_end
+        self._lease.end = lease_end
         self._finished = False  # nothing is left to flush
         self._aborted = False
-        destination = TransactionDestination(stream, created.id, created.segments, self._ended)
+        ended = partial(self._lease.ended, stores.controller)
+        destination = TransactionDestination(stream, created.id, created.segments, ended)
         self._writer = EventWriter(stores, stream, serializer, destination=destination, **options)
         metrics.TRANSACTIONS_OPEN.add(1, str(stream))
+        self._counted = weakref.finalize(self, metrics.TRANSACTIONS_OPEN.add, -1, str(stream))
+        self._counted.atexit = False
         forks.register(self)
 
     def _after_fork(self) -> None:
+        self._counted.detach()
         self._finished = self._writer = self._controller = forks.inherited(repr(self))
 
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
@@ -269,15 +294,8 @@ class OpenTransaction(Transaction, Generic[T]):
     def _end(self) -> None:
         if not self._finished:
             self._finished = True
-            metrics.TRANSACTIONS_OPEN.add(-1, str(self.stream))
+            self._counted()
         self._writer.abandon()
-
-    def _ended(self, error: SegmentStoreError, deadline: Deadline) -> ConnectorError:
-        """The error for a segment of the transaction that takes no events, as a store says."""
-        status = self._controller.transaction_status(self.stream, self.id, deadline=deadline)
-        if status is TransactionStatus.OPEN:
-            return WrongHostError(f"{error.message}, says a segment store, but the transaction is open")
-        return self._explained(status_error(status, "write to", self.stream, self.id))
 
 
 class TransactionalWriter(HintedNames, Generic[T]):
