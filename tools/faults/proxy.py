@@ -41,7 +41,6 @@ class Proxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._spared_pairs: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
-        self._closing = False
         self._listener = socket.create_server(("127.0.0.1", port))
         self.endpoint: tuple[str, int] = self._listener.getsockname()
         self._start(self._accept)
@@ -121,40 +120,31 @@ class Proxy:
                 continue
             for sock in (near, far):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._spared is not None and self._spared(peer[1]):
-                self._spared_pairs.append((near, far))
-                self._start(self._pass_on, near, far)
-                self._start(self._pass_on, far, near)
-                continue
+            spared = self._spared is not None and self._spared(peer[1])
             with self._lock:
-                self.connections += 1
-                self._pairs.append((near, far))
-                flowing = self._flowing
+                self.connections += not spared
+                (self._spared_pairs if spared else self._pairs).append((near, far))
+                flowing = None if spared else self._flowing
             self._start(self._forward, near, far, True, flowing)
             self._start(self._forward, far, near, False, flowing)
 
-    @staticmethod
-    def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, up: bool, flowing: threading.Event | None) -> None:
+        """Forward one direction; ``flowing`` is None for a spared connection."""
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                sink.sendall(data)
-        for sock in (source, sink):
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-    def _forward(self, source: socket.socket, sink: socket.socket, up: bool, flowing: threading.Event) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                flowing.wait()
-                if pause := self._delay + len(data) * self._seconds_per_byte:
-                    time.sleep(pause)
-                data, cut = self._counted(data, up)
+                cut = False
+                if flowing is not None:
+                    flowing.wait()
+                    if pause := self._delay + len(data) * self._seconds_per_byte:
+                        time.sleep(pause)
+                    data, cut = self._counted(data, up)
                 sink.sendall(data)
                 if cut:
                     self.cut()
         with self._lock:
-            open_before, self._pairs = self._pairs, [pair for pair in self._pairs if source not in pair]
-            first = len(open_before) > len(self._pairs)
+            pairs = self._spared_pairs if flowing is None else self._pairs
+            first = any(source in pair for pair in pairs)
+            pairs[:] = [pair for pair in pairs if source not in pair]
         for sock in (source, sink):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -186,7 +176,9 @@ class Proxy:
         for stuck in (self._flowing, *self._stuck):
             stuck.set()
         self.cut()
-        self._reset(self._spared_pairs)
+        with self._lock:
+            spared = list(self._spared_pairs)
+        self._reset(spared)
         for thread in self._threads:
             thread.join()
 
