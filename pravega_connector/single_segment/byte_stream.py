@@ -7,6 +7,7 @@ Such a stream has one segment. Its bytes stand there as they were written, and o
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
@@ -227,9 +228,15 @@ class RawByteWriter(io.RawIOBase):
             raise StreamSealedError.of(stream)
         if len(segments) != 1:
             raise _not_of_bytes(stream, len(segments))
+        self._stream = stream
         self._calls = SegmentCalls(stores, stream, segments[0].id)
         self._appender = _RawAppender(stores, stream, segments[0].id)
         self._doubtful: _RawAppend | None = None  # the last one, unless its caller was told that it is durable
+
+    def _dealloc_warn(self, source: object) -> None:
+        """Warn of a file that is collected unclosed: it calls this, as with ``FileIO``, and then flushes its bytes."""
+        text = f"unclosed file that appends to stream {self._stream}; use it in a 'with' block"
+        warnings.warn(text, ResourceWarning, stacklevel=2, source=source)
 
     def writable(self) -> bool:
         """Yes."""

@@ -161,6 +161,18 @@ def test_a_collected_writer_of_an_event_loop_delivers_while_the_loop_runs():
         assert asyncio.run(main()) == [b"a"]
 
 
+def test_a_collected_byte_writer_warns_and_its_bytes_are_written():
+    with InProcessPravega() as pravega, pravega.client() as client:
+        client.create_stream("scope/bytes", 1)
+        file = client.byte_writer("scope/bytes")
+        file.write(b"abc")
+        with pytest.warns(ResourceWarning, match="^unclosed file that appends to stream scope/bytes; use it in a"):
+            del file
+        with client.byte_writer("scope/bytes") as closed:
+            assert closed.tell() == 3
+        del closed
+
+
 # ---------------------------------------------------------------- the end of the process
 
 PROGRAM = """
