@@ -153,7 +153,7 @@ def test_a_collected_writer_of_an_event_loop_delivers_while_the_loop_runs():
             with unclosed(r"EventWriter\(scope/async\)", 1):
                 del writer
                 gc.collect()
-            async with client.follow(stream) as reader:
+            async with client.follow(stream, start="earliest") as reader:
                 return list((await reader.poll(20)).values())
 
     stream = StreamName("scope", "async")
