@@ -61,6 +61,9 @@ def _cli(clients: Clients, *words: object, limit: int | None = None) -> subproce
         *map(str, words),
     ]
     environment = {**os.environ, **clients.environment()}
+    if limit is not None:
+        # Python truncates compiled modules at the limit without an error, and later processes cannot load them.
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False, preexec_fn=prepare
     )
