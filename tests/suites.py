@@ -18,6 +18,7 @@ ON_BOTH: Final = {
     "insight": 8,
     "ledger": 36,
     "registry": 260,
+    "spark": 230,
     "test_controller.py": 32,
     "test_pages.py": 16,
 }

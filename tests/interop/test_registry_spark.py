@@ -16,6 +16,7 @@ from tests.interop._java import JavaPeer
 from tests.interop._java_registry import JavaRegistry
 from tests.interop._registry_values import VALUES
 
+pytestmark = pytest.mark.long  # test_java_registry.py has Java and the registry, integration/spark the columns
 #: Where Spark finds the codec of the group that Java writes "encrypted": a module that every worker gets.
 MASK = "their_codecs:MASK"
 THEIR_CODECS = """
@@ -61,10 +62,10 @@ def uri() -> Iterator[str]:
         yield registry.uri
 
 
-@pytest.fixture(scope="module", params=[1_000, pytest.param(10_000, marks=pytest.mark.long)])
-def count(request: pytest.FixtureRequest) -> int:
+@pytest.fixture(scope="module")
+def count() -> int:
     """How many events a group has."""
-    return int(request.param)
+    return 10_000
 
 
 @pytest.fixture(scope="module")

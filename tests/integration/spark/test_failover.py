@@ -27,6 +27,7 @@ from pravega_connector.spark.source import PravegaStreamReader, SourceOptions, d
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import one_line
 
+pytestmark = pytest.mark.real_servers("a process that is stopped")
 FROZEN = 25.0  # s; the first contact may take 15
 SOURCE, TARGET, PILE = (StreamName("frozen", name) for name in ("source", "target", "pile"))
 

@@ -17,6 +17,8 @@ from tests.integration._events import SIZE, write_events
 from tests.integration.spark._planning import next_offset
 from tests.jvm import SOON_READY
 
+pytestmark = pytest.mark.real_servers("retention is the server's")
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LocalPravega]:

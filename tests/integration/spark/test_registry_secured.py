@@ -18,6 +18,7 @@ from pravega_connector.wire import StreamName
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat, serializer
 from tests.integration.spark._registry_proxy import RegistryProxy
 
+pytestmark = pytest.mark.real_servers("a registry that keeps its schemas in Pravega")
 NEW = {"register_schema": "true", "create_group": "true"}
 ADMIN = RegistryUser("admin", "pass:word")
 READER = RegistryUser("reader", "only", ("prn::/*,READ",))
