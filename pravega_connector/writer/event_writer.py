@@ -148,25 +148,30 @@ class EventWriter(HintedNames, Generic[T]):
             raise self._too_large(size)
         if routing_key is not None and not (type(routing_key) is str and routing_key.isascii()):
             check_key(routing_key)
-        deadline: Deadline | None = None
+        with intake.lock:
+            rows = intake.rows
+            values = rows.values
+            if size <= rows.room and len(values) < _ROW_VALUES:
+                values += event, routing_key  # one step, so that an interrupt cannot part them
+                rows.room -= size
+                return
+        self._write_elsewhere(event, routing_key)
+
+    def _write_elsewhere(self, event: bytes, routing_key: str | None) -> None:
+        """Write an event to new rows, after the present ones are handed over if they hold events."""
+        deadline = self._stores.deadline(self._timeout)
         while True:
-            with intake.lock:
-                if intake.closed:
+            with self._intake.lock:
+                if self._intake.closed:
                     raise writer_closed(self.stream)
-                rows = intake.rows
-                values = rows.values
-                if values:
-                    full = rows.size + size > _ROW_BYTES or len(values) >= _ROW_VALUES
-                else:
-                    # Before the event is taken: an interrupt in between leaves nothing that nobody looks for.
+                rows = self._intake.rows
+                if not rows.values:
+                    # Before the event is accepted: after an interrupt in between, the loop finds no rows.
                     rows.since = time.monotonic()
                     self._loop.wake()
-                    full = False
-                if not full:
-                    values += event, routing_key  # one step, so that an interrupt cannot part them
-                    rows.size += size
+                    rows.values += event, routing_key
+                    rows.room = _ROW_BYTES - len(event)
                     return
-            deadline = deadline or self._stores.deadline(self._timeout)
             self._hand_over(rows, deadline)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
@@ -306,7 +311,8 @@ class EventWriter(HintedNames, Generic[T]):
         """End the background thread without waiting; events that are not durable yet may be lost."""
         if forks.is_inherited(self._loop):
             return
-        self._intake.closed = self._ended = True
+        self._ended = True
+        self._intake.close()
         self._loop.close()
         self._unclosed.detach()
 

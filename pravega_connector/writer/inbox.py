@@ -32,15 +32,15 @@ _LINGER: Final = 0.01
 class Rows:
     """Events that wait for company, and the blocks that were handed over before them."""
 
-    __slots__ = ("before", "events", "handed", "previous", "since", "size", "values")
+    __slots__ = ("before", "events", "handed", "previous", "room", "since", "values")
 
     def __init__(self, before: Blocks, handed: int, events: int, previous: Rows | None) -> None:
         """``handed`` bytes of ``events`` were handed over in all; ``previous`` are the rows of ``before``."""
         self.before, self.handed, self.events, self.previous = before, handed, events, previous
         self.values: list[Any] = []
         """Each event, followed by its routing key or None."""
-        self.size = 0
-        """Bytes of the events, without the last one where an interrupt came after it."""
+        self.room = -1
+        """Bytes for which there is room; negative in empty rows and after :meth:`Inbox.close`."""
         self.since = math.inf
         """When the oldest one came (monotonic seconds)."""
 
@@ -78,6 +78,7 @@ class Inbox:
         """Accept no more events."""
         with self.lock:
             self.closed = True
+            self.rows.room = -1
 
     def hand_over(self, blocks: Blocks) -> None:
         """Hand over blocks, with the lock held. They replace the present rows, whose events they contain."""
