@@ -36,7 +36,7 @@ from pravega_connector.exactly_once.batches import (
 )
 from pravega_connector.exactly_once.steps import StepsState, Update
 from pravega_connector.local import DetachedServer, detached_registry, detached_server, pravega_jars, registry_jars
-from pravega_connector.local.download import Jar
+from pravega_connector.local.maven import Jar
 from pravega_connector.monitoring import cuts_of, read_cut
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.spark.data_source import PravegaDataSource
