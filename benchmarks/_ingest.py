@@ -25,9 +25,9 @@ from benchmarks._server import SCOPE, Server
 from benchmarks._stats import Result
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import pravega_jars
-from pravega_connector.local.download import Jar
 from pravega_connector.local.jars import JarSet, ensure_jars
 from pravega_connector.local.jvm import find_java
+from pravega_connector.local.maven import Jar
 from pravega_connector.wire import StreamName
 
 __all__ = ["run_ingest"]

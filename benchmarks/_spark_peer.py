@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pravega_connector.local.download import Jar
 from pravega_connector.local.jars import JarSet, ensure_jars
 from pravega_connector.local.jvm import find_java
+from pravega_connector.local.maven import Jar
 
 __all__ = ["HOW_TO_POINT", "ScalaPeer"]
 

@@ -109,7 +109,7 @@ def export_stream(
     if target.exists() and not overwrite:
         raise ConfigError(f"the file {target} exists: choose another name, or allow to overwrite it")
     first, going_on = chosen.timeout_ms / 1000, chosen.failover_timeout_ms / 1000
-    with PravegaClient(chosen.config(), timeout=first, failover_timeout=going_on) as client:
+    with PravegaClient(chosen.config, timeout=first, failover_timeout=going_on) as client:
         job = _Export(client, chosen, schema, target, format=name, codec=codec)
         return job.run(on_progress or (lambda _done, _total: None))
 

@@ -29,9 +29,9 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from pravega_connector.local.download import Jar
 from pravega_connector.local.jars import JarSet
 from pravega_connector.local.jvm import find_java
+from pravega_connector.local.maven import Jar
 
 __all__ = ["main"]
 

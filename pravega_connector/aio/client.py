@@ -17,7 +17,6 @@ from typing import (
     Literal,
     ParamSpec,
     Self,
-    TypedDict,
     TypeVar,
     Unpack,
     overload,
@@ -36,32 +35,22 @@ from pravega_connector.aio.objects import (
 )
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.core.arguments import Place, Stream, Streams
+from pravega_connector.core.arguments import Place, ReadOptions, Stream, Streams
 from pravega_connector.core.events import SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import Counters
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.wire import StreamName
+from pravega_connector.writer.event_writer import WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE
-from pravega_serde.routing import EventRouter
 
 if TYPE_CHECKING:
     from pravega_connector.aio.reader_groups import AsyncReaderGroup
 
-__all__ = ["AsyncPravegaClient", "WriterOptions"]
+__all__ = ["AsyncPravegaClient"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-
-
-class WriterOptions(TypedDict, total=False):
-    """Options of :meth:`PravegaClient.writer`."""
-
-    router: EventRouter | None
-    max_event_size: int
-    max_in_flight: int
-    timeout: float | None
-    writer_id: str | None
 
 
 class AsyncPravegaClient:
@@ -230,10 +219,7 @@ class AsyncPravegaClient:
         self,
         stream: Streams,
         serializer: Literal["bytes"] | type[bytes] | None = None,
-        *,
-        start: Place | None = None,
-        end: Place | None = None,
-        limit: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> AsyncEvents[bytes]: ...
 
     @overload
@@ -241,10 +227,7 @@ class AsyncPravegaClient:
         self,
         stream: Streams,
         serializer: Literal["string"] | type[str],
-        *,
-        start: Place | None = None,
-        end: Place | None = None,
-        limit: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> AsyncEvents[str]: ...
 
     @overload
@@ -252,10 +235,7 @@ class AsyncPravegaClient:
         self,
         stream: Streams,
         serializer: SupportsDeserialize[T],
-        *,
-        start: Place | None = None,
-        end: Place | None = None,
-        limit: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> AsyncEvents[T]: ...
 
     @overload
@@ -263,10 +243,7 @@ class AsyncPravegaClient:
         self,
         stream: Streams,
         serializer: str,
-        *,
-        start: Place | None = None,
-        end: Place | None = None,
-        limit: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> AsyncEvents[Any]: ...
 
     def read(self, stream: Streams, serializer: Any = None, **places: Any) -> AsyncEvents[Any]:

@@ -85,7 +85,7 @@ def read(
         raise click.UsageError("--follow has no --end")
     options = arguments.event_options(stream, more, CommonOptions, **named)
     printer = _Printer(_decoder(options), _ending(delimiter), form, as_json=as_json, skip_bad=skip_bad)
-    config = options.config()
+    config = options.config
     with ExitStack() as stack:
         stack.enter_context(arguments.stopped_by_signals())
         client = stack.enter_context(PravegaClient(config, failover_timeout=failover_timeout))

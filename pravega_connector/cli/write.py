@@ -76,7 +76,7 @@ def write(
     options = arguments.event_options(stream, more, SinkOptions, **named)
     keys = _Keys.of(key, key_field, key_separator)
     lines = _Lines(files or (sys.stdin.buffer,), max_event_size)
-    with PravegaClient(options.config(), failover_timeout=failover_timeout) as client:
+    with PravegaClient(options.config, failover_timeout=failover_timeout) as client:
         name = options.stream_name()
         if create is not None:
             client.create_stream(name, create)

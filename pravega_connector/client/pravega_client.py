@@ -9,15 +9,15 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from pravega_connector.client.administration import Administration
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import Place, Stream, Streams
+from pravega_connector.core.arguments import Place, ReadOptions, Stream, Streams
 from pravega_connector.core.connection import ConnectionPool, Tls
-from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsDeserialize, SupportsSerialize
+from pravega_connector.core.events import RawEvents, SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.groups.subscriber import Subscriber
@@ -34,10 +34,9 @@ from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamCut, StreamName, Watermark
-from pravega_connector.writer.event_writer import MAX_IN_FLIGHT, EventWriter
+from pravega_connector.writer.event_writer import EventWriter, WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
 from pravega_serde import OnError, Serializer, forks
-from pravega_serde.routing import EventRouter
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
@@ -49,15 +48,7 @@ S = TypeVar("S")
 I = TypeVar("I")  # noqa: E741 - a synchronizer's initial values and updates
 U = TypeVar("U")
 
-_WRITER_ARGUMENTS: Final = (
-    "stream",
-    "serializer",
-    "router",
-    "max_event_size",
-    "max_in_flight",
-    "timeout",
-    "writer_id",
-)
+_WRITER_ARGUMENTS: Final = ("stream", "serializer", *WriterOptions.__annotations__)
 
 
 class PravegaClient(Administration):
@@ -144,12 +135,7 @@ class PravegaClient(Administration):
         self,
         stream: Stream,
         serializer: Literal["bytes"] | type[bytes] | None = None,
-        *,
-        router: EventRouter | None = None,
-        max_event_size: int = MAX_EVENT_SIZE,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float | None = None,
-        writer_id: str | None = None,
+        **options: Unpack[WriterOptions],
     ) -> EventWriter[bytes]: ...
 
     @overload
@@ -157,12 +143,7 @@ class PravegaClient(Administration):
         self,
         stream: Stream,
         serializer: Literal["string"] | type[str],
-        *,
-        router: EventRouter | None = None,
-        max_event_size: int = MAX_EVENT_SIZE,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float | None = None,
-        writer_id: str | None = None,
+        **options: Unpack[WriterOptions],
     ) -> EventWriter[str]: ...
 
     @overload
@@ -170,12 +151,7 @@ class PravegaClient(Administration):
         self,
         stream: Stream,
         serializer: SupportsSerialize[T],
-        *,
-        router: EventRouter | None = None,
-        max_event_size: int = MAX_EVENT_SIZE,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float | None = None,
-        writer_id: str | None = None,
+        **options: Unpack[WriterOptions],
     ) -> EventWriter[T]: ...
 
     @overload
@@ -183,12 +159,7 @@ class PravegaClient(Administration):
         self,
         stream: Stream,
         serializer: str,
-        *,
-        router: EventRouter | None = None,
-        max_event_size: int = MAX_EVENT_SIZE,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float | None = None,
-        writer_id: str | None = None,
+        **options: Unpack[WriterOptions],
     ) -> EventWriter[Any]: ...
 
     def writer(self, stream: Stream, serializer: Any = None, **options: Any) -> EventWriter[Any]:
@@ -227,11 +198,7 @@ class PravegaClient(Administration):
         serializer: Literal["bytes"] | type[bytes] | None = None,
         *,
         lease: float = DEFAULT_LEASE,
-        router: EventRouter | None = None,
-        max_event_size: int = MAX_EVENT_SIZE,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float | None = None,
-        writer_id: str | None = None,
+        **options: Unpack[WriterOptions],
     ) -> TransactionalWriter[bytes]: ...
 
     @overload
@@ -241,11 +208,7 @@ class PravegaClient(Administration):
         serializer: Literal["string"] | type[str],
         *,
         lease: float = DEFAULT_LEASE,
-        router: EventRouter | None = None,
-        max_event_size: int = MAX_EVENT_SIZE,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float | None = None,
-        writer_id: str | None = None,
+        **options: Unpack[WriterOptions],
     ) -> TransactionalWriter[str]: ...
 
     @overload
@@ -255,11 +218,7 @@ class PravegaClient(Administration):
         serializer: SupportsSerialize[T],
         *,
         lease: float = DEFAULT_LEASE,
-        router: EventRouter | None = None,
-        max_event_size: int = MAX_EVENT_SIZE,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float | None = None,
-        writer_id: str | None = None,
+        **options: Unpack[WriterOptions],
     ) -> TransactionalWriter[T]: ...
 
     @overload
@@ -269,11 +228,7 @@ class PravegaClient(Administration):
         serializer: str,
         *,
         lease: float = DEFAULT_LEASE,
-        router: EventRouter | None = None,
-        max_event_size: int = MAX_EVENT_SIZE,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float | None = None,
-        writer_id: str | None = None,
+        **options: Unpack[WriterOptions],
     ) -> TransactionalWriter[Any]: ...
 
     def transactions(
@@ -398,10 +353,7 @@ class PravegaClient(Administration):
         self,
         stream: Streams,
         serializer: Literal["bytes"] | type[bytes] | None = None,
-        *,
-        start: Place | None = None,
-        end: Place | None = None,
-        limit: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> Iterator[bytes]: ...
 
     @overload
@@ -409,10 +361,7 @@ class PravegaClient(Administration):
         self,
         stream: Streams,
         serializer: Literal["string"] | type[str],
-        *,
-        start: Place | None = None,
-        end: Place | None = None,
-        limit: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> Iterator[str]: ...
 
     @overload
@@ -420,10 +369,7 @@ class PravegaClient(Administration):
         self,
         stream: Streams,
         serializer: SupportsDeserialize[T],
-        *,
-        start: Place | None = None,
-        end: Place | None = None,
-        limit: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> Iterator[T]: ...
 
     @overload
@@ -431,10 +377,7 @@ class PravegaClient(Administration):
         self,
         stream: Streams,
         serializer: str,
-        *,
-        start: Place | None = None,
-        end: Place | None = None,
-        limit: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> Iterator[Any]: ...
 
     def read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 from pravega_connector.core.values import ScalingPolicy
 from pravega_connector.errors import ConfigError, InvalidNameError, MalformedStreamCutError
@@ -13,7 +13,7 @@ from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.guesses import did_you_mean
 from pravega_serde.serializer import formats, serializer_for
 
-__all__ = ["IfExists", "Place", "Stream", "Streams"]
+__all__ = ["IfExists", "Place", "ReadOptions", "Stream", "Streams"]
 
 #: A stream: its full name, or its name in the configured scope.
 Stream = StreamName | str
@@ -21,6 +21,16 @@ Stream = StreamName | str
 Streams = Stream | Iterable[Stream]
 #: A place in a stream: a cut, its text, ``earliest``, ``latest``, a time; in several streams a cut for each.
 Place = StreamCut | str | Iterable[StreamCut | str]
+
+
+class ReadOptions(TypedDict, total=False):
+    """Options of :meth:`PravegaClient.read`."""
+
+    start: Place | None
+    end: Place | None
+    limit: int | None
+
+
 #: What to do where something is there already, or missing.
 IfExists = Literal["ignore", "error"]
 

@@ -3,7 +3,7 @@
 ``embedded`` has them as context managers, ``detached`` those that outlive a command. ``server`` (the Pravega
 standalone, the schema registry) and ``cluster`` (a Pravega of several processes) start them by ``launch``, each under a
 program of ``supervisor``, which is run by path; ``process`` is its other end. ``jvm`` finds Java and writes its command
-lines, ``jars`` and ``download`` bring what it runs, ``security`` makes users and certificates.
+lines, ``jars`` and ``download`` fetch the jars, ``security`` makes users and certificates.
 """
 
 from pravega_connector.local.cluster import ClusterOptions, ClusterProcess
@@ -16,9 +16,9 @@ from pravega_connector.local.detached import (
     stop_detached,
     stop_detached_registry,
 )
-from pravega_connector.local.download import REPOSITORY_VARIABLE
 from pravega_connector.local.embedded import LocalPravega, LocalSchemaRegistry
 from pravega_connector.local.jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
+from pravega_connector.local.maven import REPOSITORY_VARIABLE
 from pravega_connector.local.server import RegistryOptions, RegistryUser, ServerOptions
 
 __all__ = [

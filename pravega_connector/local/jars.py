@@ -18,19 +18,16 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.errors import JarDownloadError
-from pravega_connector.local.download import (
-    MAVEN_CENTRAL,
-    REPOSITORY_VARIABLE,
-    Jar,
-    JarProgress,
-    Repository,
-    decimal,
-    download,
-)
 from pravega_connector.local.file_lock import file_lock
+from pravega_connector.local.maven import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar
+from pravega_connector.local.progress import JarProgress, decimal
+from pravega_serde.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pravega_connector.local.download import Repository
 
 __all__ = [
     "CACHE_VARIABLE",
@@ -121,10 +118,15 @@ def ensure_jars(
     folder = home / jars.key
     if _is_complete(jars, folder):
         return folder
+    try:
+        from pravega_connector.local.download import Repository  # noqa: PLC0415 - only a fetch needs httpx
+    except ImportError as error:
+        raise MissingExtraError("httpx", "local", purpose="the download of the server's jars") from error
     source = Repository(repository or os.environ.get(REPOSITORY_VARIABLE) or MAVEN_CENTRAL, read_seconds)
     try:
         home.mkdir(parents=True, exist_ok=True)
         with (
+            contextlib.closing(source),
             JarProgress(f"Server jars ({jars.name} {jars.version})") as progress,
             _alone(home / f"{jars.key}.lock", progress),
         ):
@@ -197,13 +199,11 @@ def _fetch(jars: JarSet, source: Repository, folder: Path, progress: JarProgress
     arrived = jars.size - sum(jar.size for jar in missing)
     arrived += sum(path.stat().st_size for path in partial.glob("*.part"))
     progress.begin(jars.size, arrived, source.root)
-    download(missing, partial, source, progress, seconds)
+    source.download(missing, partial, progress, seconds)
     progress.end()
     (partial / _MANIFEST).write_text(json.dumps({jar.file_name: jar.size for jar in jars.jars}, indent=1))
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
-    # What a version that fetched with Ivy may have left when it was killed.
-    shutil.rmtree(folder.with_name(f"{folder.name}.ivy"), ignore_errors=True)
 
 
 def _remove_unusable(jars: JarSet, partial: Path) -> list[Jar]:

@@ -117,7 +117,7 @@ def tls_settings(folder: Path, host: str) -> dict[str, object]:
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - for those alone who want TLS
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415
     except ImportError as error:
-        raise MissingExtraError("cryptography", "local-tls", purpose="a local server with TLS") from error
+        raise MissingExtraError("cryptography", "local", purpose="a local server with TLS") from error
     key, certificate = _certificate(host)
     paths = {name: folder / name for name in (CA_FILE, "server-key.pem", "keystore.jks", "truststore.jks")}
     encryption = serialization.BestAvailableEncryption(_STORE_PASSWORD.encode())

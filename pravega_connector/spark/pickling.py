@@ -20,7 +20,7 @@ __all__ = ["VERSION", "Exchanged", "Portable", "receive"]
 T = TypeVar("T")
 
 #: Raised with every change of an exchanged class: its name and module, its attributes and their meaning.
-VERSION: Final = 8
+VERSION: Final = 9
 
 
 class Exchanged:

@@ -8,7 +8,7 @@ import uuid
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypedDict, TypeVar
 
 import pyarrow as pa
 
@@ -44,7 +44,7 @@ from pravega_serde import forks
 from pravega_serde.columnar import as_column
 from pravega_serde.routing import EventRouter
 
-__all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize"]
+__all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize", "WriterOptions"]
 
 T = TypeVar("T")
 
@@ -66,6 +66,16 @@ class _Intake(Inbox):
         """Without ``serialize`` events are bytes already."""
         super().__init__(routes)
         self.serialize, self.max_event_size = serialize, min(max_event_size, READABLE)
+
+
+class WriterOptions(TypedDict, total=False):
+    """Options of :meth:`PravegaClient.writer`."""
+
+    router: EventRouter | None
+    max_event_size: int
+    max_in_flight: int
+    timeout: float | None
+    writer_id: str | None
 
 
 class EventWriter(HintedNames, Generic[T]):

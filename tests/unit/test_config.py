@@ -332,4 +332,4 @@ def test_the_options_of_spark_say_the_same(tmp_path):
     ).with_credentials("ann", "a:b")
     for config in (full, PravegaConfig(), PravegaConfig(token="t"), PravegaConfig(tls_server_name="a")):
         assert all(isinstance(value, str) for value in config.options().values())
-        assert parse_options(CommonOptions, config.options()).config() == config
+        assert parse_options(CommonOptions, config.options()).config == config

@@ -235,11 +235,7 @@ def test_a_tag_is_published_only_if_everything_agrees(tmp_path, monkeypatch):
 def test_each_extra_says_what_to_install_where_it_is_missing():
     ours = re.compile(r"^pravega-serde\[")
     extras = PROJECT["project"]["optional-dependencies"]
-    of_users = {name for name, needs in extras.items() if not any(map(ours.match, needs))} - {
-        "docs",
-        "local-tls",
-        "rust",
-    }
+    of_users = {name for name, needs in extras.items() if not any(map(ours.match, needs))} - {"docs", "rust"}
     assert EXTRAS.keys() == of_users
     program = ROOT / "tools" / "packages" / "extras.py"
     command = [sys.executable, str(program), "--without"]

@@ -54,7 +54,7 @@ WRONG = {
     "a token in properties": lambda _: PravegaConfig.from_properties({"pravega.client.auth.token": SECRET}),
     "options with a token and a user": lambda _: options(SourceOptions, token=SECRET, username="ann", password=SECRET),
     "a sink's with an unknown one": lambda _: options(SinkOptions, passwrd=SECRET),
-    "a source's with a bad token": lambda _: options(SourceOptions, token=f"{SECRET}\n").config(),
+    "a source's with a bad token": lambda _: options(SourceOptions, token=f"{SECRET}\n").config,
     "a profile with a number": lambda folder: profile(folder, f'password = ["{SECRET}"]'),
     "a profile with a typing error": lambda folder: profile(folder, f'pasword = "{SECRET}"'),
     "a profile that is no TOML": lambda folder: profile(folder, f'password = "{SECRET}'),
@@ -87,7 +87,7 @@ WRONG = {
 
 
 def options(kind, **given):
-    return parse_options(kind, {"stream": "s/x", **given}).config()
+    return parse_options(kind, {"stream": "s/x", **given}).config
 
 
 def profile(folder, line):

@@ -114,6 +114,20 @@ def _json_schema() -> None:
     assert json_format.deserialize(json_format.serialize({"id": 7})) == {"id": 7}
 
 
+def _local() -> None:
+    from pravega_connector.errors import JarDownloadError
+    from pravega_connector.local.jars import JarSet, ensure_jars
+    from pravega_connector.local.maven import Jar
+
+    jar = Jar("org.example", "none", "1.0", "", "jar", "0" * 64, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            ensure_jars(JarSet(f"extra-{Path(folder).name}", "1.0", (jar,)), Path(folder).as_uri())
+        except JarDownloadError:
+            return  # it looked, and there is no such jar
+    raise AssertionError("a jar that does not exist was fetched")
+
+
 def _metrics() -> None:
     from pravega_connector.metrics import export_to_opentelemetry, serve_metrics
 
@@ -154,6 +168,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "frames": Extra(("duckdb", "pandas", "polars"), _frames),
     "ingest": Extra(("fastavro",), _ingest),
     "json-schema": Extra(("jsonschema",), _json_schema),
+    "local": Extra(("cryptography", "httpx"), _local),
     "metrics": Extra(("opentelemetry.metrics", "prometheus_client"), _metrics),
     "registry": Extra(("cramjam", "httpx"), _registry),
     "spark": Extra(("pandas", "pyspark"), _spark),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
@@ -169,6 +170,10 @@ class FormatOptions:
 _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 # Options that go together, each a way to give credentials.
 _PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"), ("keycloak_file",))
+# Settings of PravegaConfig that are not pickled unless an option gives them.
+_SECRETS: Final = ("auth_method", "auth_token")
+# Attribute of unpickled options: the driver's configuration, without the secret of the driver's environment.
+_CARRIED: Final = "_carried"
 
 
 def registry_option(default: Any, doc: str, *rest: Any, **more: Any) -> Any:
@@ -323,11 +328,33 @@ class CommonOptions(RegistryOptions):
         number(100, 86_400_000),
     )
 
+    @functools.cached_property
     def config(self) -> PravegaConfig:
-        """Configuration of the cluster: these options, then the environment of the process, then the defaults."""
+        """Configuration of the cluster: these options, then the environment of the process, then the defaults.
+
+        A pickle has it: tasks use the configuration of the driver. A token or password that the driver found in its
+        environment or profile is not pickled. Each task reads it in the environment of its own process.
+        """
+        carried: PravegaConfig | None = vars(self).get(_CARRIED)
+        if carried is None:
+            return self._resolve(self.scope)
+        found = PravegaConfig.resolve()
+        return replace(carried, **{name: getattr(found, name) for name in ("keycloak_file", *_SECRETS)})
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**vars(self), "config": self.config}
+        state.pop(_CARRIED, None)
+        if self.config.auth_token is not None and self.password is self.token is self.auth_token is None:
+            state[_CARRIED] = replace(state.pop("config"), **dict.fromkeys(_SECRETS))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def _resolve(self, scope: str | None) -> PravegaConfig:
         config = PravegaConfig.resolve(
             controller=self.controller,
-            scope=self.scope,
+            scope=scope,
             tls_ca_file=self.tls_ca_file,
             tls_server_name=self.tls_server_name,
             tls_validate_hostname=self.tls_validate_hostname,
@@ -360,7 +387,7 @@ class CommonOptions(RegistryOptions):
         """
         from pravega_connector.client.shared import has_answered, shared_client  # noqa: PLC0415 - column functions need no client
 
-        config = self.config()
+        config = self.config
         going_on = self.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout
         client = shared_client(config, self.timeout_ms / 1000, going_on)
         if not client.health.going_on and (service or has_answered(config)):
@@ -380,10 +407,13 @@ class CommonOptions(RegistryOptions):
             )
         # Tables and load() may pass a path with slashes around it.
         given = max(self.stream or "", self.path or "", key=lambda name: (name.count("/"), len(name)))
-        given = given.strip("/")
+        return self._named(given)
+
+    def _named(self, text: str) -> StreamName:
+        given = text.strip("/")
         if "/" in given:
             return StreamName.parse(given)
-        scope = self.config().scope
+        scope = self.config.scope
         if scope is None:
             raise ConfigError(f"stream {given!r} has no scope: set option 'scope', or name it 'scope/{given}'")
         return StreamName(scope, given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from pravega_connector.core.events import MAX_EVENT_SIZE
@@ -162,7 +162,7 @@ class SinkOptions(CommonOptions):
             raise InvalidNameError(
                 "the name of a stream is empty: write 'scope/stream', or 'stream' with option 'scope'"
             )
-        return replace(self, stream=text, path=None).stream_name()
+        return self._named(text)
 
     @property
     def commit_timeout(self) -> float:

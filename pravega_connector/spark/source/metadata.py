@@ -48,6 +48,7 @@ class MetadataReader(Exchanged, DataSourceReader):  # type: ignore[misc]
             raise ConfigError(
                 f"metadata={options.metadata} has the columns {', '.join(names)}, all STRING: leave .schema(…) out"
             )
+        _ = options.config  # invalid settings are an error here, before Spark pickles the reader
         self.options, self.schema = options, schema
 
     def partitions(self) -> Sequence[InputPartition]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from pravega_connector.config import PravegaConfig
@@ -206,16 +206,16 @@ class SourceOptions(CommonOptions):
             raise ConfigError(f"which scope is meant? Name it: dead_letter_stream 'scope/{self.dead_letter_stream}'")
         return StreamName(scopes.pop(), self.dead_letter_stream)
 
-    def config(self) -> PravegaConfig:
-        """Configuration of the cluster, without a scope if the options name several."""
-        return super().config() if len(self.scopes()) < 2 else replace(self, scope=None).config()
-
     def scopes(self) -> tuple[str, ...]:
         """The scopes that ``scope`` names, or the environment."""
         if self.scope is not None:
             return _items(self.scope)
-        scope = super().config().scope
+        scope = self.config.scope
         return () if scope is None else (scope,)
+
+    def _resolve(self, scope: str | None) -> PravegaConfig:
+        """Resolve without a scope if the options name several."""
+        return super()._resolve(None if scope is not None and len(_items(scope)) > 1 else scope)
 
     def scopes_to_list(self) -> tuple[str, ...]:
         """Scopes for ``metadata=Streams``: those of ``scope``, or of the path or ``stream``. Raises ConfigError."""
@@ -241,12 +241,6 @@ class SourceOptions(CommonOptions):
         if len(names) != 1:
             raise ConfigError("the query reads several streams: with a schema registry, set option 'group'")
         return names[0]
-
-    def _named(self, text: str) -> StreamName:
-        return replace(self, path=None, paths=None, stream=text.strip("/"))._only_stream()
-
-    def _only_stream(self) -> StreamName:
-        return super().stream_name()
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:

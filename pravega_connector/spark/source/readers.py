@@ -174,7 +174,9 @@ class _Reader(Exchanged):
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
         self.options, self.schema, self.serializer = options, schema, serializer
-        RowBuilder(schema, options, serializer)  # columns that cannot be are said here, before any task
+        # Invalid settings and columns are errors here, before any task. Tasks get the configuration in the pickle.
+        _ = options.config
+        RowBuilder(schema, options, serializer)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""

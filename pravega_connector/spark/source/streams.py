@@ -184,7 +184,7 @@ class Streams:
 def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
     """The streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
     # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
-    client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
+    client = shared_client(options.config, options.timeout_ms / 2000, options.timeout_ms / 2000)
     streams = Streams(client, options)
     streams.require()
     note_answer(client.config)

@@ -22,15 +22,15 @@ import pytest
 import trustme
 
 from pravega_connector.errors import ConfigError, JarDownloadError
-from pravega_connector.local.download import Jar
 from pravega_connector.local.jars import JarSet, ensure_jars
+from pravega_connector.local.maven import Jar
 
 # Fetches the jars named by the lines of its first argument and prints their folder.
 FETCH = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of the tests in the background ignores it
 from pravega_connector.local.jars import JarSet, ensure_jars
-from pravega_connector.local.download import Jar
+from pravega_connector.local.maven import Jar
 jars = tuple(Jar.from_line(line) for line in sys.argv[1].splitlines())
 print(ensure_jars(JarSet("server", "1.0", jars)))
 """
@@ -405,19 +405,6 @@ def test_a_beginning_that_is_all(repository, tmp_path):
     assert set(repository.downloads) == {"first-1.0.jar", "third-1.0-linux.jar"}
 
 
-def test_what_a_version_with_ivy_left_when_it_was_killed(repository, tmp_path):
-    first, second, _ = repository.files.values()
-    folder = partial(tmp_path, repository)
-    cache = folder.with_suffix(".ivy") / "org.example" / "first" / "jars"
-    for path in (folder, cache):
-        path.mkdir(parents=True)
-        (path / "first-1.0.jar").write_bytes(first)
-    (folder / "second-1.0.jar").write_bytes(second[:100])
-    (folder / "manifest.json").write_text("[")
-    assert_complete(fetch(repository), repository)
-    assert repository.downloads == {"second-1.0.jar": 1, "third-1.0-linux.jar": 1}
-
-
 def damage_by_losing_the_manifest(folder):
     (folder / "manifest.json").unlink()
 
@@ -712,6 +699,13 @@ def test_a_proxy_that_is_down(repository, monkeypatch, closed_port):
 def test_an_invalid_proxy(repository, monkeypatch, proxy):
     monkeypatch.setenv("http_proxy", proxy)
     with pytest.raises(ConfigError, match=r"invalid proxy .* \(http_proxy\); expected an HTTP proxy") as caught:
+        fetch(repository)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_invalid_proxy_for_other_requests(repository, monkeypatch):
+    monkeypatch.setenv("https_proxy", "socks5://user:secret@127.0.0.1:1080")
+    with pytest.raises(ConfigError, match="invalid proxy in https_proxy") as caught:
         fetch(repository)
     assert "secret" not in str(caught.value)
 

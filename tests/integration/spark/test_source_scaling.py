@@ -1,9 +1,13 @@
 """A stream that is scaled at random under load, read by a limited query with restarts. The long form is a command."""
 
+import pytest
+
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
 from tools.scale._load import Load, read_with_restarts
+
+pytestmark = pytest.mark.real_servers("the kit scales before a restart can come inside a batch")
 
 
 def test_order_per_key_through_scalings_and_restarts(

@@ -343,7 +343,7 @@ def test_the_file_is_an_option_of_spark(tmp_path, monkeypatch):
     monkeypatch.setenv("pravega_client_auth_token", "old")
     config = PravegaConfig(keycloak_file=str(tmp_path / "keycloak.json"))
     options = parse_options(SourceOptions, config.options() | {"stream": "s/x"})
-    assert options.config().keycloak_file == config.keycloak_file
+    assert options.config.keycloak_file == config.keycloak_file
     both = parse_options(SourceOptions, config.options() | {"stream": "s/x", "token": "t"})
     with pytest.raises(ConfigError, match="'token' and 'keycloak_file' both are credentials"):
-        both.config()
+        _ = both.config

@@ -87,18 +87,22 @@ COLUMNS = [
 COLUMNS.append(JavaSerializer(sample=next(event for event in EVENTS if b"SensorEvent" in event and event[4] == 0x73)))
 
 
-# Ten seconds each while memory is traced; others are built in the same way.
+# Up to ten seconds each while memory is traced; others are built in the same way.
 SLOW = {
     "blocks",
+    "colliding longs",
     "dates",
     "deques",
     "empty lists",
     "empty sets",
     "empty strings",
     "hash sets",
+    "integers",
     "maps",
     "nulls",
     "overlong text",
+    "short strings",
+    "uuids",
 }
 
 

@@ -4,8 +4,8 @@ import hashlib
 import json
 
 from pravega_connector.local import pravega_jars, registry_jars
-from pravega_connector.local.download import Jar
 from pravega_connector.local.jars import PRAVEGA_JARS, REGISTRY_JARS, JarSet
+from pravega_connector.local.maven import Jar
 
 # Names of the folders that versions which fetched with Ivy have filled.
 FOLDERS = {pravega_jars: "pravega-standalone-0.13.0-0b0c9642", registry_jars: "schemaregistry-0.6.0-33fa5737"}

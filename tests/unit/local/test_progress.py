@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from pravega_connector.local.download import JarProgress
+from pravega_connector.local.progress import JarProgress
 
 
 class Terminal(io.StringIO):

@@ -38,7 +38,7 @@ BATCH = 10_000
 AVRO = """{"type": "record", "name": "Reading", "fields": [
     {"name": "id", "type": "long"}, {"name": "sensor", "type": "string"}, {"name": "value", "type": "double"}]}"""
 #: Modules whose calls depend on how fast bytes come.
-TIMED = ("/connection.py", "/waiting.py", "/deadline.py", "/health.py", "/append_loop.py", "/arrivals.py")
+TIMED = ("/connection.py", "/io.py", "/deadline.py", "/retry.py", "/append_loop.py", "/tail_notifications.py")
 FOLDERS = tuple(str(Path(package.__file__).parent) + "/" for package in (pravega_connector, pravega_serde))
 
 
@@ -195,8 +195,8 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
     "exactly-once write": (
         exactly_once,
         Counted(
-            1710,
-            82,
+            1498,
+            80,
             0.24,
             {
                 "Hello": 1,

@@ -33,7 +33,8 @@ def name_of(kind: type) -> str:
 
 def attributes(value: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(value):
-        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        declared = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {**getattr(value, "__dict__", {}), **declared}
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
     return {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **getattr(value, "__dict__", {})}
 

@@ -1,5 +1,6 @@
 """Options of the source and the sink."""
 
+import pickle
 import re
 import tempfile
 import warnings
@@ -174,8 +175,39 @@ def test_refuses_values_that_cannot_be_right(options: dict[str, str], word: str)
 
 def test_a_password_is_never_shown():
     options = source(path="a/b", username="me", password="s3cret-word")
-    assert "s3cret-word" not in repr(options) + str(options) + repr(options.config())
-    assert options.config().authorization is not None
+    assert "s3cret-word" not in repr(options) + str(options) + repr(options.config)
+    assert options.config.authorization is not None
+
+
+def test_a_task_uses_the_configuration_of_the_driver(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "tcp://driver:1")
+    monkeypatch.setenv("PRAVEGA_SCOPE", "s")
+    carried = pickle.dumps([source(path="x"), source(path="x", scope="a,b"), sink(path="x", token="given-word")])
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "tcp://worker:2")
+    monkeypatch.delenv("PRAVEGA_SCOPE")
+    monkeypatch.setattr(PravegaConfig, "resolve", None)  # nothing is looked up again
+    one, several, written = pickle.loads(carried)
+    assert one.config == PravegaConfig(controller="tcp://driver:1", scope="s")
+    assert (str(one.stream_name()), several.scopes()) == ("s/x", ("a", "b"))
+    assert written.config == PravegaConfig(controller="tcp://driver:1", scope="s", token="given-word")
+    assert str(written.stream_named("y")) == "s/y"
+
+
+def test_a_secret_of_the_environment_is_read_by_each_process(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "tcp://driver:1")
+    monkeypatch.setenv("pravega_client_auth_method", "Bearer")
+    monkeypatch.setenv("pravega_client_auth_token", "s3cret-word")
+    planned = source(path="s/x")
+    assert planned.config.authorization == "Bearer s3cret-word"
+    carried = pickle.dumps(planned)
+    assert b"s3cret-word" not in carried
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "tcp://worker:2")
+    monkeypatch.setenv("pravega_client_auth_token", "renewed")
+    for _ in range(2):  # a task may pickle its options again
+        restored = pickle.loads(carried)
+        assert restored.config == PravegaConfig(controller="tcp://driver:1", token="renewed")
+        carried = pickle.dumps(restored)
+        assert b"renewed" not in carried
 
 
 def test_every_setting_of_a_cluster_is_an_option():
@@ -190,10 +222,10 @@ def test_every_setting_of_a_cluster_is_an_option():
     }
     assert given.keys() | {"keycloak_file"} == {each.name for each in fields(PravegaConfig)}  # which stands alone
     for options in (source(path="a/b", **given), sink(path="a/b", **given)):
-        assert options.config() == PravegaConfig(**(given | {"tls_validate_hostname": False}))
+        assert options.config == PravegaConfig(**(given | {"tls_validate_hostname": False}))
         assert "s3cret-word" not in repr(options)
     options = source(path="a/b", token="s3cret-word")
-    assert options.config().authorization == "Bearer s3cret-word"
+    assert options.config.authorization == "Bearer s3cret-word"
     assert "s3cret-word" not in repr(options)
 
 
@@ -208,7 +240,7 @@ def test_every_setting_of_a_cluster_is_an_option():
 )
 def test_credentials_that_cannot_be(options: dict[str, str], words: str):
     with pytest.raises(ConfigError, match=words) as error:
-        source(path="a/b", **options).config()
+        _ = source(path="a/b", **options).config
     assert "s3cret-word" not in str(error.value)
 
 
@@ -283,7 +315,7 @@ def test_a_first_contact_is_short_and_what_goes_on_is_patient(tmp_path, monkeypa
     options = source(path="a/b", controller="tcp://127.0.0.1:1", timeout_ms="2000", failover_timeout_ms="90000")
     assert options.client().stores.timeout == 2
     assert options.client() is options.client()
-    note_answer(options.config())  # a process that planned another batch
+    note_answer(options.config)  # a process that planned another batch
     assert options.client().stores.timeout == 90
     other = replace(options, controller="tcp://127.0.0.1:2")
     assert other.client().stores.timeout == 2

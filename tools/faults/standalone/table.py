@@ -158,7 +158,7 @@ class StandaloneSetup(SinkSetup):
         super().judge(verdict, trial)
         assert isinstance(trial, Query)
         assert trial.hosts() == set(HOSTS), f"tasks ran on {sorted(trial.hosts())} only"
-        verdict.measures = {"batches": len(trial.committed()), "modules": trial.job.result["modules"]}
+        verdict.measures = {"batches": len(trial.committed()), "modules": trial.job.result.get("modules", [])}
         verdict.counts["client.read"] = count(map(int, self.client.read(trial.target)), [self.source.numbers])
 
 
