@@ -124,7 +124,7 @@ class _Batch:
     def __init__(self, client: PravegaClient, stream: StreamName, rows: int) -> None:
         self.clock = _Clock()
         self._client, self._stream = client, stream
-        self._ledger = Ledger(client, ledger_name(stream))
+        self._ledger = Ledger(client.stores, ledger_name(stream))
         self._events = pa.array([b"y" * _SIZE] * rows)
         self._keys = pa.array(np.arange(rows) % _KEYS).cast(pa.string())
         self._app = str(uuid.uuid4())

@@ -23,7 +23,7 @@ from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.whole_file import WholeFile
 from pravega_connector.wire import StreamName
-from pravega_serde import DeserializationError
+from pravega_serde.errors import DeserializationError
 
 __all__ = ["LETTER_SCHEMA", "FileLetters", "LetterBox", "SliceReading", "StreamLetters", "letters_of"]
 

@@ -38,8 +38,8 @@ from pravega_connector.spark.source import (
 )
 from pravega_connector.whole_file import WholeFile
 from pravega_connector.wire import StreamCut
-from pravega_serde import SchemaError
 from pravega_serde.avro import AvroSerializer, avro_schema_of
+from pravega_serde.errors import SchemaError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.serializer import FORMATS
 

@@ -44,7 +44,7 @@ from pravega_connector.errors import (
     InputLostError,
 )
 from pravega_connector.writer.event_writer import EventWriter
-from pravega_serde import SerdeError
+from pravega_serde.errors import SerdeError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.routing import ByField, EventRouter
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pravega_serde.errors import SerializationError as SerializationError
     from pravega_serde.errors import UnsupportedCodecError as UnsupportedCodecError
     from pravega_serde.errors import UnsupportedFormatError as UnsupportedFormatError
+    from pravega_serde.interface import OnError as OnError
+    from pravega_serde.interface import Serializer as Serializer
     from pravega_serde.java import ClassDescriptor as ClassDescriptor
     from pravega_serde.java import JavaObject as JavaObject
     from pravega_serde.java import JavaSerializer as JavaSerializer
@@ -61,8 +63,6 @@ if TYPE_CHECKING:
     from pravega_serde.routing import Unrouted as Unrouted
     from pravega_serde.routing import segment_key as segment_key
     from pravega_serde.routing import segment_keys as segment_keys
-    from pravega_serde.serializer import OnError as OnError
-    from pravega_serde.serializer import Serializer as Serializer
     from pravega_serde.serializer import formats as formats
     from pravega_serde.serializer import serializer_for as serializer_for
     from pravega_serde.text import ByteArraySerializer as ByteArraySerializer
@@ -83,6 +83,7 @@ else:
                 "RegistryPermissionError RegistryProtocolError RegistryRequestError RegistryUnavailableError "
                 "SchemaError SerdeError SerializationError UnsupportedCodecError UnsupportedFormatError"
             ),
+            "interface": "OnError Serializer",
             "java": "ClassDescriptor JavaObject JavaSerializer",
             "json": "JsonSerializer json_schema_of",
             "protobuf": "ProtobufSerializer protobuf_schema_of",
@@ -93,7 +94,7 @@ else:
                 "WithSchemaSerializer check_compatibility"
             ),
             "routing": "ByColumn ByConstant ByField ByFunction EventRouter Unrouted segment_key segment_keys",
-            "serializer": "OnError Serializer formats serializer_for",
+            "serializer": "formats serializer_for",
             "text": "ByteArraySerializer ByteBufferSerializer UTF8StringSerializer",
         },
     )

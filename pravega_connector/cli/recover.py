@@ -63,8 +63,8 @@ def recover(
         client.require_stream(name)
         for id_ in abort:
             client.transaction(target, id_).abort()
-        with Ledger(client, name) as opened:
-            recovery = Recovery(client, target, opened)
+        with Ledger(client.stores, name) as opened:
+            recovery = Recovery(client.stores, target, opened)
             _change(recovery, finish=finish, accept=accept, discard=discard, as_json=as_json)
             if forget:
                 recovery.forget(*forget)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from pravega_connector.cli import COMMANDS
+from pravega_connector.cli.commands import COMMANDS
 from pravega_serde.errors import MissingExtraError, PravegaError
 from pravega_serde.guesses import did_you_mean
 

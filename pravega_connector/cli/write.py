@@ -22,9 +22,9 @@ from pravega_connector.pipe import ByJsonField, LineFrames
 from pravega_connector.spark.sink.options import SinkOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE, OpenTransaction
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
+from pravega_serde.interface import Serializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.routing import ByConstant, EventRouter
-from pravega_serde.serializer import Serializer
 
 __all__ = ["write"]
 

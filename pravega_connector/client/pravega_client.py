@@ -36,7 +36,8 @@ from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamCut, StreamName, Watermark
 from pravega_connector.writer.event_writer import EventWriter, WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
-from pravega_serde import OnError, Serializer, forks
+from pravega_serde import forks
+from pravega_serde.interface import OnError, Serializer
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup

@@ -9,11 +9,11 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, Unpack
 
 from pravega_connector.core import arguments, io
 from pravega_connector.core.arguments import Place, Stream, Streams
@@ -46,15 +46,17 @@ from pravega_connector.group_protocol import administration as managing
 from pravega_connector.groups.member import GroupMember, init_of
 from pravega_connector.groups.reader import GroupReader
 from pravega_connector.hints import HintedNames
-from pravega_connector.reader.positions import cuts_of
+from pravega_connector.reader.positions import SupportsCuts, cuts_of
 from pravega_connector.reader.slices import slices_between
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.wire import StreamCut, StreamName
 
 if TYPE_CHECKING:
-    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_connector.config import PravegaConfig
     from pravega_connector.exactly_once.group_reader import ExactlyOnceReader
     from pravega_connector.reader.watermarks import TimeWindow
+    from pravega_connector.stores.segment_stores import SegmentStores
+    from pravega_connector.writer.transactions import TransactionalWriter
 
 __all__ = ["GroupChanges", "GroupCheckpoint", "ReaderGroup", "open_group"]
 
@@ -63,6 +65,28 @@ _LOOK_SECONDS: Final = 0.5  # between looks for a checkpoint that readers are to
 _RESET_ATTEMPTS: Final = 10
 # Times between two updates of a reader after which it may be called silent.
 _SILENT_TIMES: Final = 3
+
+
+class SupportsGroups(SupportsCuts, Protocol):
+    """Calls of a client that a reader group uses: see PravegaClient."""
+
+    @property
+    def config(self) -> PravegaConfig:
+        """Configuration, with the default scope."""
+
+    @property
+    def stores(self) -> SegmentStores:
+        """Calls to the segment stores."""
+
+    @property
+    def transactions(self) -> Callable[..., TransactionalWriter[Any]]:
+        """Factory of a transactional writer."""
+
+    def name(self, stream: Stream) -> StreamName:
+        """Return the full name of a stream."""
+
+    def time_window(self, position: StreamCut) -> TimeWindow:
+        """Return the event times around a position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +125,7 @@ class GroupChanges(TypedDict, total=False):
 
 
 def open_group(
-    client: PravegaClient,
+    client: SupportsGroups,
     name: Stream,
     streams: Streams | None,
     *,
@@ -145,7 +169,7 @@ def open_group(
 
 
 def _bounds(
-    client: PravegaClient, streams: Collection[StreamName], place: Place | None, what: str
+    client: SupportsGroups, streams: Collection[StreamName], place: Place | None, what: str
 ) -> dict[StreamName, Bound]:
     # Without an end Java's builder names each stream as well; and the head is wherever it is when the group begins.
     if place is None or (what == "start" and place in ("earliest", "head")):
@@ -175,7 +199,7 @@ def _fields(given: GroupChanges) -> dict[str, Any]:
     return fields
 
 
-def _opened(client: PravegaClient, scope: str, group: str, config: GroupConfig) -> ReaderGroup:
+def _opened(client: SupportsGroups, scope: str, group: str, config: GroupConfig) -> ReaderGroup:
     opened = ReaderGroup(client, scope, group)
     try:
         # No effect if somebody was first.
@@ -204,7 +228,7 @@ def _is_first(state: GroupState, name: str) -> bool:
 class ReaderGroup(HintedNames):
     """A reader group. Thread safe but for its readers, which are made with :meth:`reader`. Context manager."""
 
-    def __init__(self, client: PravegaClient, scope: str, group: str) -> None:
+    def __init__(self, client: SupportsGroups, scope: str, group: str) -> None:
         """Opens a group that has a state; :meth:`PravegaClient.reader_group` makes one."""
         self.scope, self.name = scope, group
         self._client, self._controller = client, client.controller
@@ -264,7 +288,7 @@ class ReaderGroup(HintedNames):
         target = self._client.require_stream(to)
         writer = self._client.transactions(target, output, lease=lease, **options)
         return ExactlyOnceReader(
-            self._client,
+            self._client.stores,
             self.scope,
             self.name,
             reader_id,

@@ -35,7 +35,7 @@ from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, 
 from pravega_serde import forks
 
 if TYPE_CHECKING:
-    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_connector.stores.segment_stores import SegmentStores
 
 __all__ = ["ExactlyOnceReader"]
 
@@ -60,7 +60,7 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
 
     def __init__(
         self,
-        client: PravegaClient,
+        stores: SegmentStores,
         scope: str,
         group: str,
         reader_id: str,
@@ -80,12 +80,12 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         self._broken = False
         with contextlib.ExitStack() as undo:
             undo.callback(self._keeper.close)
-            self._member = GroupMember(client.stores, scope, group, reader_id, delay=delay)
+            self._member = GroupMember(stores, scope, group, reader_id, delay=delay)
             undo.callback(self._member.close)
             self._life = self._life_of_group()
-            self._steps = StepLog(client.stores, steps_stream(scope, group), self._life)
+            self._steps = StepLog(stores, steps_stream(scope, group), self._life)
             undo.callback(self._steps.close)
-            self._reader: GroupReader[T] = GroupReader(client.stores, self._member, serializer, begin_at=self._claim)
+            self._reader: GroupReader[T] = GroupReader(stores, self._member, serializer, begin_at=self._claim)
             undo.pop_all()
         forks.register(self)
 

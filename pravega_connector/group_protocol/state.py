@@ -115,19 +115,6 @@ class Ranged(NamedTuple):
         """The positions, with those of the ranges that are theirs."""
         return cls(dict(positions), {segment: ranges.get(segment) for segment in positions})
 
-    def to_bytes(self) -> bytes:
-        """Bytes that Java's ``Position.fromBytes`` reads."""
-        from pravega_connector.group_protocol.serialization import encode_position  # noqa: PLC0415 - it imports this module
-
-        return encode_position(self)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Ranged:
-        """The position of bytes that this client or Java's made. Raises DeserializationError."""
-        from pravega_connector.group_protocol.serialization import decode_position  # noqa: PLC0415 - as above
-
-        return decode_position(data)
-
 
 class Retention(Enum):
     """How a group holds back the retention of its streams (``StreamDataRetention``)."""

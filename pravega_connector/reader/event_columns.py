@@ -17,9 +17,9 @@ from pravega_connector.notebook import table
 from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, read_slices
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut
-from pravega_serde import DeserializationError, OnError, Serializer
 from pravega_serde.columnar import number_column, repeated_text
-from pravega_serde.errors import MissingExtraError
+from pravega_serde.errors import DeserializationError, MissingExtraError
+from pravega_serde.interface import OnError, Serializer
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import Place
+from pravega_connector.core.arguments import Place, Stream
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.guesses import did_you_mean
 
 if TYPE_CHECKING:
-    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_connector.controller.service import ControllerClient
 
-__all__ = ["cuts_of", "parse_place", "parse_time", "valid_cut"]
+__all__ = ["SupportsCuts", "cuts_of", "parse_place", "parse_time", "valid_cut"]
 
 _HEAD: Final = ("earliest", "head")
 _TAIL: Final = ("latest", "tail")
@@ -23,8 +23,28 @@ _TIMESTAMP: Final = "timestamp:"
 _LONGEST_WORD: Final = 20  # no stream cut is as short
 
 
+class SupportsCuts(Protocol):
+    """Calls of a client that find stream cuts: see PravegaClient."""
+
+    @property
+    def controller(self) -> ControllerClient:
+        """Calls to the controller."""
+
+    def require_stream(self, stream: Stream) -> StreamName:
+        """Return the full name of a stream that exists. Raises StreamNotFoundError."""
+
+    def head(self, stream: Stream) -> StreamCut:
+        """Return the cut before the first event that the stream still holds."""
+
+    def tail(self, stream: Stream) -> StreamCut:
+        """Return the cut after the last event."""
+
+    def cut_at(self, stream: Stream, millis: int, *, end: bool = False) -> StreamCut:
+        """Return the cut for an event time. Raises TimeUnknownError."""
+
+
 def parse_place(
-    client: PravegaClient,
+    client: SupportsCuts,
     stream: StreamName,
     text: str,
     what: str,
@@ -68,7 +88,7 @@ def parse_place(
 
 
 def cuts_of(
-    client: PravegaClient, streams: list[StreamName], place: Place | None, what: str, *, default: str
+    client: SupportsCuts, streams: list[StreamName], place: Place | None, what: str, *, default: str
 ) -> list[StreamCut]:
     """The cut of each stream at a place, and at ``default`` without one. Raises what :func:`parse_place` does.
 
@@ -89,7 +109,7 @@ def cuts_of(
     return cuts
 
 
-def valid_cut(client: PravegaClient, cut: StreamCut) -> StreamCut:
+def valid_cut(client: SupportsCuts, cut: StreamCut) -> StreamCut:
     """A cut that somebody wrote down, as the servers take it. Raises MalformedStreamCutError, StreamNotFoundError."""
     # Java puts -1 for a segment that has not begun, which no server takes.
     cut = StreamCut(cut.stream, {segment_id: max(at, 0) for segment_id, at in cut.positions.items()})

@@ -14,7 +14,7 @@ from pravega_connector.core.events import SupportsDeserialize
 from pravega_connector.errors import ConfigError
 from pravega_connector.hints import HintedNames
 from pravega_connector.reader.slices import EventBatch
-from pravega_connector.reader.tail import TailReader, batches_of
+from pravega_connector.reader.tail import TailReader
 from pravega_connector.wire import StreamCut
 from pravega_serde import forks
 from pravega_serde.errors import DeserializationError
@@ -86,7 +86,10 @@ class StreamsReader(HintedNames):
 
     def __iter__(self) -> Iterator[EventBatch]:
         """Yield batches until all streams are sealed and read to their ends."""
-        return batches_of(self)
+        while not self.at_end:
+            batch = self.poll(self.timeout)
+            if batch is not None:
+                yield batch
 
     def close(self) -> None:
         """Close the connections."""

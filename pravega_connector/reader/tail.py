@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pravega_connector import metrics
 from pravega_connector.core import arguments
@@ -63,10 +63,7 @@ from pravega_connector.wire import (
 from pravega_serde import forks
 from pravega_serde.errors import PravegaError
 
-if TYPE_CHECKING:
-    from pravega_connector.reader.stream_reader import StreamsReader
-
-__all__ = ["TailReader", "batches_of"]
+__all__ = ["TailReader"]
 
 _logger: Final = logging.getLogger(__name__)
 # Seconds after which a read without an answer is looked into. A store holds it until data come, or until it has done
@@ -224,7 +221,10 @@ class TailReader(HintedNames):
 
     def __iter__(self) -> Iterator[EventBatch]:
         """Yield batches until the stream is sealed and read to its end."""
-        return batches_of(self)
+        while not self.at_end:
+            batch = self.poll(self.timeout)
+            if batch is not None:
+                yield batch
 
     def close(self) -> None:
         """Close the connections."""
@@ -502,11 +502,3 @@ class TailReader(HintedNames):
             given_up = tail.attempts.given_up()
             tail.attempts.close()
             raise given_up
-
-
-def batches_of(reader: TailReader | StreamsReader) -> Iterator[EventBatch]:
-    """Yield a reader's batches until all that it follows is sealed and read to its end."""
-    while not reader.at_end:
-        batch = reader.poll(reader.timeout)
-        if batch is not None:
-            yield batch

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
-from pravega_serde import PravegaError
+from pravega_serde.errors import PravegaError
 
 __all__ = ["called_by_spark"]
 

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pravega_connector.errors import UnsupportedModeError
 from pravega_connector.spark import sink, source
 from pravega_connector.spark.boundary import called_by_spark
-from pravega_serde import PravegaError
+from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -41,8 +41,9 @@ from pravega_connector.spark.source import (
     decode,
     serializer_of,
 )
-from pravega_serde import DeserializationError, Serializer
+from pravega_serde.errors import DeserializationError
 from pravega_serde.guesses import did_you_mean
+from pravega_serde.interface import Serializer
 from pravega_serde.routing import segment_keys
 
 __all__ = ["from_pravega", "pravega_segment_key", "to_pravega"]

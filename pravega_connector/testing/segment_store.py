@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pravega_connector.testing.requests import Append, Request, RequestDecoder, frame
-from pravega_connector.testing.segments import ParkedRead, Segment, Table
+from pravega_connector.testing.segments import ParkedRead, Segment, SupportsReply, Table
 from pravega_connector.wire import (
     NO_ATTRIBUTE,
     AppendSetup,
@@ -462,7 +462,7 @@ class SegmentStore:
                     else:
                         session.reply(SegmentIsTruncated(rid, name, found.start, _STACK, offset))
 
-    def _segment(self, session: Session, rid: int, name: str) -> Segment | None:
+    def _segment(self, session: SupportsReply, rid: int, name: str) -> Segment | None:
         segment = self.segments.get(name)
         if segment is None:
             session.reply(NoSuchSegment(rid, name, _STACK, -1))
@@ -510,7 +510,7 @@ class SegmentStore:
         parent.attributes[request.attribute_id] = request.new_value
         session.reply(SegmentsMerged(rid, target, source, self.merge(target, source)))
 
-    def _read(self, session: Session, request: ReadSegment) -> None:
+    def _read(self, session: SupportsReply, request: ReadSegment) -> None:
         rid, name, offset = request.request_id, request.segment, request.offset
         segment = self._segment(session, rid, name)
         if segment is None:

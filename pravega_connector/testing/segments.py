@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from pravega_connector.testing.requests import split_events
-from pravega_connector.wire import NO_ATTRIBUTE, ReadSegment
+from pravega_connector.wire import NO_ATTRIBUTE, Message, ReadSegment
 
-if TYPE_CHECKING:
-    from pravega_connector.testing.segment_store import Session
-
-__all__ = ["MAX_READ", "ParkedRead", "Segment", "Table"]
+__all__ = ["MAX_READ", "ParkedRead", "Segment", "SupportsReply", "Table"]
 
 #: Most bytes in one answer to a read; also the least that a server takes for a wish.
 MAX_READ: Final = 2 << 20
 _LEAST_READ: Final = 8
 
 
+class SupportsReply(Protocol):
+    """Connection that an answer is sent to."""
+
+    def reply(self, message: Message) -> None:
+        """Send a message."""
+
+    def drop(self) -> None:
+        """End the connection without an answer."""
+
+
 @dataclass
 class ParkedRead:
     """A read at the tail, which waits for data."""
 
-    session: Session
+    session: SupportsReply
     request: ReadSegment
     since: float = field(default_factory=time.monotonic)
 

@@ -39,7 +39,7 @@ from pravega_serde.avro.schema import (
 from pravega_serde.avro.serializer import AvroSerializer
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.formats import EventType, RegistryFormat, schema_text
+from pravega_serde.registry.interface import EventType, RegistryFormat, schema_text
 
 __all__ = ["AvroRegistry"]
 

@@ -13,7 +13,7 @@ from pravega_serde.errors import SchemaError
 from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.formats import EventType, RegistryFormat, schema_text
+from pravega_serde.registry.interface import EventType, RegistryFormat, schema_text
 
 __all__ = ["JsonRegistry"]
 

@@ -22,7 +22,7 @@ from pravega_serde.protobuf.derive import keep_numbers, protobuf_schema_of, sche
 from pravega_serde.protobuf.schema import descriptor_of, descriptor_set, load
 from pravega_serde.protobuf.serializer import ProtobufSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.formats import EventType, RegistryFormat
+from pravega_serde.registry.interface import EventType, RegistryFormat
 
 __all__ = ["ProtobufRegistry"]
 

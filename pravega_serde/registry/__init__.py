@@ -23,8 +23,9 @@ from pravega_serde.registry.contract import (
 )
 from pravega_serde.registry.encodings import column_names
 from pravega_serde.registry.evolution import check_compatibility, column_schema
-from pravega_serde.registry.formats import EventType, RegistryFormat, event_type, part_of, registry_format
+from pravega_serde.registry.formats import event_type, part_of, registry_format
 from pravega_serde.registry.header import encoding_ids
+from pravega_serde.registry.interface import EventType, RegistryFormat
 from pravega_serde.registry.reading import RegistryDeserializer, WithSchema, deserializer
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import SerializerConfig

@@ -20,7 +20,8 @@ from pravega_serde.registry.contract import (
     SchemaWithVersion,
     SerializationFormat,
 )
-from pravega_serde.registry.formats import EventType, event_type, format_named, part_of
+from pravega_serde.registry.formats import event_type, format_named, part_of
+from pravega_serde.registry.interface import EventType
 
 __all__ = ["check_compatibility", "column_schema"]
 

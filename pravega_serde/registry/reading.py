@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pravega_serde.columnar import as_binary
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
+from pravega_serde.interface import OnError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.encodings import (
     ColumnTypes,
@@ -23,8 +24,9 @@ from pravega_serde.registry.encodings import (
     decode_first,
     relocated,
 )
-from pravega_serde.registry.formats import EventType, event_type, part_of, reader_type
+from pravega_serde.registry.formats import event_type, part_of, reader_type
 from pravega_serde.registry.header import HEADER_SIZE, read_header
+from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import (
     Evolution,
@@ -35,7 +37,6 @@ from pravega_serde.registry.settings import (
     prepare_group,
     serializer_config,
 )
-from pravega_serde.serializer import OnError
 
 __all__ = ["RegistryDeserializer", "WithSchema", "check_headerless", "deserializer"]
 

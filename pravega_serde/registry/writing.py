@@ -15,11 +15,13 @@ import pyarrow as pa
 
 from pravega_serde.columnar import as_column
 from pravega_serde.errors import SchemaError, SerdeError, SerializationError
+from pravega_serde.interface import OnError
 from pravega_serde.registry.codecs import CODEC_NONE, Codec
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.encodings import column_names
-from pravega_serde.registry.formats import EventType, event_type, format_named, part_of
+from pravega_serde.registry.formats import event_type, format_named, part_of
 from pravega_serde.registry.header import header_of, with_header
+from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.reading import RegistryDeserializer, WithSchema, check_headerless
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import (
@@ -30,7 +32,6 @@ from pravega_serde.registry.settings import (
     prepare_group,
     serializer_config,
 )
-from pravega_serde.serializer import OnError
 
 __all__ = [
     "MultiTypeSerializer",

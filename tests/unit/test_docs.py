@@ -40,7 +40,7 @@ def test_a_page_has_all_counters_of_a_client(name: str):
 
 
 def test_no_import_is_overlooked():
-    assert len(layers.edges()) > 100
+    assert len(layers.between_packages()) > 100
 
 
 def test_guides_have_calls_that_there_are():

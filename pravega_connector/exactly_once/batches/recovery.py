@@ -19,7 +19,7 @@ from pravega_connector.single_segment.revisioned import Revision
 from pravega_connector.wire import StreamName
 
 if TYPE_CHECKING:
-    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_connector.stores.segment_stores import SegmentStores
 
 __all__ = ["Finding", "Recovery"]
 
@@ -46,10 +46,10 @@ class Finding:
 class Recovery:
     """The ledger of one target stream in an operator's hands."""
 
-    def __init__(self, client: PravegaClient, target: StreamName, ledger: Ledger, *, timeout: float = 60.0) -> None:
+    def __init__(self, stores: SegmentStores, target: StreamName, ledger: Ledger, *, timeout: float = 60.0) -> None:
         """``timeout``: seconds for finishing one batch."""
-        self._client, self._target, self._ledger, self._timeout = client, target, ledger, timeout
-        self._creation = target_of(client.controller, target)
+        self._stores, self._target, self._ledger, self._timeout = stores, target, ledger, timeout
+        self._creation = target_of(stores.controller, target)
 
     def survey(self) -> list[Finding]:
         """List every application that writes to the stream exactly once. Changes nothing."""
@@ -69,7 +69,7 @@ class Recovery:
             for part in entry.parts
         }
         wanted = {part.transaction for f in self.survey() if f.app.open for part in f.app.open.parts}
-        controller = self._client.controller
+        controller = self._stores.controller
         return [
             id_
             for id_ in named
@@ -86,12 +86,12 @@ class Recovery:
         prepared = self._open(app)
         nonce = str(uuid.uuid4())
         job = Job(app, "", "", nonce, prepared.batch, role=Role.OPERATOR, target=self._creation, time=prepared.time)
-        servers = Servers(self._client.controller, self._target, self._ledger, lease=_LEASE, timeout=self._timeout)
+        servers = Servers(self._stores.controller, self._target, self._ledger, lease=_LEASE, timeout=self._timeout)
         outcome = carry_out(Commit(job), servers).outcome
         assert outcome is not None
         if outcome is Outcome.COMMITTED:
             ids = [part.transaction for part in prepared.parts]
-            note_batch(self._client, self._target, writer_of(app), latest_of(prepared.parts), ids)
+            note_batch(self._stores, self._target, writer_of(app), latest_of(prepared.parts), ids)
         if outcome is Outcome.UNFINISHED:
             self.resolve(app, "discard")
         return outcome
@@ -172,4 +172,4 @@ class Recovery:
 
     def _statuses(self, prepared: Prepared | None) -> tuple[TransactionStatus, ...]:
         parts = () if prepared is None else prepared.parts
-        return tuple(self._client.controller.transaction_status(self._target, part.transaction) for part in parts)
+        return tuple(self._stores.controller.transaction_status(self._target, part.transaction) for part in parts)

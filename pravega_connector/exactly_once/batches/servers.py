@@ -26,11 +26,12 @@ from pravega_connector.exactly_once.batches.entries import Part
 from pravega_connector.exactly_once.batches.machine import Ask, Commit, Request
 from pravega_connector.exactly_once.batches.state import Ledger
 from pravega_connector.exactly_once.batches.table import Phase
+from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamName
 
 if TYPE_CHECKING:
-    from pravega_connector.client.pravega_client import PravegaClient
     from pravega_connector.controller.service import ControllerClient
+    from pravega_connector.stores.segment_stores import SegmentStores
 
 __all__ = ["Servers", "await_visible", "carry_out", "latest_of", "note_batch", "writer_of"]
 
@@ -222,7 +223,7 @@ def latest_of(parts: Iterable[Part]) -> int | None:
 
 
 def note_batch(
-    client: PravegaClient, stream: StreamName, writer: str, millis: int | None, transactions: Iterable[UUID] = ()
+    stores: SegmentStores, stream: StreamName, writer: str, millis: int | None, transactions: Iterable[UUID] = ()
 ) -> None:
     """Note a batch's time, as soon as its transactions are visible; without a time nothing is done.
 
@@ -232,7 +233,7 @@ def note_batch(
     if millis is None:
         return
     try:
-        await_visible(client.controller, stream, transactions)
-        client.controller.note_time(writer, client.tail(stream), millis)
+        await_visible(stores.controller, stream, transactions)
+        stores.controller.note_time(writer, tail_cut(stores, stream), millis)
     except ConnectorError as error:
         _log.warning("the event time %d of a batch for stream %s was not noted: %s", millis, stream, error)

@@ -39,8 +39,8 @@ from pravega_connector.wire import StreamName, segment_number
 from pravega_serde import forks
 
 if TYPE_CHECKING:
-    from pravega_connector.client.pravega_client import PravegaClient
     from pravega_connector.controller.service import ControllerClient
+    from pravega_connector.stores.segment_stores import SegmentStores
 
 __all__ = ["Ledger", "LedgerState", "fold", "ledger_name", "snapshots_of", "target_of"]
 
@@ -155,9 +155,9 @@ class Ledger:
     several segments or a retention policy.
     """
 
-    def __init__(self, client: PravegaClient, name: StreamName) -> None:
+    def __init__(self, stores: SegmentStores, name: StreamName) -> None:
         self.name = name
-        self._client = client
+        self._stores = stores
         self._lock = threading.Lock()
         self._stream = self._opened()
         self._revision: Revision | None = None
@@ -169,20 +169,20 @@ class Ledger:
         self._lock = forks.inherited(f"ledger {self.name}")
 
     def _opened(self) -> RevisionedStreamClient[Entry]:
-        client, name = self._client, self.name
+        stores, name = self._stores, self.name
         # Creating takes a right on the whole scope, which writing to an existing ledger does not need.
-        if not client.controller.stream_exists(name):
-            client.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
-        if client.controller.stream_config(name).retention is not None:
+        if not stores.controller.stream_exists(name):
+            stores.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
+        if stores.controller.stream_config(name).retention is not None:
             raise ConfigError(
                 f"ledger {name} has a retention policy, which would delete the record of committed batches: remove it "
                 "with client.controller.update_stream, or name another stream in ledger"
             )
-        return client.revisioned(name, _Entries())
+        return RevisionedStreamClient(stores, name, _Entries())
 
     def check_writable(self) -> None:
         """Raise AuthenticationError if it can only be read, which would show with the first entry otherwise."""
-        self._client.stores.token(self.name, write=True)
+        self._stores.token(self.name, write=True)
 
     def read(self) -> tuple[Revision, LedgerState]:
         """Return the end of the ledger, and the state there. Raises LedgerFormatError, LedgerTruncatedError."""

@@ -21,9 +21,10 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options.declaration import flag, number, option, text
 from pravega_connector.wire import StreamName
-from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
+from pravega_serde.errors import UnsupportedFormatError
 from pravega_serde.guesses import did_you_mean
-from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
+from pravega_serde.interface import Serializer
+from pravega_serde.serializer import FORMATS, Format, FormatOption, formats, registry_formats, serializer_for
 
 if TYPE_CHECKING:
     from pravega_connector.client.pravega_client import PravegaClient

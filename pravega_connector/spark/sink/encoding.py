@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
 from pravega_connector.spark.pickling import Portable
 from pravega_connector.spark.sink.options import SinkOptions
-from pravega_serde import SchemaError, Serializer
+from pravega_serde.errors import SchemaError
+from pravega_serde.interface import Serializer
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
 from pravega_serde.serializer import FORMATS
 

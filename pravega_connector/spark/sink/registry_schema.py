@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.spark.sink.options import SinkOptions
-from pravega_serde import SchemaError, Serializer
-from pravega_serde.errors import RegistryNotFoundError
+from pravega_serde.errors import RegistryNotFoundError, SchemaError
+from pravega_serde.interface import Serializer
 from pravega_serde.registry import (
     EventType,
     RegistryConfig,

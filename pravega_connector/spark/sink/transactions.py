@@ -153,7 +153,7 @@ class ExactlyOnce:
             self._await_visible(client, ids, max(_LOOK_SECONDS, servers.deadline.left))
         if machine.own_count:
             ids = [part.transaction for part in job.own] if machine.outcome is Outcome.COMMITTED else []
-            note_batch(client, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
+            note_batch(client.stores, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
         if machine.outcome is Outcome.COMMITTED:
             self._tidy(self._ledger(client))
 
@@ -220,7 +220,7 @@ class ExactlyOnce:
 
     def _ledger(self, client: PravegaClient) -> Ledger:
         name = ledger_name(self._options.stream_name(), self._options.ledger)
-        return _ledgers.get((client, name), lambda: Ledger(client, name))
+        return _ledgers.get((client, name), lambda: Ledger(client.stores, name))
 
     def _lease(self) -> float:
         return self._options.transaction_timeout_ms / 1000

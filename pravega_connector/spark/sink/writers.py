@@ -168,7 +168,7 @@ class _Writer(Exchanged):
         client, query = self._committing(), written[0].query
         writer = writer_of(query or str(uuid.uuid4()))
         for stream, millis in latest.items():
-            note_batch(client, stream, writer, millis)
+            note_batch(client.stores, stream, writer, millis)
             if not query:
                 with contextlib.suppress(ConnectorError):  # this writer never comes again
                     client.controller.remove_writer(stream, writer)

@@ -20,8 +20,9 @@ from pravega_connector.errors import ConfigError, OutputFileError
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.spark.options import FormatOptions
 from pravega_connector.spark.source.options import SourceOptions
-from pravega_serde import DeserializationError, Serializer
 from pravega_serde.columnar import nothing, number_column, select
+from pravega_serde.errors import DeserializationError
+from pravega_serde.interface import Serializer
 
 __all__ = ["CORRUPT_TYPES", "Decoded", "check_letter_box", "corrupt_names", "decode", "letter_box"]
 

@@ -13,7 +13,7 @@ from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.reader.positions import parse_place, valid_cut
 from pravega_connector.spark.source.offsets import cut_of, from_offset
 from pravega_connector.wire import StreamCut, StreamName
-from pravega_serde import PravegaError
+from pravega_serde.errors import PravegaError
 
 __all__ = ["Positions"]
 

@@ -35,7 +35,6 @@ from pravega_connector.spark.source.bad_records import CORRUPT_TYPES, Decoded, c
 from pravega_connector.spark.source.options import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
 from pravega_connector.spark.source.streams import of_each
 from pravega_connector.wire import StreamName, Watermark
-from pravega_serde import DeserializationError, Serializer
 from pravega_serde.columnar import (
     list_items,
     map_entries,
@@ -45,6 +44,8 @@ from pravega_serde.columnar import (
     repeated_text,
     valid_rows,
 )
+from pravega_serde.errors import DeserializationError
+from pravega_serde.interface import Serializer
 from pravega_serde.text import UTF8StringSerializer
 
 __all__ = [

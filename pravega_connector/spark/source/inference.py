@@ -13,8 +13,8 @@ from pravega_connector.errors import ColumnTypeError
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.spark.source.options import SourceOptions
 from pravega_connector.wire import StreamName
-from pravega_serde import DeserializationError, SchemaError, serializer_for
-from pravega_serde.serializer import FORMATS, imported
+from pravega_serde.errors import DeserializationError, SchemaError
+from pravega_serde.serializer import FORMATS, imported, serializer_for
 
 __all__ = ["columns_in", "sampled_columns"]
 

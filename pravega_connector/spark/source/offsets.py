@@ -28,7 +28,7 @@ from typing import Any, Final
 from pravega_connector.errors import ConfigError
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
-from pravega_serde import PravegaError
+from pravega_serde.errors import PravegaError
 
 __all__ = ["TASK_BYTES", "Offset", "cut_of", "from_offset", "shared_tasks", "slices_of"]
 

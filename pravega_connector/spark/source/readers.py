@@ -54,7 +54,7 @@ from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.streams import Streams, of_each
 from pravega_connector.stores.segment_stores import SegmentPlace
 from pravega_connector.wire import StreamCut, StreamName
-from pravega_serde import PravegaError
+from pravega_serde.errors import PravegaError
 
 __all__ = [
     "BrokenStreamReader",

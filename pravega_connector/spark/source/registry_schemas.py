@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.source.options import SourceOptions
-from pravega_serde import SchemaError
+from pravega_serde.errors import SchemaError
 from pravega_serde.registry import (
     RegistryDeserializer,
     SchemaInfo,

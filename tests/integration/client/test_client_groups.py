@@ -20,7 +20,7 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     TimeUnknownError,
 )
-from pravega_connector.group_protocol import Bound, Ranged, Retention
+from pravega_connector.group_protocol import Bound, Retention, decode_position, encode_position
 from pravega_connector.groups.reader import GroupEvent, GroupReader
 from pravega_serde.errors import DeserializationError
 
@@ -489,8 +489,8 @@ def test_a_position_is_handed_on_as_bytes(client: PravegaClient, stream_name: St
         first = Collector(group)
         first.join("first")
         first.until(lambda: first.values)
-        data = first.readers["first"].position.to_bytes()
-        assert group.reader_offline("first", Ranged.from_bytes(data))
+        data = encode_position(first.readers["first"].position)
+        assert group.reader_offline("first", decode_position(data))
         first.readers["first"].close()
         second = Collector(group)
         second.join("second")

@@ -30,7 +30,7 @@ class Target:
     def __init__(self, client: PravegaClient, stream: StreamName) -> None:
         client.create_stream(stream, ScalingPolicy.fixed(2))
         self.client, self.stream = client, stream
-        self.ledger = Ledger(client, ledger_name(stream))
+        self.ledger = Ledger(client.stores, ledger_name(stream))
         self.creation = target_of(client.controller, stream)
 
     @property

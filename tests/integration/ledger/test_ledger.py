@@ -127,7 +127,7 @@ def test_a_torn_batch_is_reported_and_an_operator_accepts_it(target: Target, see
     target.abort(other)
     with pytest.raises(TornBatchError, match=str(other.transaction)):
         target.commit(0, target.write(b"a", b"b"), run="run-2")
-    recovery = Recovery(target.client, target.stream, target.ledger)
+    recovery = Recovery(target.client.stores, target.stream, target.ledger)
     assert recovery.finish("query") is Outcome.TORN
     recovery.resolve("query", "accept")
     assert target.commit(0, target.write(b"a", b"b"), run="run-3").outcome is Outcome.SKIPPED
@@ -138,14 +138,14 @@ def test_an_operator_discards_a_torn_batch_and_it_is_written_again(target: Targe
     pilot, other = target.write(b"a"), target.write(b"b")
     target.crash(Phase.COMMIT_REST, 0, pilot, other)
     target.abort(other)
-    Recovery(target.client, target.stream, target.ledger).resolve("query", "discard")
+    Recovery(target.client.stores, target.stream, target.ledger).resolve("query", "discard")
     target.commit(0, target.write(b"a", b"b"), run="run-2")
     sees(b"a", b"a", b"b")
 
 
 def test_a_batch_that_is_visible_as_a_whole_is_not_discarded(target: Target, sees: Sees):
     target.crash(Phase.RECORD, 0, target.write(b"a"), target.write(b"b"))
-    recovery = Recovery(target.client, target.stream, target.ledger)
+    recovery = Recovery(target.client.stores, target.stream, target.ledger)
     with pytest.raises(ConfigError, match="visible as a whole, and would come twice: finish it instead"):
         recovery.resolve("query", "discard")
     assert recovery.finish("query") is Outcome.COMMITTED
@@ -165,7 +165,7 @@ def test_an_older_checkpoint_goes_on_after_the_later_batch_is_finished(target: T
     for _ in range(2):
         with pytest.raises(FencedError, match=rf"batch 2 .*at batch 1 only.*recover {target.stream} --finish"):
             target.commit(1, target.write(b"1"), run="run-2")
-    finished = Recovery(target.client, target.stream, target.ledger).finish("query")
+    finished = Recovery(target.client.stores, target.stream, target.ledger).finish("query")
     assert finished is (Outcome.UNFINISHED if lost else Outcome.COMMITTED)
     for batch in range(1, 3):
         target.commit(batch, target.write(b"%d" % batch), run="run-3")
@@ -173,7 +173,7 @@ def test_an_older_checkpoint_goes_on_after_the_later_batch_is_finished(target: T
 
 
 def test_an_operator_forgets_an_application(target: Target, sees: Sees):
-    recovery = Recovery(target.client, target.stream, target.ledger)
+    recovery = Recovery(target.client.stores, target.stream, target.ledger)
     target.commit(5, target.write(b"a"))
     with pytest.raises(ConfigError, match=r"knows no 'other'.*it knows: query"):
         recovery.forget("query", "other")
@@ -201,10 +201,10 @@ def test_an_operator_forgets_by_age_what_is_not_open(target: Target):
         at = at.answered(target.servers().answer(at.request()))
     carry_out(Commit(dataclasses.replace(target.job(0), app="gone", target=f"{target.stream}#77")), target.servers())
     carry_out(Commit(dataclasses.replace(target.job(0), app="elsewhere", target="s/other#0")), target.servers())
-    recovery = Recovery(target.client, target.stream, target.ledger)
+    recovery = Recovery(target.client.stores, target.stream, target.ledger)
     assert recovery.forget_older(30 * 86_400) == ["gone", "old"]
     assert [finding.app.app for finding in recovery.survey()] == ["open", "recent"]
-    with Ledger(target.client, target.ledger.name) as fresh:
+    with Ledger(target.client.stores, target.ledger.name) as fresh:
         assert {key.app for key in fresh.read()[1]} == {"elsewhere", "open", "recent"}
 
 
@@ -216,10 +216,10 @@ def test_what_was_forgotten_is_in_no_snapshot(target: Target, monkeypatch: pytes
     assert target.ledger.compact()
     before = list(target.ledger.history())
     assert sum(isinstance(entry, Snapshot) for _, entry in before) > 2
-    Recovery(target.client, target.stream, target.ledger).forget(*(f"app {app:02}" for app in range(0, 20, 2)))
+    Recovery(target.client.stores, target.stream, target.ledger).forget(*(f"app {app:02}" for app in range(0, 20, 2)))
     expected = {f"app {app:02}": app for app in range(1, 20, 2)}
     for first in (20, 30):
-        for ledger in (target.ledger, Ledger(target.client, target.ledger.name)):
+        for ledger in (target.ledger, Ledger(target.client.stores, target.ledger.name)):
             assert {key.app: app.last for key, app in ledger.read()[1].items()} == expected
         for batch in range(first, first + 9):
             target.commit(batch)
@@ -238,7 +238,7 @@ def test_a_ledger_is_folded_once_however_many_entries_it_has(target: Target, mon
         return fold(entries, state)
 
     monkeypatch.setattr("pravega_connector.exactly_once.batches.state.fold", counting)
-    with Ledger(target.client, target.ledger.name) as fresh:
+    with Ledger(target.client.stores, target.ledger.name) as fresh:
         for _ in range(2):
             assert len(fresh.read()[1]) == 30
     assert folded == [30]
@@ -261,7 +261,7 @@ def test_recover_forgets(target: Target, capsys: pytest.CaptureFixture[str], mon
 
 def test_an_operator_finishes_a_batch_without_spark(target: Target, sees: Sees):
     target.crash(Phase.COMMIT_PILOT, 0, target.write(b"a"), target.write(b"b"))
-    recovery = Recovery(target.client, target.stream, target.ledger)
+    recovery = Recovery(target.client.stores, target.stream, target.ledger)
     assert [finding.verdict for finding in recovery.survey()] == ["all live"]
     assert recovery.finish("query") is Outcome.COMMITTED
     sees(b"a", b"b")
@@ -388,7 +388,7 @@ def test_many_drivers_at_once_make_a_batch_visible_once(target: Target, sees: Se
     """Each has rows of its own for each batch, and its own view of the ledger; who wins is nobody's business."""
 
     def drive(run: str) -> None:
-        with Ledger(target.client, target.ledger.name) as ledger:
+        with Ledger(target.client.stores, target.ledger.name) as ledger:
             for batch in range(3):
                 own = [target.write(b"%d-a" % batch), target.write(b"%d-b" % batch)]
                 try:
@@ -407,7 +407,7 @@ def test_many_drivers_at_once_make_a_batch_visible_once(target: Target, sees: Se
 
 def test_a_compacted_ledger_says_the_same(target: Target, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pravega_connector.exactly_once.batches.state.COMPACT_AFTER", 4)
-    behind, beside, fresh = (Ledger(target.client, target.ledger.name) for _ in range(3))
+    behind, beside, fresh = (Ledger(target.client.stores, target.ledger.name) for _ in range(3))
     behind.read()
     compactions = 0
     for batch in range(8):
@@ -427,7 +427,7 @@ def test_a_driver_that_slept_over_compactions_is_fenced(target: Target, sees: Se
     monkeypatch.setattr("pravega_connector.exactly_once.batches.state.COMPACT_AFTER", 4)
     target.commit(0, target.write(b"0"), run="run-1")
     asleep = target.crash(Phase.PREPARE, 1, target.write(b"1"), run="run-1")
-    with Ledger(target.client, target.ledger.name) as another:
+    with Ledger(target.client.stores, target.ledger.name) as another:
         another.read()
         compactions = 0
         for batch in range(1, 9):
@@ -445,9 +445,9 @@ def test_a_ledger_with_a_retention_policy_is_refused(target: Target):
     config = controller.stream_config(name)
     controller.update_stream(name, dataclasses.replace(config, retention=RetentionPolicy.by_time(60_000)))
     with pytest.raises(ConfigError, match=f"ledger {name} has a retention policy.*update_stream"):
-        Ledger(target.client, name)
+        Ledger(target.client.stores, name)
     controller.update_stream(name, config)
-    Ledger(target.client, name).close()
+    Ledger(target.client.stores, name).close()
 
 
 @pytest.mark.parametrize("compactions", [0, 2])
@@ -460,7 +460,7 @@ def test_a_ledger_that_was_truncated_says_what_to_do(target: Target, compactions
         done += target.ledger.compact()
     assert done >= compactions
     target.client.controller.truncate_stream(target.client.tail(target.ledger.name))
-    with Ledger(target.client, target.ledger.name) as fresh:
+    with Ledger(target.client.stores, target.ledger.name) as fresh:
         for ledger in (fresh, fresh):
             with pytest.raises(LedgerTruncatedError, match="delete the ledger, and set ledger_adopt"):
                 target.commit(8, target.write(b"8"), ledger=ledger)

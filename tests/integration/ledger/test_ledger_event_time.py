@@ -9,7 +9,7 @@ from tests.integration.ledger.conftest import Target
 def test_the_operator_notes_the_time_of_a_batch_that_it_commits(target: Target, eventually) -> None:
     parts = [dataclasses.replace(target.write(event), event_time=time) for event, time in ((b"a", 1000), (b"b", 3000))]
     target.crash(Phase.COMMIT_REST, 0, *parts)
-    recovery = Recovery(target.client, target.stream, target.ledger)
+    recovery = Recovery(target.client.stores, target.stream, target.ledger)
     assert recovery.finish("query") is Outcome.COMMITTED
     eventually(lambda: target.client.watermarks(target.stream))
     [mark] = target.client.watermarks(target.stream)
@@ -20,7 +20,7 @@ def test_the_operator_notes_the_time_of_a_batch_that_it_commits(target: Target, 
 
 def test_noting_a_time_commits_nothing_and_fails_nothing(target: Target) -> None:
     part = target.write(b"a")
-    note_batch(target.client, target.stream, "writer", latest_of([part]), [part.transaction])
-    note_batch(target.client, target.stream, "writer", 1000, [part.transaction])
+    note_batch(target.client.stores, target.stream, "writer", latest_of([part]), [part.transaction])
+    note_batch(target.client.stores, target.stream, "writer", 1000, [part.transaction])
     assert target.status(part).value == "open"
-    note_batch(target.client, dataclasses.replace(target.stream, stream="nothing-here"), "writer", 1000)
+    note_batch(target.client.stores, dataclasses.replace(target.stream, stream="nothing-here"), "writer", 1000)

@@ -80,5 +80,5 @@ def test_a_ledger_that_is_there_takes_no_right_on_the_scope(prepare: Prepare):
 
 @pytest.fixture
 def ledger(config: PravegaConfig) -> None:
-    with PravegaClient(config) as client, Ledger(client, LEDGER):
+    with PravegaClient(config) as client, Ledger(client.stores, LEDGER):
         pass

@@ -83,7 +83,7 @@ def holds(client: PravegaClient, target: StreamName, eventually: Callable[..., N
 
 def recorded(client: PravegaClient, target: StreamName) -> list[Prepared]:
     """What was ever prepared for the target."""
-    with Ledger(client, ledger_name(target)) as ledger:
+    with Ledger(client.stores, ledger_name(target)) as ledger:
         return [entry for _, entry in ledger.history() if isinstance(entry, Prepared)]
 
 
@@ -182,7 +182,7 @@ def test_tasks_and_batches_without_rows_need_no_transaction(
     copy(numbers.where(f"{NUMBER} = '77'")).awaitTermination()
     assert list(client.read(target)) == [b"77"]
     assert [len(entry.parts) for entry in recorded(client, target)] == [1]
-    with Ledger(client, ledger_name(target)) as ledger:
+    with Ledger(client.stores, ledger_name(target)) as ledger:
         (app,) = ledger.read()[1].values()
     assert app.last >= 2, "the batches without rows are committed too"
 

@@ -110,7 +110,7 @@ def test_the_projects_own_state_is_no_event(
     options |= {"stream_pattern": f"{scope}/*"}
     assert counted(query, **options) == {str(orders): 3}
     for name in ("a-name-of-its-own", "dropped-ledger"):
-        with Ledger(client, StreamName(scope, name)):
+        with Ledger(client.stores, StreamName(scope, name)):
             pass
     client.delete_stream(dropped)
     file = tmp_path / "lines.jsonl"

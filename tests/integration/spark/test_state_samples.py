@@ -145,7 +145,7 @@ def test_batch_writes_go_on(
     rows = [*range(10, 50)]
     eventually(lambda: len(list(client.read(target))) >= len(rows))
     assert sorted(map(int, client.read(target))) == rows
-    with Ledger(client, log.stream) as ledger:
+    with Ledger(client.stores, log.stream) as ledger:
         entries = [entry for _, entry in ledger.history()][len(log.entries) - 1 :]
         (app,) = ledger.read()[1].values()
     assert (app.app, app.last, app.open) == ("loader", 4, None)

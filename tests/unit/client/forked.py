@@ -364,7 +364,7 @@ def kinds(uri: str, registry_uri: str) -> dict[str, Callable[[], Kind]]:
         )
 
     def ledger() -> Kind:
-        made = Ledger(client, client.name(new_stream()))
+        made = Ledger(client.stores, client.name(new_stream()))
 
         def append() -> None:
             revision, _ = made.read()

@@ -31,7 +31,7 @@ class Sink:
     def __init__(self, server: InProcessPravega, client: PravegaClient) -> None:
         self.server, self.client, self.stream = server, client, StreamName("scope", "stream")
         client.create_stream(self.stream)
-        self.ledger = Ledger(client, ledger_name(self.stream))
+        self.ledger = Ledger(client.stores, ledger_name(self.stream))
         self.target = target_of(client.controller, self.stream)
 
     def write(self, event: bytes) -> Part:

@@ -110,15 +110,15 @@ def test_recover_sees_the_batches_of_its_target_alone(
 ) -> None:
     save(a, 5, b"x", ledger="etl")
     save(b, 1, b"y", b"z", ledger="etl")
-    with Ledger(client, ledger_name(a, "etl")) as ledger:
-        found = {stream: Recovery(client, stream, ledger).survey() for stream in (a, b)}
+    with Ledger(client.stores, ledger_name(a, "etl")) as ledger:
+        found = {stream: Recovery(client.stores, stream, ledger).survey() for stream in (a, b)}
         assert {stream.stream: [(f.app.app, f.app.last) for f in found[stream]] for stream in found} == {
             "a": [("app", 5)],
             "b": [("app", 1)],
         }
-        assert Recovery(client, b, ledger).left_open() == []
+        assert Recovery(client.stores, b, ledger).left_open() == []
         with pytest.raises(ConfigError, match=rf"knows no 'else' of {b}; it knows: app"):
-            Recovery(client, b, ledger).finish("else")
+            Recovery(client.stores, b, ledger).finish("else")
 
 
 def test_a_stream_is_not_its_own_ledger(client: PravegaClient, save: Save, a: StreamName) -> None:

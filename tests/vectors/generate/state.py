@@ -173,7 +173,7 @@ def ledger(maker: Maker) -> None:
     for part in early:
         target.abort(part)
     target.commit(1, target.write(*numbered(2, 5)), target.write(*numbered(2, 7)), run="run-2")
-    recovery = Recovery(maker.client, target.stream, target.ledger)
+    recovery = Recovery(maker.client.stores, target.stream, target.ledger)
     for batch, choice in ((2, "accept"), (3, "discard")):
         lose(batch, run="run-2")
         recovery.resolve("query", choice)

@@ -85,7 +85,7 @@ class SinkSetup(Setup):
         verdict.measures = {"reported": trial.reported, "transactions": len(statuses), "replayed": trial.replayed()}
         if aborted := sum(not statuses[_transaction(event)].is_committed for event in found + followed if statuses):
             verdict.failures.append(f"{aborted} events of aborted transactions were read")
-        with Ledger(self.client, ledger_name(trial.target)) as ledger:
+        with Ledger(self.client.stores, ledger_name(trial.target)) as ledger:
             apps = ledger.read()[1].values()
         verdict.failures += [f"{app.app} has an open batch {app.open.batch}" for app in apps if app.open is not None]
 

@@ -193,8 +193,8 @@ def _torn(trial: Trial) -> None:
     error = trial.start(repartition=2).fails("PRAVEGA-TORN-BATCH").error
     trial.reported = sum(int(rows) for rows in re.findall(r"\((\d+) rows, abort", error))
     assert trial.reported, f"the error names no rows: {error}"
-    with Ledger(trial.client, ledger_name(trial.target)) as ledger:
-        recovery = Recovery(trial.client, trial.target, ledger)
+    with Ledger(trial.client.stores, ledger_name(trial.target)) as ledger:
+        recovery = Recovery(trial.client.stores, trial.target, ledger)
         (finding,) = recovery.survey()
         assert recovery.finish(finding.app.app) is Outcome.TORN
         recovery.resolve(finding.app.app, "accept")
