@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
+from msgspec.structs import astuple
+
 from pravega_connector.errors import ProtocolError
 from pravega_connector.wire.messages import REPLIES, Message
 
@@ -14,50 +16,24 @@ __all__ = ["MAX_FRAME_SIZE", "MessageDecoder", "decode", "encode", "parse_header
 MAX_FRAME_SIZE: Final = 0x00FF_FFFF
 
 _HEADER: Final = struct.Struct(">ii")
-_FIXED: Final = {
-    "q": struct.Struct(">q"),
-    "i": struct.Struct(">i"),
-    "1": struct.Struct(">b"),
-    "?": struct.Struct(">?"),
-    "u": struct.Struct("16s"),
-}
-_U16: Final = struct.Struct(">H")
-_I32: Final = struct.Struct(">i")
-
-
-def _encode_field(kind: str, value: Any) -> bytes:
-    if kind == "s":
-        value = value.encode()
-        return _U16.pack(len(value)) + bytes(value)
-    if kind == "b":
-        return _I32.pack(len(value)) + bytes(value)
-    if kind == "e":
-        return _HEADER.pack(0, len(value)) + bytes(value)
-    return bytes(_FIXED[kind].pack(value))
 
 
 def encode(message: Message) -> bytes:
     """Bytes of a message, header included."""
-    values = (getattr(message, name) for name in message.__struct_fields__)
-    body = b"".join(map(_encode_field, message.LAYOUT, values))
-    return _HEADER.pack(message.TYPE, len(body)) + body
-
-
-def _decode_field(kind: str, body: memoryview, at: int) -> tuple[Any, int]:
-    if kind == "s":
-        end = at + 2 + _U16.unpack_from(body, at)[0]
-        if end > len(body):
-            raise ProtocolError("invalid message of the segment store: a text runs past its end")
-        # Stack traces come from the server as Java's modified UTF-8: never let their odd bytes hide the reply.
-        return str(body[at + 2 : end], "utf-8", "replace"), end
-    if kind == "b":
-        size = _I32.unpack_from(body, at)[0]
-        end = at + 4 + size
-        if size < 0 or end > len(body):
-            raise ProtocolError("invalid message of the segment store: a byte field runs past its end")
-        return body[at + 4 : end], end
-    fixed = _FIXED[kind]
-    return fixed.unpack_from(body, at)[0], at + fixed.size
+    values, at, size = astuple(message), 0, 0
+    pieces = [b""]
+    for fixed, plain, sized in message.PARTS:
+        end = at + plain
+        if not sized:
+            pieces.append(fixed.pack(*values[at:end]))
+            size += fixed.size
+            break
+        data = values[end].encode() if sized == "s" else values[end]
+        pieces += fixed.pack(*values[at:end], len(data)), data
+        size += fixed.size + len(data)
+        at = end + 1
+    pieces[0] = _HEADER.pack(message.TYPE, size)
+    return b"".join(pieces)
 
 
 def decode(type_code: int, body: memoryview) -> Message:
@@ -68,11 +44,22 @@ def decode(type_code: int, body: memoryview) -> Message:
     reply = REPLIES.get(type_code)
     if reply is None:
         raise ProtocolError(f"the segment store sent a message of unknown type {type_code}")
-    values, at = [], 0
+    values: list[Any] = []
+    at, length = 0, len(body)
     try:
-        for kind in reply.LAYOUT:
-            value, at = _decode_field(kind, body, at)
-            values.append(value)
+        for fixed, _, sized in reply.PARTS:
+            values += fixed.unpack_from(body, at)
+            at += fixed.size
+            if not sized:
+                break
+            size = values.pop()
+            end = at + size
+            if size < 0 or end > length:
+                field = "text" if sized == "s" else "byte field"
+                raise ProtocolError(f"invalid message of the segment store: a {field} runs past its end")
+            # Stack traces come from the server as Java's modified UTF-8: never let their odd bytes hide the reply.
+            values.append(str(body[at:end], "utf-8", "replace") if sized == "s" else body[at:end])
+            at = end
     except struct.error:
         raise ProtocolError(f"the segment store sent a {reply.__name__} of only {len(body)} bytes") from None
     return reply(*values)

@@ -8,7 +8,7 @@ checked against a real server. The structs are msgspec's: as many dataclasses to
 connector is imported.
 
 Layout letters: ``q`` i64, ``i`` i32, ``1`` i8, ``?`` boolean byte, ``u`` 16-byte UUID, ``s`` u16 length and UTF-8,
-``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes.
+``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes. They are compiled into ``PARTS`` once a class.
 
 An append of a block is two messages, AppendBlock and AppendBlockEnd, around its bytes: :class:`BlockAppend`.
 """
@@ -16,7 +16,7 @@ An append of a block is two messages, AppendBlock and AppendBlockEnd, around its
 from __future__ import annotations
 
 import struct
-from typing import ClassVar, Final, dataclass_transform
+from typing import ClassVar, Final, NamedTuple, dataclass_transform
 
 import msgspec
 
@@ -72,6 +72,35 @@ _BLOCK_HEADER: Final = struct.Struct(">ii16s")
 _BLOCK_END: Final = struct.Struct(">ii16siiiqq")
 
 
+_FIXED: Final = {"q": "q", "i": "i", "1": "b", "?": "?", "u": "16s"}
+# Fields with a length in front: an event has four zero bytes before the length.
+_SIZED: Final = {"s": "H", "b": "i", "e": "4xi"}
+
+
+class Part(NamedTuple):
+    """Consecutive fields of a message: ``plain`` of fixed size, then one with a length, of the letter ``sized``.
+
+    ``fixed`` has the length as well. Only the last part may be without a sized field: ``sized`` is empty.
+    """
+
+    fixed: struct.Struct
+    plain: int
+    sized: str
+
+
+def _compiled(layout: str) -> tuple[Part, ...]:
+    parts, form, count = [], ">", 0
+    for letter in layout:
+        if letter in _FIXED:
+            form, count = form + _FIXED[letter], count + 1
+        else:
+            parts.append(Part(struct.Struct(form + _SIZED[letter]), count, letter))
+            form, count = ">", 0
+    if count:
+        parts.append(Part(struct.Struct(form), count, ""))
+    return tuple(parts)
+
+
 #: Classes of all messages, by type number.
 MESSAGES: Final[dict[int, type[Message]]] = {}
 #: Those that a segment store sends.
@@ -84,10 +113,13 @@ class Message(msgspec.Struct, frozen=True):
 
     TYPE: ClassVar[int]
     LAYOUT: ClassVar[str]
+    PARTS: ClassVar[tuple[Part, ...]]
+    """The layout, compiled."""
 
     def __init_subclass__(cls) -> None:
         if "TYPE" not in vars(cls):  # another base
             return
+        cls.PARTS = _compiled(cls.LAYOUT)
         if MESSAGES.setdefault(cls.TYPE, cls) is not cls:
             raise TypeError(f"{cls.__name__} and {MESSAGES[cls.TYPE].__name__} have the same type {cls.TYPE}")
 
@@ -397,7 +429,7 @@ class ReadTable(Message):
     request_id: int
     segment: str
     token: str
-    count: int
+    plain: int
     key_size: int
     key: bytes
     version: int
@@ -410,7 +442,7 @@ class TableRead(Reply):
     LAYOUT = "qsiibqib"
     request_id: int
     segment: str
-    count: int
+    plain: int
     key_size: int
     key: bytes | memoryview
     version: int
