@@ -24,7 +24,7 @@ from pravega_connector.groups.subscriber import Subscriber
 from pravega_connector.metrics import attach_if_loaded
 from pravega_connector.reader.event_columns import EventColumns
 from pravega_connector.reader.positions import cuts_of
-from pravega_connector.reader.slices import EventBatch, slices_between
+from pravega_connector.reader.slices import EventBatch, SegmentSlice, read_slices, slices_between, whole_stream
 from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
 from pravega_connector.reader.tail import TailReader
 from pravega_connector.reader.watermarks import TimeWindow, WatermarkLog, cut_at
@@ -343,11 +343,20 @@ class PravegaClient(Administration):
         chosen = arguments.serializer_of(serializer, "decode_column")
         arguments.error_handler(on_error)
         names = arguments.stream_names(stream, self.config.scope)
+        found = self._ranges(names, start, end)
+        ranges = [(first, last) for first, last, _ in found]
+        slices = [piece for _, _, pieces in found for piece in pieces]
+        return EventColumns(self.stores, ranges, slices, chosen, metadata=metadata, on_error=on_error)
+
+    def _ranges(
+        self, names: list[StreamName], start: Place | None, end: Place | None
+    ) -> list[tuple[StreamCut, StreamCut, list[SegmentSlice]]]:
+        """Return the start, the end and the slices of each stream."""
+        if start is None and end is None:
+            return [whole_stream(self.stores, name) for name in names]
         starts = cuts_of(self, names, start, "start", default="head")
         ends = cuts_of(self, names, end, "end", default="tail")
-        ranges = list(zip(starts, ends, strict=True))
-        slices = [piece for cuts in ranges for piece in slices_between(self.stores, *cuts)]
-        return EventColumns(self.stores, ranges, slices, chosen, metadata=metadata, on_error=on_error)
+        return [(*cuts, slices_between(self.stores, *cuts)) for cuts in zip(starts, ends, strict=True)]
 
     @overload
     def read(
@@ -400,7 +409,9 @@ class PravegaClient(Administration):
         """
         chosen = arguments.serializer_of(serializer, "deserialize")
         arguments.count("limit", limit)
-        return self._values(iter(self.read_columns(stream, start=start, end=end)), chosen, limit)
+        found = self._ranges(arguments.stream_names(stream, self.config.scope), start, end)
+        slices = [piece for _, _, pieces in found for piece in pieces]
+        return self._values(read_slices(self.stores, slices), None if chosen is None else chosen.deserialize, limit)
 
     @overload
     def follow(  # type: ignore[overload-overlap]  # a str is one stream, though iterable
@@ -528,14 +539,17 @@ class PravegaClient(Administration):
                 yield f"{stream.scope}/{group}"
 
     @staticmethod
-    def _values(batches: Generator[EventBatch, None, None], serializer: Any, limit: int | None) -> Iterator[Any]:
+    def _values(
+        batches: Generator[EventBatch, None, None], deserialize: Callable[[bytes], Any] | None, limit: int | None
+    ) -> Iterator[Any]:
         with closing(batches):  # a stored error would keep the connection as well
             left = limit
             for batch in batches if limit != 0 else ():
+                values = batch.values() if deserialize is None else batch.decoded(deserialize)
                 if left is not None and left <= len(batch.events):
-                    yield from islice(batch.values(serializer), left)
+                    yield from islice(values, left)
                     return
-                yield from batch.values(serializer)
+                yield from values
                 left = None if left is None else left - len(batch.events)
 
     def close(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from pravega_connector.core.connection import Connection
 from pravega_connector.errors import ConnectionLostError, DataLossError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.notebook import table
 from pravega_connector.stores.segment_stores import SegmentStores, error_of
+from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import (
     EVENT_HEADER_SIZE,
     FrameParser,
@@ -29,7 +30,18 @@ from pravega_connector.wire import (
 )
 from pravega_serde.errors import DeserializationError, PravegaError
 
-__all__ = ["EventBatch", "SegmentSlice", "joined", "read_chunks", "read_slice", "read_slices", "slices_between"]
+__all__ = [
+    "EventBatch",
+    "SegmentSlice",
+    "joined",
+    "read_chunks",
+    "read_slice",
+    "read_slices",
+    "slices_between",
+    "whole_stream",
+]
+
+T = TypeVar("T")
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -78,7 +90,10 @@ class EventBatch:
         if serializer is None:
             yield from self.events.to_pylist()
             return
-        deserialize = arguments.serializer_of(serializer, "deserialize").deserialize
+        yield from self.decoded(arguments.serializer_of(serializer, "deserialize").deserialize)
+
+    def decoded(self, deserialize: Callable[[bytes], T]) -> Iterator[T]:
+        """Yield the result of ``deserialize`` for each event. Raises DeserializationError as :meth:`values` does."""
         for row, event in enumerate(self.events.to_pylist()):
             try:
                 value = deserialize(event)
@@ -241,6 +256,21 @@ def slices_between(
         if begin < stop:
             slices.append(SegmentSlice(stream, segment_id, begin, stop))
     return slices
+
+
+def whole_stream(stores: SegmentStores, stream: StreamName) -> tuple[StreamCut, StreamCut, list[SegmentSlice]]:
+    """Return head and present tail of a stream, and the slices between them.
+
+    While the segments of the head are open, the stream has no others: the controller is asked once.
+    """
+    head = stores.controller.head_cut(stream)
+    infos = stores.segment_infos(stream, head.positions)
+    if not infos or any(info.sealed or not info.exists for info in infos.values()):
+        tail = tail_cut(stores, stream)
+        return head, tail, slices_between(stores, head, tail)
+    tail = StreamCut(stream, {segment_id: infos[segment_id].write_offset for segment_id in head.positions})
+    slices = [SegmentSlice(stream, i, begin, tail.positions[i]) for i, begin in sorted(head.positions.items())]
+    return head, tail, [piece for piece in slices if piece.start < piece.end]
 
 
 def read_slices(stores: SegmentStores, slices: list[SegmentSlice]) -> Generator[EventBatch, None, None]:

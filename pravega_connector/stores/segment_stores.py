@@ -348,6 +348,8 @@ class SegmentStores:
         """
         infos: dict[int, SegmentInfo] = {}
         wanted = list(segment_ids)
+        if not wanted:
+            return infos
 
         def attempt(share: Deadline) -> None:
             by_endpoint: defaultdict[Endpoint, list[int]] = defaultdict(list)

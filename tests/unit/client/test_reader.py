@@ -3,6 +3,7 @@
 import math
 import pickle
 import time
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -24,6 +25,7 @@ from pravega_connector.wire import (
     AuthTokenCheckFailed,
     ErrorMessage,
     GetStreamSegmentInfo,
+    Hello,
     ReadSegment,
     SegmentRead,
     StreamCut,
@@ -245,6 +247,27 @@ def test_a_segment_that_ends_before_the_cut_is_an_error_at_once(client, full, st
 
 
 # ---------------------------------------------------------------- several segments
+
+
+def test_a_stream_that_never_scaled_is_read_after_one_call_and_one_look_up(client, full, store):
+    client.stores.endpoint(full.name, 0)
+    client.stores.token(full.name, write=False)
+    before, seen = full.asked.copy(), len(store.requests)
+    assert len(list(client.read(full.name, limit=1))) == 1
+    assert full.asked - before == Counter(head_cut=1)
+    asked = [type(each) for each in store.requests[seen:] if not isinstance(each, Hello)]
+    assert asked[:2] == [GetStreamSegmentInfo, ReadSegment]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_stream_that_scaled_is_read_to_its_last_segments(client, full, store, ended):
+    (new,) = full.scale([0], 0.0, 1.0)
+    store.append(full.segment(new), frame(b"new"))
+    if ended:
+        full.seal_all()
+    assert read(client, full) == [*EVENTS, b"new"]
+    ((start, end),) = client.read_columns(full.name).ranges
+    assert (start, end) == (cut(full, s0=0), StreamCut(full.name, {new: len(frame(b"new"))}))
 
 
 def test_slices_come_predecessors_first_and_without_empty_ones(store):
