@@ -1,4 +1,4 @@
-"""Ingestion from standard input and sockets: the public names of :mod:`pravega_connector.pipe`."""
+"""Lines of standard input, files and TCP connections as events: the public names of :mod:`pravega_connector.pipe`."""
 
 from typing import TYPE_CHECKING, Any
 

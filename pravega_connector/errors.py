@@ -893,9 +893,9 @@ class NullEventError(EventError):
 
 
 class InputLostError(ConnectorError):
-    """A socket or pipe that events came from broke, or its address does not answer.
+    """A connection or pipe that events came from broke.
 
-    Cause: the sender closed or broke the connection in the middle of an event, or nobody listens at the address.
+    Cause: the sender broke the connection.
 
     Mend: start the sender, and the same command again; what was acknowledged is durable.
     """

@@ -311,7 +311,7 @@ LOST_BYTES: Final = Counter(
 BAD_RECORDS: Final = Counter(
     "pravega.bad_records",
     "{record}",
-    "What could not be decoded, or was no event: by `client`, `source`, `ingest`, `pipe`.",
+    "What could not be decoded, or was no event: by `client`, `source`, `ingest`, `write`.",
     (COMPONENT, STREAM),
 )
 INGESTED_EVENTS: Final = Counter("pravega.ingest.events", "{event}", "Events that were committed.", (STREAM,))

@@ -1,8 +1,8 @@
-"""Events of sources that forget, standard input and sockets, into a stream.
+"""Lines of standard input, files and TCP connections, as events of a stream.
 
-An :class:`Input` gathers one or many sources, frames cut the bytes of each into events, and a :class:`Pipe` hands the
-events to an idempotent writer and tells the sources which of them are durable. :class:`ByJsonField` and
-:class:`ByPattern` find routing keys in events that are bytes.
+An :class:`Input` gathers one or many sources. A :class:`Pipe` cuts their bytes into lines, encodes the lines, and hands
+the events to a writer; it acknowledges durable events to the sources. :class:`ByJsonField` and :class:`ByPattern` find
+routing keys in lines.
 
 Theory of operation
 -------------------
@@ -24,18 +24,19 @@ import os
 import re
 import selectors
 import socket
-import stat
-import struct
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute
 
 from pravega_connector import metrics
+from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.errors import (
+    BadRecordError,
     ConfigError,
     ConnectorError,
     DeadlineExceededError,
@@ -44,27 +45,26 @@ from pravega_connector.errors import (
     InputLostError,
 )
 from pravega_connector.writer.event_writer import EventWriter
-from pravega_serde.errors import SerdeError
+from pravega_connector.writer.transactions import OpenTransaction
+from pravega_serde.errors import DeserializationError, SerdeError, SerializationError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.routing import ByField, EventRouter
 
 __all__ = [
-    "FRAMES",
     "MAX_UNACKNOWLEDGED",
     "ByJsonField",
     "ByPattern",
-    "Frames",
     "Input",
-    "LengthFrames",
-    "LineFrames",
     "Pipe",
     "PipeSummary",
-    "connected",
     "listening",
+    "of_files",
     "standard_input",
 ]
 
 _log: Final = logging.getLogger(__name__)
+#: Encodes lines as a column of events. Raises SerializationError or DeserializationError with the row.
+Encode = Callable[[list[bytes]], pa.Array]
 #: Largest number of bytes that are read and not durable.
 MAX_UNACKNOWLEDGED: Final = 8 << 20
 # Seconds without durability before the first warning in the log, and between two of them.
@@ -74,7 +74,7 @@ _WARN_EVERY: Final = 30.0
 
 @dataclass(slots=True)
 class PipeSummary:
-    """Progress of a pipe: counts of events, and bytes of incomplete events at the ends of sources."""
+    """Progress of a pipe: counts of events, their bytes, and bytes of incomplete lines at the ends of sources."""
 
     read: int = 0
     acknowledged: int = 0
@@ -90,24 +90,28 @@ class PipeSummary:
 
 
 class Pipe:
-    """Copies events from an input to a writer, which it flushes but does not close."""
+    """Copies lines from an input to a writer, which it flushes but does not close."""
 
     def __init__(
         self,
         input: Input,  # noqa: A002 - the usual word
-        writer: EventWriter[bytes],
-        frames: Callable[[], Frames],
+        writer: EventWriter[bytes] | OpenTransaction[bytes],
         *,
+        encode: Encode | None = None,
         router: EventRouter | None = None,
+        max_line_size: int = MAX_EVENT_SIZE,
         max_unacknowledged: int = MAX_UNACKNOWLEDGED,
         failover_timeout: float = 300.0,
     ) -> None:
-        """``frames`` cut the bytes of one source; ``router`` gives the keys of a batch with the column ``event``.
+        """``encode`` turns lines into events; without it, a line is an event.
 
-        ``failover_timeout`` is how many seconds the servers have to make durable what was read.
+        ``router`` gives the keys of a batch whose column ``event`` has the lines. ``max_line_size`` is in bytes.
+        ``failover_timeout`` is the number of seconds that servers may take to make durable what was read.
         """
-        self._input, self._writer, self._new_frames, self._router = input, writer, frames, router
-        self._frames: dict[Source, Frames] = {}
+        self._input, self._writer, self._router = input, writer, router
+        self._encode = encode or (lambda lines: pa.array(lines, pa.large_binary()))
+        self._largest = max_line_size
+        self._frames: dict[Source, LineFrames] = {}
         self._limit, self._failover_timeout = max_unacknowledged, failover_timeout
         self._size = 0  # bytes since the last acknowledgement
         self.summary = PipeSummary()
@@ -148,41 +152,55 @@ class Pipe:
     def _take(self, source: Source) -> None:
         frames = self._frames.get(source)
         if frames is None:
-            frames = self._frames[source] = self._new_frames()
+            frames = self._frames[source] = LineFrames(self._largest)
         try:
             data = source.read()
             self._write(source, frames.feed(data) if data else frames.finish())
             if frames.broken is not None:
                 raise frames.broken
-        except (EventError, InputLostError) as error:
-            if isinstance(error, EventError):
-                metrics.BAD_RECORDS.add(1, "pipe", str(self._writer.stream))
+        except (BadRecordError, EventError, InputLostError) as error:
+            if not isinstance(error, InputLostError):
+                metrics.BAD_RECORDS.add(1, "write", str(self._writer.stream))
             self.summary.errors.append(type(error)(f"{source.name}: {error.message}"))
             data = b""
         if not data:
             self._end(source, frames)
 
-    def _end(self, source: Source, frames: Frames) -> None:
+    def _end(self, source: Source, frames: LineFrames) -> None:
         self.summary.bytes_left += frames.pending
         self._acknowledge()
         del self._frames[source]
         self._input.drop(source)
 
-    def _write(self, source: Source, events: list[bytes]) -> None:
-        if not events:
+    def _write(self, source: Source, lines: list[bytes]) -> None:
+        if not lines:
             return
-        column = pa.array(events, pa.large_binary())
-        keys = None
-        if self._router is not None:
-            keys = self._router.keys(pa.RecordBatch.from_arrays([column], ["event"]))
-        self.summary.read += len(events)
-        self._writer.write_column(column, keys)
-        source.written += len(events)
-        self.summary.without_key += 0 if keys is None else keys.null_count
-        size = sum(map(len, events))
-        self.summary.bytes += size
-        # One byte more for each event: an empty one waits for its acknowledgement too.
-        self._size += size + len(events)
+        events, error = self._encoded(source, lines)
+        if len(events):
+            keys = None
+            if self._router is not None:
+                column = pa.array(lines[: len(events)], pa.large_binary())
+                keys = self._router.keys(pa.RecordBatch.from_arrays([column], ["event"]))
+            self._writer.write_column(events, keys)
+            self.summary.read += len(events)
+            source.written += len(events)
+            self.summary.without_key += 0 if keys is None else keys.null_count
+            size = int(pa.compute.sum(pa.compute.binary_length(events)).as_py())
+            self.summary.bytes += size
+            # One byte more for each event: an empty one waits for its acknowledgement too.
+            self._size += size + len(events)
+        if error is not None:
+            raise error
+
+    def _encoded(self, source: Source, lines: list[bytes]) -> tuple[pa.Array, BadRecordError | None]:
+        """Return the events of the lines before the first malformed one, and its error."""
+        try:
+            return self._encode(lines), None
+        except (SerializationError, DeserializationError) as error:
+            row = error.row or 0
+            where = f" (field {error.field_path})" if error.field_path else ""
+            bad = BadRecordError(f"line {source.written + row + 1} is not an event: {error.reason}{where}")
+            return self._encode(lines[:row]) if row else pa.array([], pa.binary()), bad
 
     def _acknowledge(self) -> None:
         if not self._size:
@@ -224,7 +242,6 @@ class Pipe:
 _READ_BYTES: Final = 256 << 10
 # Connections served at a time; each may hold an incomplete event.
 _MAX_CONNECTIONS: Final = 64
-_CONNECT_SECONDS: Final = 15.0
 # Bytes of acknowledgements kept for a peer that does not read them.
 _UNSENT_BYTES: Final = 4096
 
@@ -276,6 +293,7 @@ class Input:
         self._wake_read.setblocking(False)
         self._selector.register(self._wake_read, selectors.EVENT_READ)
         self._listener: socket.socket | None = None
+        self._later: deque[Source] = deque()
         self._sources: dict[int, Source] = {}
 
     def add(self, source: Source) -> None:
@@ -284,6 +302,13 @@ class Input:
         self._selector.register(source.fd, selectors.EVENT_READ, source)
         if self._listener is not None and len(self._sources) == _MAX_CONNECTIONS:
             self._selector.unregister(self._listener)
+
+    def add_later(self, source: Source) -> None:
+        """Read from a source when the others have ended."""
+        if self._sources:
+            self._later.append(source)
+        else:
+            self.add(source)
 
     def listen(self, listener: socket.socket) -> None:
         """Take connections from now on."""
@@ -298,6 +323,8 @@ class Input:
         if self._listener is not None and len(self._sources) == _MAX_CONNECTIONS - 1:
             self._selector.register(self._listener, selectors.EVENT_READ)
         source.close()
+        if self._later and not self._sources:
+            self.add(self._later.popleft())
 
     @property
     def open(self) -> bool:
@@ -322,23 +349,21 @@ class Input:
 
     def close(self) -> None:
         """End all sources. Idempotent."""
-        for source in list(self._sources.values()):
-            self.drop(source)
+        while self._sources:
+            self.drop(next(iter(self._sources.values())))
         self._selector.close()
         self._wake_read.close()
         self._wake_write.close()
         if self._listener is not None:
-            address = self._listener.getsockname()
             self._listener.close()
             self._listener = None
-            if isinstance(address, str):
-                Path(address).unlink(missing_ok=True)
 
     def _accept(self) -> None:
         assert self._listener is not None
         connection, address = self._listener.accept()
-        where = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else self.name
-        self.add(_of_socket(connection, f"the connection from {where}", acknowledge=self._acknowledge))
+        send = (lambda line: connection.send(line, socket.MSG_DONTWAIT)) if self._acknowledge else None
+        name = f"the connection from {address[0]}:{address[1]}"
+        self.add(Source(name, connection.fileno(), send, connection.close))
 
 
 def standard_input(fd: int = 0, *, acknowledge: Callable[[bytes], int] | None = None) -> Input:
@@ -348,106 +373,55 @@ def standard_input(fd: int = 0, *, acknowledge: Callable[[bytes], int] | None = 
     return made
 
 
-def connected(address: str, *, acknowledge: bool = False) -> Input:
-    """Input from a connection to ``tcp://host:port`` or ``unix:/path``; with ``acknowledge`` the lines go back to it.
-
-    Raises ConfigError, InputLostError if the connection is refused.
-    """
-    family, where = _parsed(address)
-    sock = socket.socket(family)
-    sock.settimeout(_CONNECT_SECONDS)
-    try:
-        sock.connect(where)
-    except OSError as error:
-        sock.close()
-        raise InputLostError(f"cannot connect to {address}: {error.strerror or error}") from error
-    sock.settimeout(None)
-    made = Input(name=address)
-    made.add(_of_socket(sock, f"the connection to {address}", acknowledge=acknowledge))
+def of_files(files: Iterable[IO[bytes]]) -> Input:
+    """Input from open files, one after the other; it closes them."""
+    made = Input(name="the files")
+    for file in files:
+        made.add_later(Source(file.name, file.fileno(), None, file.close))
     return made
 
 
 def listening(address: str, *, acknowledge: bool = False) -> Input:
-    """Input from all who connect to ``tcp://host:port`` (0: any port) or ``unix:/path``.
+    """Input from connections to ``tcp://host:port``; port 0 takes any free one.
 
-    Its ``name`` is the address with the port. Raises ConfigError for an address that cannot be bound.
+    Its ``name`` is the address with the port. With ``acknowledge`` a connection gets lines with the number of its
+    durable events. Raises ConfigError for an address that cannot be bound.
     """
-    family, where = _parsed(address)
-    if isinstance(where, str):
-        _remove_stale(where)
+    host, port = _parsed(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
-    if isinstance(where, tuple):
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind(where)
+        listener.bind((host, port))
         listener.listen()
     except OSError as error:
         listener.close()
         raise ConfigError(f"cannot listen at {address}: {error.strerror or error}") from None
     bound = listener.getsockname()
-    name = f"tcp://{bound[0]}:{bound[1]}" if isinstance(bound, tuple) else f"unix:{bound}"
-    made = Input(name=name, many=True, acknowledge=acknowledge)
+    made = Input(name=f"tcp://{bound[0]}:{bound[1]}", many=True, acknowledge=acknowledge)
     made.listen(listener)
     return made
 
 
-def _of_socket(sock: socket.socket, name: str, *, acknowledge: bool) -> Source:
-    send = (lambda line: sock.send(line, socket.MSG_DONTWAIT)) if acknowledge else None
-    return Source(name, sock.fileno(), send, sock.close)
-
-
-def _parsed(address: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
-    kind, _, rest = address.partition(":")
-    if kind == "unix" and rest:
-        return socket.AF_UNIX, rest.removeprefix("//")
-    host, _, port = rest.removeprefix("//").rpartition(":")
+def _parsed(address: str) -> tuple[str, int]:
+    kind, _, rest = address.partition("://")
+    host, _, port = rest.rpartition(":")
     if kind != "tcp" or not host or not port.isdecimal() or int(port) > 65535:
-        raise ConfigError(f"invalid address {address!r}: write tcp://host:port or unix:/path")
-    host = host.strip("[]")
-    return (socket.AF_INET6 if ":" in host else socket.AF_INET), (host, int(port))
+        raise ConfigError(f"invalid address {address!r}: write tcp://host:port")
+    return host.strip("[]"), int(port)
 
 
-def _remove_stale(path: str) -> None:
-    """Remove the socket of a killed process."""
-    with contextlib.suppress(OSError):
-        if stat.S_ISSOCK(Path(path).stat().st_mode):
-            with socket.socket(socket.AF_UNIX) as probe:
-                try:
-                    probe.connect(path)
-                except ConnectionRefusedError:
-                    Path(path).unlink()
-
-
-# ---- bytes to events ----
-
-_LENGTH: Final = struct.Struct(">I")
-
-
-class Frames(Protocol):
-    """Cuts the bytes of one source into events; holds at most one incomplete event."""
-
-    broken: EventError | None
-    """Error after which no more events are found: one is too large."""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; return the events that they complete."""
-
-    def finish(self) -> list[bytes]:
-        """Return the events that the end of the source completes. Raises EventError for a truncated frame."""
-
-    @property
-    def pending(self) -> int:
-        """Bytes of the incomplete event."""
+# ---- bytes to lines ----
 
 
 class LineFrames:
-    """Each line is an event, without its newline; also an empty one, and a last one without newline."""
+    """Cuts the bytes of one source into lines, without their newlines; the last one may have none."""
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
-        self._begun: list[bytes] = []  # pieces of the line that goes on
-        self.pending = 0
-        self.broken: EventError | None = None
+        self._begun: list[bytes] = []  # pieces of the incomplete line
+        self.pending = 0  # bytes of the incomplete line
+        self.broken: EventError | None = None  # a line was too long; no more lines are found
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes; return the lines that end in them."""
@@ -459,10 +433,10 @@ class LineFrames:
         self.pending += len(rest)
         if max(map(len, lines), default=0) > self._largest:
             first = next(i for i, line in enumerate(lines) if len(line) > self._largest)
-            self.broken = _too_large(len(lines[first]), self._largest, "a line")
+            self.broken = _too_large(len(lines[first]), self._largest)
             return lines[:first]
         if self.pending > self._largest:
-            self.broken = _too_large(self.pending, self._largest, "a line")
+            self.broken = _too_large(self.pending, self._largest)
         return lines
 
     def finish(self) -> list[bytes]:
@@ -472,52 +446,11 @@ class LineFrames:
         return [last] if last else []
 
 
-class LengthFrames:
-    """Each event follows its length: four bytes, big-endian."""
-
-    def __init__(self, largest: int) -> None:
-        self._largest = largest
-        self._data = bytearray()
-        self.broken: EventError | None = None
-
-    @property
-    def pending(self) -> int:
-        """Bytes of the incomplete event."""
-        return len(self._data)
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; return the events that end in them."""
-        self._data += data
-        events, at, view = [], 0, bytes(self._data)
-        while at + _LENGTH.size <= len(view):
-            (size,) = _LENGTH.unpack_from(view, at)
-            if size > self._largest:
-                self.broken = _too_large(size, self._largest, "a frame")
-                break
-            end = at + _LENGTH.size + size
-            if end > len(view):
-                break
-            events.append(view[at + _LENGTH.size : end])
-            at = end
-        del self._data[:at]
-        return events
-
-    def finish(self) -> list[bytes]:
-        """Return no event. Raises EventError for a truncated frame."""
-        if self._data:
-            raise EventError(f"the input ended {len(self._data)} bytes into a frame")
-        return []
-
-
-def _too_large(size: int, largest: int, what: str) -> EventTooLargeError:
+def _too_large(size: int, largest: int) -> EventTooLargeError:
     return EventTooLargeError(
-        f"{what} of {size} bytes or more is over the limit of {largest} bytes for an event: check how the input is "
-        "cut into events, or raise max_event_size"
+        f"a line of {size} bytes or more is over the limit of {largest} bytes: check that the input has lines, or "
+        "raise max_event_size"
     )
-
-
-#: Name -> factory of the frames, which takes the largest event in bytes.
-FRAMES: Final[dict[str, Callable[[int], Frames]]] = {"lines": LineFrames, "length": LengthFrames}
 
 
 # ---- routing keys of events ----

@@ -15,7 +15,6 @@ COMMANDS: Final = {
     "lag": "Show how far a Spark query, or a reader with a stream cut, is behind.",
     "local": "Run a Pravega server on this machine.",
     "options": "Show the options of the Spark source and sink.",
-    "pipe": "Write standard input, or what comes over sockets, to a stream.",
     "read": "Print the events of a stream.",
     "recover": "Look at the ledger of a stream, and finish what a crash has left.",
     "registry": "Look into a schema registry.",
@@ -24,5 +23,5 @@ COMMANDS: Final = {
     "stream": "List, create, describe, change and delete streams.",
     "subscribers": "List and end the subscribers of a stream.",
     "watch": "Show a stream's segments and rates, live.",
-    "write": "Write lines to a stream, as events of a format.",
+    "write": "Write lines of standard input, files or connections to a stream.",
 }

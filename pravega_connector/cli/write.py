@@ -1,25 +1,38 @@
-"""``pravega-serde write``: lines as events of a format."""
+"""``pravega-serde write``: lines of standard input, files or TCP connections, as events of a format."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import FrameType
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final
 
 import click
 import msgspec
 import pyarrow as pa
 
 from pravega_connector.cli import arguments
-from pravega_connector.cli.exit_codes import SIGNAL
-from pravega_connector.client import LeaseKeeper, PravegaClient
+from pravega_connector.cli.exit_codes import SIGNAL, exit_code
+from pravega_connector.client import LeaseKeeper, PravegaClient, StreamName
 from pravega_connector.core.events import MAX_EVENT_SIZE
-from pravega_connector.errors import BadRecordError
-from pravega_connector.pipe import ByJsonField, LineFrames
+from pravega_connector.pipe import (
+    MAX_UNACKNOWLEDGED,
+    ByJsonField,
+    ByPattern,
+    Encode,
+    Input,
+    Pipe,
+    PipeSummary,
+    listening,
+    of_files,
+    standard_input,
+)
 from pravega_connector.spark.sink.options import SinkOptions
+from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.transactions import DEFAULT_LEASE, OpenTransaction
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
 from pravega_serde.interface import Serializer
@@ -28,7 +41,7 @@ from pravega_serde.routing import ByConstant, EventRouter
 
 __all__ = ["write"]
 
-_CHUNK: Final = 1 << 20
+_STDOUT: Final = 1
 _json: Final = JsonSerializer()
 
 
@@ -36,231 +49,210 @@ _json: Final = JsonSerializer()
 @arguments.stream
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.File("rb"))
 @arguments.controller
+@click.option("--listen", metavar="ADDRESS", help="Accept connections at tcp://host:port until SIGTERM.")
 @click.option("--format", help="Format of the events; without it, and without a registry, a line is an event.")
 @arguments.registry
 @arguments.group
-@arguments.more_options("sink that says what the events are")
+@arguments.more_options("sink that describes the events")
 @click.option("--key", help="The routing key of all events.")
 @click.option("--key-field", metavar="PATH", help="The routing key is this field of JSON lines: customer, order.id.")
-@click.option("-K", "--key-separator", metavar="TEXT", help="The routing key is what comes before this in a line.")
+@click.option("--key-pattern", metavar="REGEX", help="The routing key is what this finds: group 'key', or the first.")
+@click.option("-K", "--key-separator", metavar="TEXT", help="The routing key is the text before this in a line.")
 @click.option("--transaction", is_flag=True, help="All lines or none, in one transaction.")
 @click.option(
     "--lease", default=DEFAULT_LEASE, show_default=True, help="Seconds after which an abandoned transaction ends."
 )
+@click.option("--acknowledge", is_flag=True, help="Report the number of durable events to stdout or the connection.")
 @arguments.create
 @click.option("--max-event-size", default=MAX_EVENT_SIZE, show_default=True, help="Longest line, in bytes.")
+@click.option("--buffer", default=MAX_UNACKNOWLEDGED, show_default=True, help="Bytes read and not durable, at most.")
 @arguments.failover_timeout
+@arguments.metrics
 @click.option("--quiet", is_flag=True, help="No summary.")
 def write(
     *,
     stream: str,
     files: tuple[IO[bytes], ...],
+    listen: str | None,
     key: str | None,
     key_field: str | None,
+    key_pattern: str | None,
     key_separator: str | None,
     more: dict[str, str],
     transaction: bool,
     lease: float,
+    acknowledge: bool,
     create: int | None,
     max_event_size: int,
+    buffer: int,
     failover_timeout: float,
+    metrics_port: int | None,
+    metrics_host: str,
     quiet: bool,
     **named: str | None,
 ) -> None:
-    """Write the lines of files, or of standard input, to a stream.
+    """Write the lines of files, standard input or TCP connections to a stream, as they come.
 
     Without a format a line is an event. With --format string it must be UTF-8; with any other format, or with
-    --registry, it is JSON, and becomes the event of its value. When the command ends with code 0, all events are
-    durable; a line that is no event ends it with code 6, and those before it are in the stream.
+    --registry, it is JSON, and becomes the event of its value. With code 0 all lines are durable events. A malformed
+    line ends the command with code 6, or its connection; the lines before it are in the stream. SIGTERM and SIGINT end
+    the input, and lines that were read become durable.
     """
     options = arguments.event_options(stream, more, SinkOptions, **named)
-    keys = _Keys.of(key, key_field, key_separator)
-    lines = _Lines(files or (sys.stdin.buffer,), max_event_size)
-    with PravegaClient(options.config, failover_timeout=failover_timeout) as client:
+    router = _router(key, key_field, key_pattern, key_separator)
+    if listen is not None and (files or transaction):
+        raise click.UsageError("--listen takes neither files nor --transaction")
+    if acknowledge and (files or transaction):
+        raise click.UsageError("--acknowledge takes neither files nor --transaction")
+    opened = _input(listen, files, acknowledge=acknowledge)
+    stop = _Stop(opened)
+    with (
+        contextlib.closing(opened),
+        arguments.serving_metrics(metrics_port, metrics_host),
+        PravegaClient(options.config, failover_timeout=failover_timeout) as client,
+        arguments.take_signals(stop),
+    ):
         name = options.stream_name()
         if create is not None:
             client.create_stream(name, create)
         client.require_stream(name)
-        encoder = _encoder(options)
-        counts = _Counts()
+        encode = _without_keys(_encoder(options), key_separator)
+        settings = {"max_event_size": max_event_size, "max_in_flight": buffer}
+        summary = PipeSummary()
         try:
-            with arguments.take_signals(lines.stop), _opened(client, str(name), lease, transaction) as writer:
-                _copy(lines, keys, encoder, writer, counts)
-                if transaction and lines.stopped:
-                    raise arguments.Stopped(lines.stopped)
-        except BaseException:
-            if transaction:
-                counts = _Counts()
-            raise
+            with _opened(client, name, lease if transaction else None, settings) as writer:
+                if listen is not None:
+                    click.echo(f"listening at {opened.name}", err=True)
+                job = Pipe(
+                    opened,
+                    writer,
+                    encode=encode,
+                    router=router,
+                    max_line_size=max_event_size,
+                    max_unacknowledged=buffer,
+                    failover_timeout=failover_timeout,
+                )
+                if not transaction:
+                    summary = job.summary
+                job.run()
+                if transaction and stop.code:
+                    raise arguments.Stopped(stop.code)
+            summary = job.summary
         finally:
             if not quiet:
-                click.echo(f"{counts.events:,} events ({counts.bytes:,} bytes) are in {name}", err=True)
-    sys.exit(lines.stopped)
+                _show(summary, name, keyed=router is not None)
+    if summary.errors:
+        for error in summary.errors:
+            click.echo(str(error), err=True)
+        sys.exit(exit_code(summary.errors[0]))
+    # A signal is the normal end of what listens.
+    sys.exit(stop.code if listen is None else 0)
 
 
-@dataclass(slots=True)
-class _Counts:
-    """Events that are in the stream when the writer has been closed, and their bytes."""
+class _Stop:
+    """Signal handler: the first signal ends the input, the second one the program."""
 
-    events: int = 0
-    bytes: int = 0
+    def __init__(self, opened: Input) -> None:
+        self._opened = opened
+        self.code = 0  # exit code of the signal; 0 without one
 
-
-class _Writer(Protocol):
-    def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None: ...
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        again, self.code = bool(self.code), SIGNAL + number
+        self._opened.stop()
+        if again:
+            raise arguments.Stopped(self.code)
 
 
 @contextlib.contextmanager
-def _opened(client: PravegaClient, stream: str, lease: float, transaction: bool) -> Iterator[_Writer]:
-    """Writer whose events are durable at the end of the block; of a transaction none are after an error."""
-    if not transaction:
-        with client.writer(stream) as writer:
+def _opened(
+    client: PravegaClient, stream: StreamName, lease: float | None, settings: dict[str, Any]
+) -> Iterator[EventWriter[bytes] | OpenTransaction[bytes]]:
+    """Writer, or transaction with a lease: it is committed at the end of the block, and aborted after an error."""
+    if lease is None:
+        # Not closed: a pipe has flushed it, or has given up.
+        writer = client.writer(stream, **settings)
+        try:
             yield writer
+        finally:
+            writer.abandon()
         return
-    begun: OpenTransaction[bytes] = client.transactions(stream, lease=lease).begin()
+    begun: OpenTransaction[bytes] = client.transactions(stream, lease=lease, **settings).begin()
     with LeaseKeeper() as keeper, begun as opened:
         keeper.add(opened)
         yield opened
         keeper.check()
 
 
-def _copy(lines: _Lines, keys: _Keys, encode: _Encoder, writer: _Writer, counts: _Counts) -> None:
-    for chunk in lines:
-        found, events_of = keys.split(chunk.lines)
-        events, error = _encoded(encode, events_of, chunk)
-        if len(events):
-            writer.write_column(events, None if found is None else found[: len(events)])
-            counts.events += len(events)
-            counts.bytes += int(pa.compute.sum(pa.compute.binary_length(events)).as_py())
-        if error is not None:
-            raise error
+def _input(listen: str | None, files: tuple[IO[bytes], ...], *, acknowledge: bool) -> Input:
+    if listen is not None:
+        return listening(listen, acknowledge=acknowledge)
+    if files:
+        return of_files(files)
+    return standard_input(acknowledge=functools.partial(os.write, _STDOUT) if acknowledge else None)
 
 
-# ---- lines ----
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Lines that follow each other in a file, and the number of the first one."""
-
-    lines: list[bytes]
-    file: str
-    first: int
-
-
-class _Lines:
-    """Lines of files, as they come. A signal ends them: at once while they wait, else after the present chunk."""
-
-    def __init__(self, files: tuple[IO[bytes], ...], longest: int) -> None:
-        self._files, self._longest = files, longest
-        self._waits = False
-        self.stopped = 0
-        """Exit code of the signal; 0 without one."""
-
-    def stop(self, number: int, _frame: FrameType | None) -> None:
-        """Handle a signal; a second one ends the program."""
-        if self.stopped or self._waits:
-            again = bool(self.stopped)
-            self.stopped = SIGNAL + number
-            raise arguments.Stopped(self.stopped) if again else _EndOfInput
-        self.stopped = SIGNAL + number
-
-    def __iter__(self) -> Iterator[_Chunk]:
-        for file in self._files:
-            yield from self._of(file)
-
-    def _of(self, file: IO[bytes]) -> Iterator[_Chunk]:
-        frames, first, name = LineFrames(self._longest), 1, str(getattr(file, "name", "standard input"))
-        while data := self._next(file):
-            lines = frames.feed(data)
-            if lines:
-                yield _Chunk(lines, name, first)
-                first += len(lines)
-            if frames.broken is not None:
-                raise frames.broken
-        if not self.stopped and (lines := frames.finish()):
-            yield _Chunk(lines, name, first)
-
-    def _next(self, file: IO[bytes]) -> bytes:
-        if self.stopped:
-            return b""
-        read: Callable[[int], bytes] = getattr(file, "read1", file.read)
-        try:
-            self._waits = True
-            return read(_CHUNK)
-        except _EndOfInput:
-            return b""
-        finally:
-            self._waits = False
-
-
-class _EndOfInput(BaseException):
-    """A signal came while the input was waited for."""
+def _show(summary: PipeSummary, stream: StreamName, *, keyed: bool) -> None:
+    lines = [f"{summary.acknowledged:,} events ({summary.bytes:,} bytes) are in {stream}"]
+    if summary.not_acknowledged:
+        lines.append(
+            f"{summary.not_acknowledged:,} more events were read and may not be in the stream: send them again"
+        )
+    if keyed and summary.without_key:
+        lines.append(f"{summary.without_key:,} events have no routing key")
+    if summary.bytes_left:
+        lines.append(f"{summary.bytes_left:,} bytes at the end of an input were no whole line")
+    for line in lines:
+        click.echo(line, err=True)
 
 
 # ---- routing keys ----
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    """What gives the routing keys of lines."""
+def _router(key: str | None, field: str | None, pattern: str | None, separator: str | None) -> EventRouter | None:
+    if sum(each is not None for each in (key, field, pattern, separator)) > 1:
+        raise click.UsageError(
+            "--key, --key-field, --key-pattern and --key-separator all give the routing key: choose one"
+        )
+    if separator is not None:
+        if not separator:
+            raise click.UsageError("--key-separator is empty")
+        return ByPattern(f"(?s)^(.*?){re.escape(separator)}")
+    if field is not None:
+        return ByJsonField(field)
+    if pattern is not None:
+        return ByPattern(pattern)
+    return None if key is None else ByConstant(key)
 
-    router: EventRouter | None = None
-    separator: bytes | None = None
 
-    @classmethod
-    def of(cls, key: str | None, field: str | None, separator: str | None) -> _Keys:
-        """By the options of the command, of which at most one may be given."""
-        if sum(each is not None for each in (key, field, separator)) > 1:
-            raise click.UsageError("--key, --key-field and --key-separator all give the routing key: choose one")
-        if separator is not None:
-            if not separator:
-                raise click.UsageError("--key-separator is empty")
-            return cls(separator=separator.encode())
-        return cls(ByJsonField(field) if field is not None else None if key is None else ByConstant(key))
+def _without_keys(encode: Encode, separator: str | None) -> Encode:
+    """Encoder of the text after the separator in each line; of the whole line without one."""
+    if separator is None:
+        return encode
+    between = separator.encode()
 
-    def split(self, lines: list[bytes]) -> tuple[pa.Array | None, list[bytes]]:
-        """Keys of the lines, and what is left of the lines; a line without the separator has no key."""
-        if self.separator is not None:
-            parts = [line.partition(self.separator) for line in lines]
-            keys = [before.decode(errors="replace") if found else None for before, found, _ in parts]
-            return pa.array(keys, pa.string()), [after if found else before for before, found, after in parts]
-        if self.router is None:
-            return None, lines
-        return self.router.keys(pa.RecordBatch.from_arrays([pa.array(lines, pa.binary())], ["event"])), lines
+    def encode_rest(lines: list[bytes]) -> pa.Array:
+        parts = [line.partition(between) for line in lines]
+        return encode([after if found else before for before, found, after in parts])
+
+    return encode_rest
 
 
 # ---- events ----
 
-#: Makes a column of events of lines. Raises SerializationError or DeserializationError with the row.
-_Encoder = Callable[[list[bytes]], pa.Array]
 
-
-def _encoded(encode: _Encoder, lines: list[bytes], chunk: _Chunk) -> tuple[pa.Array, BadRecordError | None]:
-    """Events of the lines, up to the first one that is none, and its error."""
-    try:
-        return encode(lines), None
-    except (SerializationError, DeserializationError) as error:
-        row = error.row or 0
-        where = f"{chunk.file}, line {chunk.first + row}"
-        place = f" (field {error.field_path})" if error.field_path else ""
-        said = BadRecordError(f"{where} is no event: {error.reason}{place}")
-        return (encode(lines[:row]) if row else pa.array([], pa.binary())), said
-
-
-def _encoder(options: SinkOptions) -> _Encoder:
+def _encoder(options: SinkOptions) -> Encode:
     """Encoder of the lines. Raises ConfigError, SchemaError, RegistryErrors."""
     if options.from_registry:
         from pravega_connector.spark.sink.registry_schema import registry_serializer  # noqa: PLC0415 - a second that only its streams need
 
         return _json_encoder(registry_serializer(options))
     if options.format in (None, "bytes"):
-        return lambda lines: pa.array(lines, pa.binary())
+        return lambda lines: pa.array(lines, pa.large_binary())
     serializer = options.serializer()
     return _by_row(serializer, bytes.decode) if options.format == "string" else _json_encoder(serializer)
 
 
-def _json_encoder(serializer: Serializer[Any]) -> _Encoder:
+def _json_encoder(serializer: Serializer[Any]) -> Encode:
     """By columns where the format's types are known, for they say what texts and numbers mean; else by row."""
     try:
         kind = serializer.arrow_type
@@ -280,7 +272,7 @@ def _json_encoder(serializer: Serializer[Any]) -> _Encoder:
     return encode
 
 
-def _by_row(serializer: Serializer[Any], parse: Callable[[bytes], Any]) -> _Encoder:
+def _by_row(serializer: Serializer[Any], parse: Callable[[bytes], Any]) -> Encode:
     def encode(lines: list[bytes]) -> pa.Array:
         events: list[bytes] = []
         try:

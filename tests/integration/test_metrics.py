@@ -280,8 +280,8 @@ def test_the_ingester_serves_its_metrics_while_it_follows(started, stream, tmp_p
     assert process.wait(SOON) == 128 + signal.SIGTERM
 
 
-def test_a_pipe_serves_its_metrics(started, stream):
-    process, url = started("pipe", stream)
+def test_write_serves_its_metrics(started, stream):
+    process, url = started("write", stream)
     process.stdin.write(b"one\ntwo\n")
     process.stdin.flush()
     text = awaited(url, 2, "messaging_client_sent_messages_total", stream)

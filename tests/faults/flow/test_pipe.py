@@ -13,11 +13,10 @@ from pathlib import Path
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import DeadlineExceededError
-from pravega_connector.pipe import LineFrames, Pipe, standard_input
+from pravega_connector.pipe import Pipe, standard_input
 from tools.faults.proxy import read_all
 
 ROOT = Path(__file__).parents[3]
-LARGEST = 1 << 20
 
 
 @contextlib.contextmanager
@@ -27,7 +26,7 @@ def piped(config, stream, proxy, *, limit=64 << 10, timeout=60.0):
     client = proxy.between(PravegaClient(config))
     with client, contextlib.closing(standard_input(reading)) as source:
         writer = client.writer(stream, timeout=timeout, max_in_flight=limit)
-        pipe = Pipe(source, writer, lambda: LineFrames(LARGEST), max_unacknowledged=limit, failover_timeout=timeout)
+        pipe = Pipe(source, writer, max_unacknowledged=limit, failover_timeout=timeout)
         failures = []
 
         def run():
@@ -134,7 +133,7 @@ def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, st
     while done < total:
         options = ("--acknowledge", "--buffer", "2000", "--controller", config.controller)
         process = subprocess.Popen(
-            [sys.executable, "-c", "from pravega_connector.cli import main; main()", "pipe", str(stream), *options],
+            [sys.executable, "-c", "from pravega_connector.cli import main; main()", "write", str(stream), *options],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -15,7 +15,7 @@ _MAIN = "from pravega_connector.cli import main; main()"
 def command(
     config: PravegaConfig, start_process: Callable[..., subprocess.Popen[bytes]]
 ) -> Callable[..., subprocess.Popen[bytes]]:
-    """``command("pipe", …)``: ``pravega-serde pipe …`` in the background, with pipes for all its flows."""
+    """``command("write", …)``: ``pravega-serde write …`` in the background, with pipes for all its flows."""
 
     def start(*args: object, **options: Any) -> subprocess.Popen[bytes]:
         flows = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | options

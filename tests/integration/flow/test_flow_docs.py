@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.cli.export import export
-from pravega_connector.cli.pipe import pipe
+from pravega_connector.cli.write import write
 
 PAGE = (Path(__file__).parents[3] / "docs" / "export-and-pipe.md").read_text()
 
@@ -21,14 +21,14 @@ def test_pipes_that_go_on_are_commands():
     assert len(endless.splitlines()) == 3
     for line in endless.splitlines():
         program, name, *arguments = shlex.split(line.rpartition("| ")[2])
-        assert (program, name) == ("pravega-serde", "pipe")
-        assert pipe.make_context(name, arguments).params["stream"]
+        assert (program, name) == ("pravega-serde", "write")
+        assert write.make_context(name, arguments).params["stream"]
 
 
-@pytest.mark.parametrize("command", [export, pipe])
+@pytest.mark.parametrize("command", [export, write])
 def test_the_page_has_every_option_that_is_named_there(command):
     known = {option for parameter in command.params for option in parameter.opts}
-    others = {option for other in (export, pipe) for parameter in other.params for option in parameter.opts}
+    others = {option for other in (export, write) for parameter in other.params for option in parameter.opts}
     named = set(re.findall(r"`(--[a-z-]+)", PAGE))
     assert named <= others
     assert known - named <= {
@@ -40,5 +40,7 @@ def test_the_page_has_every_option_that_is_named_there(command):
         "-o",
         "--option",
         "stream",
+        "files",
+        "-K",
         "file",
     }

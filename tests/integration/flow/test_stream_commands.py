@@ -33,6 +33,10 @@ def run(config: PravegaConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object, code: int = 0, input: str | bytes | None = None) -> Result:  # noqa: A002 - as click calls it
+        if arguments[0] == "write" and input is not None:
+            lines = tmp_path / "standard input"  # write reads a file descriptor, which the runner's input has not
+            lines.write_bytes(input.encode() if isinstance(input, str) else input)
+            arguments = (*arguments, lines)
         environment = {"PRAVEGA_CONTROLLER_URI": config.controller, "COLUMNS": "160"}
         result = CliRunner().invoke(command_line, list(map(str, arguments)), env=environment, input=input)
         assert result.exit_code == code, result.output
@@ -57,7 +61,8 @@ def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str, monke
     assert stream in run("stream", "list").stdout.splitlines()
     assert "it has 1 streams" in run("scope", "delete", scope, "--yes", code=1).stderr
 
-    assert run("write", stream, "-K", ":", input="a:1\nb:2\nnone").stderr == f"3 events (6 bytes) are in {stream}\n"
+    said = f"3 events (6 bytes) are in {stream}\n1 events have no routing key\n"
+    assert run("write", stream, "-K", ":", input="a:1\nb:2\nnone").stderr == said
     assert sorted(run("read", stream).stdout.splitlines()) == ["1", "2", "none"]
     (one,) = objects(run("read", stream, "--json", "--limit", 1))
     assert one.keys() == {"scope", "stream", "segment", "segment_id", "offset", "bytes", "value"}
@@ -124,7 +129,7 @@ def test_lines_as_typed_events(run: Run, stream_name: StreamName, client: Praveg
     Path("orders.jsonl").write_text("\n".join((*good, bad, good[0])))
     told = run("write", stream_name, "orders.jsonl", *options, "--key-field", "id", "--create", 1, code=6)
     assert told.stderr.splitlines()[0].startswith("2 events (")
-    assert "orders.jsonl, line 3 is no event: the events have no field 'prise'" in told.stderr
+    assert "orders.jsonl: line 3 is not an event: the events have no field 'prise'" in told.stderr
     assert [each["value"] for each in objects(run("read", stream_name, *options, "--json"))] == [
         {"id": 1, "at": "2026-01-02T03:04:05.000000Z", "price": 12.5},
         {"id": 2, "at": "2026-01-02T03:04:06.000000Z", "price": 3.0},
@@ -138,7 +143,7 @@ def test_lines_as_typed_events(run: Run, stream_name: StreamName, client: Praveg
     assert told.stderr == "1 events could not be decoded and were left out\n"
     for name, lines, line in (("string", b"ok\n\xff\n", 2), ("json", b"1\n2\n{\n", 3), ("cbor", b'{"a": 1}\n[\n', 2)):
         told = run("write", f"{stream_name}-{name}", "--create", 1, "--format", name, input=lines, code=6)
-        assert f"line {line} is no event" in told.stderr
+        assert f"line {line} is not an event" in told.stderr
         assert len(list(client.read(f"{stream_name}-{name}"))) == line - 1
 
 
@@ -227,7 +232,8 @@ def test_signals_and_a_closed_pipe(
             batch = reader.poll(10)
             seen += 0 if batch is None else len(batch.events)
     writer.send_signal(signal.SIGINT)
-    assert (writer.wait(60), writer.stderr.read()) == (130, f"2 events (6 bytes) are in {stream_name}\n".encode())
+    said = f"2 events (6 bytes) are in {stream_name}\n4 bytes at the end of an input were no whole line\n"
+    assert (writer.wait(60), writer.stderr.read().decode()) == (130, said)
     held = command("write", stream_name, "--transaction", bufsize=0)
     held.stdin.write(b"three\n")
     held.send_signal(signal.SIGTERM)

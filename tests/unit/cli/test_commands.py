@@ -84,7 +84,6 @@ def test_every_command_with_a_server_names_a_wrong_address_in_one_line():
         ["subscribers", "s/x"],
         ["group", "list", "s"],
         ["group", "lag", "s/x"],
-        ["pipe", "s/x"],
     ):
         code, output, errors = run(*args, input="")
         assert (code, output, errors.count("\n")) == (ExitCode.FAILED, "", 1), (args, errors)

@@ -5,12 +5,11 @@ import pytest
 from click.testing import CliRunner
 
 from pravega_connector import client as package
-from pravega_connector.cli import ingest, pipe, read, watch, write
+from pravega_connector.cli import ingest, read, watch, write
 
 # Where each takes the client's class from, the command, its first arguments.
 COMMANDS = [
     (ingest, ingest.ingest, [__file__]),
-    (package, pipe.pipe, []),
     (read, read.read, []),
     (package, watch.watch, []),
     (write, write.write, []),
@@ -21,7 +20,7 @@ class AskedFor(Exception):
     pass
 
 
-@pytest.mark.parametrize(("module", "command", "before"), COMMANDS, ids=["ingest", "pipe", "read", "watch", "write"])
+@pytest.mark.parametrize(("module", "command", "before"), COMMANDS, ids=["ingest", "read", "watch", "write"])
 def test_the_client_gets_it(module, command: click.Command, before, monkeypatch: pytest.MonkeyPatch):
     def client(_config, **options):
         raise AskedFor(options)

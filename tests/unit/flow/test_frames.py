@@ -1,14 +1,11 @@
-"""Cutting bytes into events does not depend on how they come."""
+"""Cutting bytes into lines does not depend on how they come."""
 
 import itertools
-import struct
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.errors import EventError
-from pravega_connector.pipe import LengthFrames, LineFrames
+from pravega_connector.pipe import LineFrames
 
 
 def cut(data, places):
@@ -36,12 +33,6 @@ def test_a_last_line_without_newline_is_an_event(events, at):
     assert fed(LineFrames(100), cut(b"\n".join(events), at)) == events
 
 
-@given(st.lists(st.binary(max_size=50), max_size=30), places)
-def test_frames_with_a_length_come_out_as_they_went_in(events, at):
-    data = b"".join(struct.pack(">I", len(event)) + event for event in events)
-    assert fed(LengthFrames(100), cut(data, at)) == events
-
-
 @given(st.integers(0, 500), places)
 def test_a_line_that_is_too_long_ends_the_input_and_not_what_came_before(more, at):
     frames, events = LineFrames(100), []
@@ -60,17 +51,3 @@ def test_a_line_that_goes_on_and_on_is_not_kept():
         frames.feed(b"x" * 100)
         fed_bytes += 100
     assert fed_bytes == 1100
-
-
-def test_a_frame_that_is_too_large_is_told_before_it_comes():
-    frames = LengthFrames(100)
-    assert frames.feed(b"\0\0\0\2ab" + b"\x7f\0\0\0") == [b"ab"]
-    assert "over the limit of 100 bytes" in str(frames.broken)
-
-
-def test_a_frame_that_is_cut_short_is_no_event():
-    frames = LengthFrames(100)
-    assert frames.feed(b"\0\0\0\5ab") == []
-    assert frames.pending == 6
-    with pytest.raises(EventError, match="6 bytes into a frame"):
-        frames.finish()
