@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
@@ -147,6 +146,8 @@ def _reader(options: SourceOptions, schema: pa.Schema) -> str:
     Another schema may find other events bad: were its letters numbered with those of before, the server would take some
     for repetitions. Limits, timeouts and addresses change nothing, so a restarted query may have others.
     """
+    from pyspark import TaskContext  # noqa: PLC0415 - exports work without Spark
+
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
     names = [*(each.name for each in fields(FormatOptions)), *_DECIDING]

@@ -15,14 +15,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
-from pyspark.sql.types import StructField, StructType
 
 from pravega_connector import metrics
 from pravega_connector.client.pravega_client import PravegaClient
@@ -47,6 +45,9 @@ from pravega_serde.columnar import (
 from pravega_serde.errors import DeserializationError
 from pravega_serde.interface import Serializer
 from pravega_serde.text import UTF8StringSerializer
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 __all__ = [
     "NO_TIMES",
@@ -287,8 +288,12 @@ def _noted(batch: EventBatch, error: DeserializationError) -> DeserializationErr
 
 def _check_fit(kind: pa.DataType, field: pa.Field) -> None:
     """Raise ConfigError unless the field is of Spark's type for this one: no other cast is sure to succeed."""
+    if kind == field.type:
+        return
+    from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type  # noqa: PLC0415 - exports work without Spark
+
     own = from_arrow_type(kind)
-    if kind != field.type and to_arrow_type(own, timezone="UTC") != field.type:
+    if to_arrow_type(own, timezone="UTC") != field.type:
         raise ConfigError(
             f"column {field.name!r} is {from_arrow_type(field.type).simpleString()} in .schema(…), but "
             f"{own.simpleString()} in what is read, where anything may be null: leave .schema(…) out, and cast the "
@@ -440,6 +445,8 @@ def with_schema_ids(schema: StructType, options: SourceOptions, ids: Sequence[in
     """The schema with the ids in it."""
     if ids is None:
         return schema
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - exports work without Spark
+
     first = schema[0]
     metadata = {**first.metadata, _IDS: json.dumps({**_group(options), "ids": list(ids)}, sort_keys=True)}
     return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *schema.fields[1:]])
