@@ -24,7 +24,14 @@ from pravega_connector.groups.subscriber import Subscriber
 from pravega_connector.metrics import attach_if_loaded
 from pravega_connector.reader.event_columns import EventColumns
 from pravega_connector.reader.positions import cuts_of
-from pravega_connector.reader.slices import EventBatch, SegmentSlice, read_slices, slices_between, whole_stream
+from pravega_connector.reader.slices import (
+    EventBatch,
+    SegmentSlice,
+    decoded_values,
+    read_slices,
+    slices_between,
+    whole_stream,
+)
 from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
 from pravega_connector.reader.tail import TailReader
 from pravega_connector.reader.watermarks import TimeWindow, WatermarkLog, cut_at
@@ -545,7 +552,7 @@ class PravegaClient(Administration):
         with closing(batches):  # a stored error would keep the connection as well
             left = limit
             for batch in batches if limit != 0 else ():
-                values = batch.values() if deserialize is None else batch.decoded(deserialize)
+                values = batch.values() if deserialize is None else decoded_values(batch, deserialize)
                 if left is not None and left <= len(batch.events):
                     yield from islice(values, left)
                     return

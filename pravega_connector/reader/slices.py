@@ -90,17 +90,7 @@ class EventBatch:
         if serializer is None:
             yield from self.events.to_pylist()
             return
-        yield from self.decoded(arguments.serializer_of(serializer, "deserialize").deserialize)
-
-    def decoded(self, deserialize: Callable[[bytes], T]) -> Iterator[T]:
-        """Yield the result of ``deserialize`` for each event. Raises DeserializationError as :meth:`values` does."""
-        for row, event in enumerate(self.events.to_pylist()):
-            try:
-                value = deserialize(event)
-            except DeserializationError as error:
-                metrics.BAD_RECORDS.add(1, "client", str(self.stream))
-                raise self.locate(error, row) from error
-            yield value
+        yield from decoded_values(self, arguments.serializer_of(serializer, "deserialize").deserialize)
 
     def locate(self, error: DeserializationError, row: int) -> DeserializationError:
         """The error with the coordinates of the event in that row."""
@@ -110,6 +100,17 @@ class EventBatch:
             segment_id=self.segment_id,
             offset=int(self.offsets[row]),
         )
+
+
+def decoded_values(batch: EventBatch, deserialize: Callable[[bytes], T]) -> Iterator[T]:
+    """Yield the result of ``deserialize`` for each event. Raises DeserializationError that names the event."""
+    for row, event in enumerate(batch.events.to_pylist()):
+        try:
+            value = deserialize(event)
+        except DeserializationError as error:
+            metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
+            raise batch.locate(error, row) from error
+        yield value
 
 
 def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventBatch, None, None]:
