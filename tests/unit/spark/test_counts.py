@@ -178,9 +178,9 @@ WAITING = {"checkTransactionState", "pingTransaction"}
 _CLIENT = {"getCurrentSegments": 1, "getURI": 1, "getDelegationToken": 1}
 #: Way -> how it is prepared, and what was counted.
 WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]] = {
-    "raw read": (reading("raw", columns="event"), Counted(1283, 42, 1.12, {"ReadSegment": 21})),
-    "raw read, five columns": (reading("raw"), Counted(1467, 42, 1.12, {"ReadSegment": 21})),
-    "typed read": (reading("avro", format="avro", avro_schema=AVRO), Counted(927, 48, 0.75, {"ReadSegment": 6})),
+    "raw read": (reading("raw", columns="event"), Counted(1142, 42, 1.12, {"ReadSegment": 21})),
+    "raw read, five columns": (reading("raw"), Counted(1326, 42, 1.12, {"ReadSegment": 21})),
+    "typed read": (reading("avro", format="avro", avro_schema=AVRO), Counted(837, 48, 0.75, {"ReadSegment": 6})),
     "follower": (
         following,
         Counted(
@@ -195,7 +195,7 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
     "exactly-once write": (
         exactly_once,
         Counted(
-            1498,
+            1433,
             80,
             0.24,
             {
