@@ -18,8 +18,6 @@ from urllib.parse import unquote, urlsplit
 from pravega_connector.errors import ConfigError
 from pravega_serde.errors import MissingExtraError
 
-__all__ = ["committed_batch", "committed_offset", "committed_offsets", "planned_offset", "planned_offsets"]
-
 _VERSIONS: Final = ("v1", "v2")
 _NOTHING: Final = "-"
 

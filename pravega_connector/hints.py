@@ -9,8 +9,6 @@ from typing import Final
 
 from pravega_serde import guesses
 
-__all__ = ["HintedNames"]
-
 _WRITER: Final = "write client.writer(stream, serializer)"
 _ONE: Final = "write client.write(stream, value, serializer)"
 _FOLLOW: Final = "write client.follow(stream, serializer), or client.read(stream, serializer) for what is there now"

@@ -6,8 +6,6 @@ import html
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-__all__ = ["table"]
-
 #: Rows that are shown; how many more there are is said.
 _SHOWN = 20
 _LONGEST = 120

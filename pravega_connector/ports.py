@@ -8,8 +8,6 @@ from typing import Final
 
 from pravega_connector.errors import ConfigError, LocalServerError
 
-__all__ = ["check_port", "check_port_number", "free_ports", "is_free", "listens"]
-
 # Below what Linux (32768) and macOS (49152) give to outgoing connections, any of which could take a port between the
 # moment it is found free and the moment the server listens on it.
 _RANGE: Final = range(10_000, 30_000)

@@ -11,8 +11,6 @@ from typing import BinaryIO, Final
 
 from pravega_connector.errors import OutputFileError
 
-__all__ = ["WholeFile"]
-
 # Bytes of one write to the file, however small the pieces of the format are.
 _BUFFER: Final = 1 << 20
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["blocking", "install"]
-
 T = TypeVar("T")
 
 

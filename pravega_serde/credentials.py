@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-__all__ = ["fault_of"]
-
 _PLAIN: Final = re.compile(r"[!-~]+(?: +[!-~]+)*")  # what a header of HTTP and gRPC carries
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["ELSEWHERE", "GUESSES"]
-
 _WRITER: Final = "`PravegaClient.writer(stream, serializer)` makes an `EventWriter`"
 _READER: Final = "`PravegaClient.read` reads what is there, `PravegaClient.follow` goes on as events arrive"
 _CONSUMER: Final = f"{_READER}; processes that share the work are readers of a `PravegaClient.reader_group`"

@@ -14,8 +14,6 @@ from typing import Any, Final, NoReturn, Protocol
 
 from pravega_serde.errors import ForkedError
 
-__all__ = ["Forks", "inherited", "is_inherited", "register"]
-
 
 class Forks(Protocol):
     """Object that a fork concerns."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-__all__ = ["HintedNames", "UnknownNameError", "did_you_mean", "nearest"]
-
 _MOST: Final = 2  # typing errors; a name with more of them is another name
 _SEPARATORS: Final = str.maketrans("-. ", "___")
 

@@ -13,8 +13,6 @@ from pravega_serde.errors import DeserializationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["OnError", "Serializer"]
-
 T = TypeVar("T")
 
 #: Receives the error of each row that cannot be decoded; its ``row`` is the position in the column.

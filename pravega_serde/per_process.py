@@ -16,8 +16,6 @@ from typing import Generic, TypeVar
 
 from pravega_serde import forks
 
-__all__ = ["PerProcess"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

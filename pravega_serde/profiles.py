@@ -26,8 +26,6 @@ from typing import Any, Final
 from pravega_serde.errors import SerdeError
 from pravega_serde.guesses import did_you_mean
 
-__all__ = ["DEFAULT_PROFILE", "PROFILE_VARIABLE", "Profile", "load_profile", "named", "profile_names"]
-
 #: Environment variable with the name of the profile.
 PROFILE_VARIABLE: Final = "PRAVEGA_PROFILE"
 #: Profile that the command line takes where none is named.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-__all__ = ["public_names"]
-
 _PACKAGES: Final = frozenset({"pravega_serde", "pravega_connector", "pyspark_pravega"})
 # Packages with names of their own.
 _WITH_NAMES: Final = ("pravega_connector", "pravega_serde")

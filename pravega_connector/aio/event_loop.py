@@ -29,8 +29,6 @@ try:
 except ImportError:
     raise MissingExtraError("greenlet", "async", purpose="the client for asyncio") from None
 
-__all__ = ["run", "run_to_the_end", "to_the_end"]
-
 _logger: Final = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -30,20 +30,6 @@ from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, 
 from pravega_serde import forks
 from pravega_serde.errors import ForkedError
 
-__all__ = [
-    "AsyncEventWriter",
-    "AsyncEvents",
-    "AsyncLeaseKeeper",
-    "AsyncOpenTransaction",
-    "AsyncTailReader",
-    "AsyncTransaction",
-    "AsyncTransactionalWriter",
-    "AsyncValueReader",
-    "Home",
-    "Opened",
-    "as_coroutine",
-]
-
 C = TypeVar("C")
 P = ParamSpec("P")
 R = TypeVar("R")

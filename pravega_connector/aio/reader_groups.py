@@ -25,8 +25,6 @@ from pravega_connector.groups.reader import GroupEvent
 from pravega_connector.reader.slices import EventBatch
 from pravega_serde import forks
 
-__all__ = ["AsyncExactlyOnceReader", "AsyncGroupReader", "AsyncReaderGroup"]
-
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 # Seconds for which a call that was cancelled goes on at most.

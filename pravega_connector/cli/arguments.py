@@ -19,28 +19,6 @@ if TYPE_CHECKING:
     from pravega_connector.client import PravegaClient
     from pravega_connector.spark.options import CommonOptions
 
-__all__ = [
-    "DURATION",
-    "SIZE",
-    "Stopped",
-    "as_json",
-    "client_of",
-    "confirmed",
-    "controller",
-    "create",
-    "event_options",
-    "failover_timeout",
-    "group",
-    "metrics",
-    "more_options",
-    "registry",
-    "serving_metrics",
-    "stopped_by_signals",
-    "stream",
-    "take_signals",
-    "yes",
-]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Options = TypeVar("_Options", bound="CommonOptions")
 

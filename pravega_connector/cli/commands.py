@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["COMMANDS"]
-
 #: Name of a command, of its module and of the click command in it -> one-line help.
 COMMANDS: Final = {
     "cut": "Print, compare, convert and take stream cuts.",

@@ -16,8 +16,6 @@ from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.monitoring import CUT_FORMS, compare_cuts, read_cut, segment_label, write_cut
 from pravega_connector.wire import segment_epoch, segment_number
 
-__all__ = ["cut"]
-
 _to = click.option(
     "--to", "form", type=click.Choice(CUT_FORMS), default="text", show_default=True, help="Form to write it in."
 )

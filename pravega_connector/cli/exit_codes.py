@@ -16,8 +16,6 @@ from pravega_connector.errors import (
 )
 from pravega_serde.errors import PravegaError, RegistryNotFoundError
 
-__all__ = ["SIGNAL", "ExitCode", "exit_code"]
-
 #: Added to the number of the signal that has ended a command: 130 for SIGINT, 141 for a closed pipe, 143 for SIGTERM.
 SIGNAL: Final = 128
 

@@ -15,8 +15,6 @@ from pravega_connector.cli.exit_codes import SIGNAL
 from pravega_connector.cli.progress import progress_bar
 from pravega_connector.export import FILE_FORMATS, ExportSummary, export_stream
 
-__all__ = ["export"]
-
 _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
 

@@ -19,8 +19,6 @@ from pravega_connector.errors import ReaderGroupError, ReaderGroupNotFoundError
 from pravega_connector.group_protocol import Retention, Segment
 from pravega_connector.monitoring import GroupView, group_lag, group_view
 
-__all__ = ["group"]
-
 _name = click.argument("name", metavar="SCOPE/GROUP")
 _OPEN: Final = "unbounded"
 

@@ -33,8 +33,6 @@ from pravega_connector.ingest import (
 from pravega_connector.ingest import ingest as ingest_source
 from pravega_serde.errors import PravegaError
 
-__all__ = ["ingest"]
-
 _SIZES: Final = Sizes()
 _SETTINGS: Final = Settings()
 _SHOWN: Final = 10

@@ -27,8 +27,6 @@ from pravega_connector.errors import MalformedStreamCutError
 from pravega_connector.monitoring import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, read_cut, stream_lag
 from pravega_serde.errors import PravegaError
 
-__all__ = ["lag", "tell", "told"]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Events = dict[tuple[str, str], int]
 #: Batch, of a query, and lags, by the client and the reader's name in the metrics.

@@ -27,8 +27,6 @@ from pravega_connector.local import (
     stop_detached_registry,
 )
 
-__all__ = ["local"]
-
 # Port of the controller that clients use by default.
 _USUAL_PORT: Final = 9090
 # Default port of the registry.

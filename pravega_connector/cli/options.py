@@ -15,8 +15,6 @@ from pravega_connector.spark.options import CommonOptions, FormatOptions, Regist
 from pravega_connector.spark.sink import SinkOptions
 from pravega_connector.spark.source import SourceOptions
 
-__all__ = ["options", "options_page"]
-
 
 def _sides() -> list[tuple[str, list[Field[Any]]]]:
     common, formats, registry = fields(CommonOptions), fields(FormatOptions), fields(RegistryOptions)

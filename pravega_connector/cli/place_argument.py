@@ -11,8 +11,6 @@ from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.monitoring import parse_time, read_cut
 from pravega_connector.reader.positions import parse_place, valid_cut
 
-__all__ = ["PLACES", "place", "read_cut_file"]
-
 #: Metavariable of an option that names a place.
 PLACES: Final = "PLACE"
 _FILE: Final = "@"

@@ -26,8 +26,6 @@ from pravega_connector.whole_file import WholeFile
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer
 
-__all__ = ["read"]
-
 # Seconds between two looks of a reader that follows: for what to save, and whether it is to end.
 _LOOK: Final = 1.0
 _BYTES: Final = ("raw", "base64", "hex")

@@ -14,8 +14,6 @@ from rich.table import Table
 from pravega_connector.cli import arguments
 from pravega_connector.exactly_once.batches import Finding, Ledger, Outcome, Recovery, ledger_name
 
-__all__ = ["recover"]
-
 _DESCRIPTIONS: Final = {
     Outcome.COMMITTED: "committed",
     Outcome.SKIPPED: "was committed meanwhile",

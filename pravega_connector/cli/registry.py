@@ -29,8 +29,6 @@ from pravega_serde.registry import (
 )
 from pravega_serde.serializer import registry_formats
 
-__all__ = ["registry"]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 # Policies without versions as arguments.

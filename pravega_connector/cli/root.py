@@ -17,8 +17,6 @@ from pravega_connector.cli.commands import COMMANDS
 from pravega_serde.errors import MissingExtraError, PravegaError
 from pravega_serde.guesses import did_you_mean
 
-__all__ = ["command_line"]
-
 #: Package that some commands need -> the extra that installs it.
 _EXTRAS: Final = {"pyspark": "spark", "rich": "cli"}
 

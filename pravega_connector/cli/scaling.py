@@ -10,8 +10,6 @@ import click
 from pravega_connector.cli import arguments
 from pravega_connector.monitoring import draw_history, scaling_history
 
-__all__ = ["scaling"]
-
 
 @click.command()
 @arguments.stream

@@ -9,8 +9,6 @@ import click
 from pravega_connector.cli import arguments
 from pravega_connector.errors import ConfigError, ControllerError, ScopeNotFoundError
 
-__all__ = ["scope"]
-
 _name = click.argument("name", metavar="SCOPE")
 
 

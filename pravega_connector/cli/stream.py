@@ -18,8 +18,6 @@ from pravega_connector.client import PravegaClient, RetentionPolicy, ScalingPoli
 from pravega_connector.errors import ConfigError
 from pravega_connector.monitoring import compare_cuts, segment_label
 
-__all__ = ["stream"]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNLIMITED: Final = 2**63 - 1
 _POLICIES: Final = (

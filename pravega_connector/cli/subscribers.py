@@ -9,8 +9,6 @@ import click
 from pravega_connector.cli import arguments
 from pravega_connector.errors import ConfigError
 
-__all__ = ["subscribers"]
-
 
 @click.command()
 @arguments.stream

@@ -15,8 +15,6 @@ from rich.text import Text
 from pravega_connector.cli import arguments
 from pravega_connector.monitoring import StreamView, StreamWatch, segment_label
 
-__all__ = ["watch"]
-
 _BAR: Final = 24  # characters of the whole key space
 
 

@@ -39,8 +39,6 @@ from pravega_serde.interface import Serializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.routing import ByConstant, EventRouter
 
-__all__ = ["write"]
-
 _STDOUT: Final = 1
 _json: Final = JsonSerializer()
 

@@ -27,8 +27,6 @@ from pravega_connector.wire import SegmentRange, StreamCut, StreamName, segment_
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
 
-__all__ = ["Administration", "StreamChanges", "StreamDescription"]
-
 
 @dataclass(frozen=True, slots=True)
 class StreamDescription:

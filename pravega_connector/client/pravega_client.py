@@ -49,8 +49,6 @@ from pravega_serde.interface import OnError, Serializer
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
 
-__all__ = ["PravegaClient"]
-
 T = TypeVar("T")
 S = TypeVar("S")
 I = TypeVar("I")  # noqa: E741 - a synchronizer's initial values and updates

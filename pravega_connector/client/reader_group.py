@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
     from pravega_connector.writer.transactions import TransactionalWriter
 
-__all__ = ["GroupChanges", "GroupCheckpoint", "ReaderGroup", "open_group"]
-
 _log: Final = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.5  # between looks for a checkpoint that readers are to take
 _RESET_ATTEMPTS: Final = 10

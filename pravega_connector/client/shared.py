@@ -21,8 +21,6 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
 from pravega_serde.per_process import PerProcess
 
-__all__ = ["has_answered", "note_answer", "shared_client"]
-
 # A controller that has answered so many seconds ago is there: longer than most queries pause between two batches.
 _KNOWN_FOR: Final = 3600.0
 # … and is noted once in so many seconds.

@@ -13,8 +13,6 @@ import os
 import sys
 from typing import Final
 
-__all__ = ["FORK_HANDLERS"]
-
 _SETTING: Final = "GRPC_ENABLE_FORK_SUPPORT"
 if "grpc" not in sys.modules:
     os.environ.setdefault(_SETTING, "0")

@@ -26,8 +26,6 @@ from urllib.parse import quote, quote_plus, urlencode, urlsplit
 from pravega_connector.core import io
 from pravega_connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
 
-__all__ = ["KeycloakTokens", "ServiceAccount"]
-
 AUDIENCE: Final = "pravega-controller"  # KeycloakAuthzClient.DEFAULT_PRAVEGA_CONTROLLER_CLIENT_ID
 _UMA: Final = "urn:ietf:params:oauth:grant-type:uma-ticket"
 _SPARE: Final = 60.0  # seconds of a token's life that are left unused; KeycloakAuthzClient has the same

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-import grpc
+import grpc as grpc  # noqa: PLC0414 - other modules take it from here
 from google.protobuf.message import Message
 
 from pravega_connector.config import PravegaConfig
@@ -40,8 +40,6 @@ from pravega_serde.errors import ForkedError
 
 if TYPE_CHECKING:
     from pravega_connector.controller.keycloak import KeycloakTokens
-
-__all__ = ["PASSING_SECONDS", "SERVICE", "ControllerChannel", "Failure", "Rpc", "grpc", "not_found"]
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them

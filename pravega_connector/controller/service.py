@@ -47,8 +47,6 @@ from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 if TYPE_CHECKING:
     from pravega_connector.group_protocol import GroupConfig
 
-__all__ = ["SOON", "CommitWatch", "ControllerClient"]
-
 _logger: Final = logging.getLogger(__name__)
 #: Calls that every stream answers, but for one that is being created.
 _OF_EVERY_STREAM: Final = frozenset({calls.CURRENT_SEGMENTS.name, calls.SEGMENTS_AT.name, calls.STREAM_CONFIG.name})

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from pravega_connector.core import io
 
-__all__ = ["connect"]
-
 # Seconds before the next address is tried too: RFC 8305's Connection Attempt Delay.
 _NEXT_AFTER: Final = 0.25
 _Address = tuple[Any, ...]  # as socket.getaddrinfo returns it

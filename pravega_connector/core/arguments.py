@@ -13,8 +13,6 @@ from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.guesses import did_you_mean
 from pravega_serde.serializer import formats, serializer_for
 
-__all__ = ["IfExists", "Place", "ReadOptions", "Stream", "Streams"]
-
 #: A stream: its full name, or its name in the configured scope.
 Stream = StreamName | str
 #: One stream, or several to be read together.

@@ -19,8 +19,6 @@ from typing import Any, Final
 from pravega_connector.core import io
 from pravega_serde import forks
 
-__all__ = ["Errands"]
-
 Key = tuple[str, Any]  # what kind of errand, and what it is about
 # Of one kind: a stream may have thousands of segments to look up. A dead host takes four of them, those that connect.
 _MOST_WORKERS: Final = 16

@@ -33,8 +33,6 @@ from pravega_connector.wire import (
 from pravega_connector.wire.messages import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from pravega_serde import forks
 
-__all__ = ["AppendConnection", "Connection", "ConnectionPool", "Endpoint", "Tls", "open_socket", "wait_ready"]
-
 Endpoint = tuple[str, int]
 
 # The buffer is used again for every message, and grows with them: one who follows a slow stream needs no mebibyte.

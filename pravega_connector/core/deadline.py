@@ -11,8 +11,6 @@ from typing import Final
 from pravega_connector.core import io
 from pravega_connector.errors import DeadlineExceededError
 
-__all__ = ["QUIET", "Deadline", "Looks"]
-
 # Seconds without a byte after which an attempt is given up for another one, and the controller is asked anew: waiting
 # on is in vain where a server is frozen and another one has taken over.
 QUIET: Final = 5.0

@@ -13,18 +13,6 @@ from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.wire import Block, frame_column
 from pravega_serde.errors import SerializationError
 
-__all__ = [
-    "MAX_EVENT_SIZE",
-    "RawEvents",
-    "SupportsDeserialize",
-    "SupportsSerialize",
-    "as_binary",
-    "as_bytes",
-    "blocks_of",
-    "check_key",
-    "pieces_of",
-]
-
 # io.pravega.client.stream.Serializer.MAX_EVENT_SIZE: what the Java and Rust clients write at most.
 MAX_EVENT_SIZE: Final = 8 << 20
 # One append. Measured: larger ones are not faster, and a server holds each whole in memory.

@@ -22,30 +22,6 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
-__all__ = [
-    "Bell",
-    "Condition",
-    "Lock",
-    "PlainLock",
-    "Seam",
-    "Watch",
-    "Worker",
-    "bell",
-    "blocking",
-    "close",
-    "condition",
-    "grpc_channels",
-    "in_background",
-    "install",
-    "lock",
-    "outcome",
-    "rlock",
-    "side_by_side",
-    "sleep",
-    "start",
-]
-
-
 _LONGEST: Final = 86_400.0  # seconds of one wait; poll(2) counts milliseconds in an int
 T = TypeVar("T")
 V = TypeVar("V")

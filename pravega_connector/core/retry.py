@@ -25,8 +25,6 @@ from pravega_connector.errors import ConfigError, ControllerUnavailableError, De
 from pravega_serde import forks
 from pravega_serde.errors import PravegaError
 
-__all__ = ["DEFAULT_FAILOVER_TIMEOUT", "DEFAULT_TIMEOUT", "Attempts", "ClusterHealth", "Counters"]
-
 T = TypeVar("T")
 DEFAULT_TIMEOUT: Final = 15.0
 DEFAULT_FAILOVER_TIMEOUT: Final = 300.0

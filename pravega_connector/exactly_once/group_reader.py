@@ -37,8 +37,6 @@ from pravega_serde import forks
 if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
 
-__all__ = ["ExactlyOnceReader"]
-
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 

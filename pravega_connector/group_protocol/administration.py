@@ -33,21 +33,6 @@ from pravega_connector.group_protocol.updates import (
 )
 from pravega_connector.wire import StreamCut, StreamName
 
-__all__ = [
-    "announce_change",
-    "begin_checkpoint",
-    "changed_config",
-    "checkpoint_positions",
-    "clear_before",
-    "last_cuts",
-    "missing_from",
-    "reset",
-    "silent_name",
-    "take_offline",
-    "told_positions",
-    "unread_since",
-]
-
 
 def take_offline(state: GroupState, reader: str, position: Positions | None = None) -> list[StateUpdate]:
     """Updates that take a reader offline; none if it is not online.

@@ -53,8 +53,6 @@ from pravega_connector.group_protocol.updates import (
 )
 from pravega_connector.wire import StreamCut, StreamName
 
-__all__ = ["Ask", "Now", "Phase", "Reader", "Request", "Succession", "Timers", "should_compact"]
-
 # Seconds: TIME_UNIT, UPDATE_WINDOW and UPDATE_CONFIG_WINDOW of ReaderGroupStateManager.
 _UNIT: Final = 1.0
 _WINDOW: Final = 30.0

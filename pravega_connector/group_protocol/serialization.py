@@ -54,21 +54,6 @@ from pravega_connector.wire.versioned import (
 )
 from pravega_serde.errors import DeserializationError
 
-__all__ = [
-    "LAYOUTS",
-    "TYPES",
-    "InitSerializer",
-    "StateSerializer",
-    "decode_checkpoint",
-    "decode_config",
-    "decode_position",
-    "decode_update",
-    "encode_checkpoint",
-    "encode_config",
-    "encode_position",
-    "encode_update",
-]
-
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")

@@ -18,34 +18,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 from pravega_connector.errors import ConfigError, InvalidNameError
 from pravega_connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
 
-__all__ = [
-    "DEFAULT_CHECKPOINT_MS",
-    "DEFAULT_OUTSTANDING",
-    "DEFAULT_REFRESH_MS",
-    "END_OF_SEGMENT",
-    "GROUP_PREFIX",
-    "LEAST_DISTANCE",
-    "NO_GENERATION",
-    "NO_ID",
-    "SILENT",
-    "Bound",
-    "Checkpoints",
-    "GroupConfig",
-    "GroupState",
-    "KeyRange",
-    "Positions",
-    "Ranged",
-    "Ranges",
-    "Retention",
-    "Segment",
-    "Written",
-    "by_stream",
-    "group_of",
-    "group_stream",
-    "ordered_set",
-    "state_of",
-]
-
 DEFAULT_CHECKPOINT_MS: Final = 30_000
 DEFAULT_REFRESH_MS: Final = 3000
 DEFAULT_OUTSTANDING: Final = 3

@@ -28,25 +28,6 @@ from pravega_connector.group_protocol.state import (
     state_of,
 )
 
-__all__ = [
-    "AcquireSegment",
-    "AddReader",
-    "CheckpointReader",
-    "ClearCheckpointsBefore",
-    "CreateCheckpoint",
-    "Init",
-    "ReleaseSegment",
-    "RemoveOutstandingCheckpoints",
-    "RemoveReader",
-    "SegmentCompleted",
-    "StateUpdate",
-    "UpdateCheckpointPublished",
-    "UpdateDistanceToTail",
-    "UpdatingConfig",
-    "apply",
-    "create",
-]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -38,8 +38,6 @@ from pravega_connector.stores.segment_stores import SegmentStores
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
 
-__all__ = ["GroupMember", "init_of"]
-
 _log: Final = logging.getLogger(__name__)
 # Writes of one update whose outcome stays unknown, each after all attempts of a call.
 _UNKNOWN: Final = 3

@@ -36,8 +36,6 @@ from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import forks
 from pravega_serde.errors import DeserializationError, PravegaError
 
-__all__ = ["GroupEvent", "GroupReader"]
-
 T = TypeVar("T")
 V = TypeVar("V")
 _log: Final = logging.getLogger(__name__)

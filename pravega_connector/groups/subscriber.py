@@ -25,8 +25,6 @@ from pravega_connector.single_segment.synchronizer import encode_init, encode_up
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut, StreamName
 
-__all__ = ["Subscriber"]
-
 _log: Final = logging.getLogger(__name__)
 
 

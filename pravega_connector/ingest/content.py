@@ -18,8 +18,6 @@ from pravega_connector.ingest.replayable import Chunk, Rejected, ReplayableSourc
 from pravega_connector.whole_file import WholeFile
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
 
-__all__ = ["ContentWriter", "Counts", "DeadLetters"]
-
 # A chunk of so many bytes is written at once; of smaller ones so many are written together.
 _LARGE: Final = 1 << 16
 _PARTS: Final = 64

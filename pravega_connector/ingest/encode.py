@@ -16,8 +16,6 @@ from pravega_connector.ingest.replayable import Chunk, ReplayableSource
 from pravega_connector.spark.sink import EventEncoder, SinkOptions, encoder_for
 from pravega_serde.errors import SerializationError
 
-__all__ = ["Columns", "Encoding", "encoding_for", "recorded_schema"]
-
 _EVENT: Final = "event"
 _NOT_IN_NAMES: Final = re.compile(r"^(?=[0-9])|[^A-Za-z0-9_]")
 

@@ -16,8 +16,6 @@ from typing import Any, Final, Literal, NamedTuple
 from pravega_connector.errors import ConfigError, SourceChangedError, SourceError
 from pravega_connector.ingest.replayable import Chunk, ReplayableSource
 
-__all__ = ["VARIANTS", "Draft", "Feed", "Piece", "Progress", "Sizes"]
-
 Variant = Literal["file", "count", "length"]
 VARIANTS: Final[tuple[Variant, ...]] = ("file", "count", "length")
 

@@ -24,18 +24,6 @@ from pravega_connector.ingest.lines import LineReader, Lines, NotRecordsError, l
 from pravega_connector.ingest.replayable import Chunk
 from pravega_serde.errors import MissingExtraError
 
-__all__ = [
-    "AvroFiles",
-    "CsvFiles",
-    "FileKind",
-    "JsonLines",
-    "ParquetFiles",
-    "TextFiles",
-    "kind_of",
-    "reading",
-    "unified",
-]
-
 #: Suffix -> name of the compression in pyarrow; ``xz`` is the standard library's.
 _COMPRESSIONS: Final = {
     ".gz": "gzip",

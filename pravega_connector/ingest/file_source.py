@@ -27,8 +27,6 @@ from pravega_connector.ingest.file_kinds import (
 )
 from pravega_connector.ingest.replayable import Chunk
 
-__all__ = ["FileOptions", "FileSource", "Listing", "list_files", "parse_types"]
-
 _SAMPLED_FILES: Final = 20
 _DIGEST_BYTES: Final = 16
 #: Types of inferred columns in other ones that every serializer and Spark have.

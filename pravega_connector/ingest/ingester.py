@@ -48,8 +48,6 @@ from pravega_connector.ingest.takeover import Owner, Resolution, Takeover
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, TransactionalWriter
 
-__all__ = ["Ingester", "Settings"]
-
 _log: Final = logging.getLogger(__name__)
 
 # Seconds between two looks at a state, or at the sources, while others are to move.

@@ -14,8 +14,6 @@ import pyarrow as pa
 from pravega_connector.errors import BadRecordError
 from pravega_connector.ingest.replayable import Chunk, Rejected
 
-__all__ = ["LineReader", "Lines", "NotRecordsError", "lines_of", "reason_of"]
-
 BLOCK: Final = 1 << 20
 # A record that is larger is no event anyway; without a bound one missing quote would read a whole file into memory.
 MAX_RECORD: Final = 64 << 20

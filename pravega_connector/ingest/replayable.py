@@ -8,8 +8,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-__all__ = ["Chunk", "Rejected", "ReplayableSource"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rejected:

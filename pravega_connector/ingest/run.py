@@ -24,8 +24,6 @@ from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.sink import SinkOptions
 from pravega_connector.wire import StreamName
 
-__all__ = ["IngestPlan", "IngestSummary", "ingest", "plan"]
-
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 

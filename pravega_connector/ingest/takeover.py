@@ -15,8 +15,6 @@ from typing import Any, Final, Literal
 
 from pravega_connector.core.values import TransactionStatus
 
-__all__ = ["RESOLUTIONS", "Owner", "Resolution", "Takeover", "has_ended", "this_run"]
-
 Resolution = Literal["committed", "aborted"]
 RESOLUTIONS: Final[tuple[Resolution, ...]] = ("committed", "aborted")
 

@@ -34,8 +34,6 @@ from pravega_connector.local.process import isolated
 from pravega_connector.local.security import check_credentials, cluster_auth, with_credentials
 from pravega_connector.ports import check_port, check_port_number, free_ports, listens
 
-__all__ = ["Cluster", "ClusterOptions", "ClusterProcess", "cluster_processes", "is_kept", "launch_cluster"]
-
 _ZOOKEEPER: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _FORMAT: Final = ("org.apache.bookkeeper.bookie.BookieShell", "-conf", "bookie.conf", "initnewcluster")
 _BOOKIE: Final = "org.apache.bookkeeper.server.Main"

@@ -24,16 +24,6 @@ from pravega_connector.local.jars import cache_dir
 from pravega_connector.local.launch import Launched
 from pravega_connector.local.server import RegistryOptions, ServerOptions, launch_registry, launch_server
 
-__all__ = [
-    "DetachedServer",
-    "detached_registry",
-    "detached_server",
-    "start_detached",
-    "start_detached_registry",
-    "stop_detached",
-    "stop_detached_registry",
-]
-
 _STOP_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
 

@@ -30,8 +30,6 @@ from pravega_connector.errors import ConfigError, JarDownloadError
 from pravega_connector.local.maven import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar
 from pravega_connector.local.progress import JarProgress
 
-__all__ = ["Repository"]
-
 _WORKERS: Final = 6
 _TICK_SECONDS: Final = 0.5
 _JOIN_SECONDS: Final = 1.0

@@ -22,9 +22,6 @@ from pravega_connector.local.server import (
     launch_server,
 )
 
-__all__ = ["LocalPravega", "LocalSchemaRegistry", "OwnedServer"]
-
-
 S = TypeVar("S", bound=Launched)
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["file_lock"]
-
 _POLL_SECONDS: Final = 0.05
 
 

@@ -29,19 +29,6 @@ from pravega_serde.errors import MissingExtraError
 if TYPE_CHECKING:
     from pravega_connector.local.download import Repository
 
-__all__ = [
-    "CACHE_VARIABLE",
-    "PRAVEGA_JARS",
-    "PRAVEGA_VERSION",
-    "REGISTRY_JARS",
-    "REGISTRY_VERSION",
-    "JarSet",
-    "cache_dir",
-    "ensure_jars",
-    "pravega_jars",
-    "registry_jars",
-]
-
 _MANIFEST: Final = "manifest.json"
 _CHECKED: Final = "checked.json"  # jar -> size, time of its last change, and digest, when its bytes were compared
 _LOCK_SECONDS: Final = 3600.0

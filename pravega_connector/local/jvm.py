@@ -14,8 +14,6 @@ from typing import Final
 
 from pravega_connector.errors import JavaNotFoundError
 
-__all__ = ["MINIMUM_VERSION", "Java", "find_java", "write_configuration"]
-
 MINIMUM_VERSION: Final = 17
 _ANSWER_SECONDS: Final = 30
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')

@@ -25,19 +25,6 @@ from pravega_connector.wire import StreamName
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde.errors import PravegaError
 
-__all__ = [
-    "HOST",
-    "QUICK_SCALING",
-    "Launched",
-    "NotReadyError",
-    "PortTakenError",
-    "await_ready",
-    "check_log",
-    "last_words",
-    "start_in_folder",
-    "start_until_ready",
-]
-
 HOST: Final = "127.0.0.1"
 # A segment store looks at a segment's rate every two minutes (SegmentStatsRecorderImpl, AutoScaleProcessor), so none is
 # split before. What no look has found busy for the cache's expiry may be merged: at less than two minutes all would be.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["MAVEN_CENTRAL", "REPOSITORY_VARIABLE", "Jar"]
-
 REPOSITORY_VARIABLE: Final = "PRAVEGA_SERDE_MAVEN_REPOSITORY"
 MAVEN_CENTRAL: Final = "https://repo1.maven.org/maven2/"
 _NONE: Final = "-"

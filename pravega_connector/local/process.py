@@ -12,8 +12,6 @@ from typing import IO, Final
 
 from pravega_connector.local import supervisor
 
-__all__ = ["SupervisedProcess", "isolated"]
-
 _END_SECONDS: Final = 10.0
 
 

@@ -11,8 +11,6 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-__all__ = ["JarProgress", "decimal"]
-
 _LINE_SECONDS: Final = 3.0
 _REDRAW_SECONDS: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"  # to the beginning of the line, which is erased

@@ -16,17 +16,6 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_serde.errors import MissingExtraError
 
-__all__ = [
-    "CA_FILE",
-    "accounts_file",
-    "auth_settings",
-    "check_credentials",
-    "cluster_auth",
-    "tls_settings",
-    "token_life",
-    "with_credentials",
-]
-
 CA_FILE: Final = "server-cert.pem"
 # The standalone's own, written into its code: its ZooKeeper client opens the trust store with nothing else.
 _STORE_PASSWORD: Final = "1111_aaaa"  # noqa: S105 - protects a file that only its owner can read

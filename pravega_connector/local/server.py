@@ -33,17 +33,6 @@ from pravega_connector.local.security import (
 )
 from pravega_connector.ports import check_port, check_port_number, free_ports
 
-__all__ = [
-    "ALL_RIGHTS",
-    "RegistryOptions",
-    "RegistryServer",
-    "RegistryUser",
-    "Server",
-    "ServerOptions",
-    "launch_registry",
-    "launch_server",
-]
-
 _STANDALONE: Final = "io.pravega.local.LocalPravegaEmulator"
 # Buffers of the network layer, beside the cache.
 _DIRECT_MEMORY_MB: Final = 512

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pravega_connector.monitoring.stream_cuts import Relation as Relation
     from pravega_connector.monitoring.stream_cuts import compare_cuts as compare_cuts
     from pravega_connector.monitoring.stream_cuts import cuts_of as cuts_of
-    from pravega_connector.monitoring.stream_cuts import parse_time as parse_time
     from pravega_connector.monitoring.stream_cuts import read_cut as read_cut
     from pravega_connector.monitoring.stream_cuts import segment_label as segment_label
     from pravega_connector.monitoring.stream_cuts import write_cut as write_cut
     from pravega_connector.monitoring.watch import SegmentView as SegmentView
     from pravega_connector.monitoring.watch import StreamView as StreamView
     from pravega_connector.monitoring.watch import StreamWatch as StreamWatch
+    from pravega_connector.reader.positions import parse_time as parse_time
 else:
     from pravega_serde.public_names import public_names
 

@@ -14,8 +14,6 @@ from pravega_connector.monitoring.lag import SegmentLag, StreamLag, note_lag, st
 from pravega_connector.reader.slices import slices_between
 from pravega_connector.wire import StreamCut, StreamName
 
-__all__ = ["GroupView", "group_lag", "group_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class GroupView:

@@ -22,18 +22,6 @@ from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
 from pravega_connector.stores.segments import Lineage, sealed_lengths
 from pravega_connector.wire import StreamCut, StreamName
 
-__all__ = [
-    "Loss",
-    "SegmentLag",
-    "StreamLag",
-    "Survey",
-    "count_events",
-    "lost_bytes",
-    "note_lag",
-    "stream_lag",
-    "survey",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Loss:

@@ -23,8 +23,6 @@ from pravega_connector.stores.segment_stores import SegmentInfo
 from pravega_connector.stores.segments import sealed_lengths
 from pravega_connector.wire import SegmentRange, StreamName, segment_epoch, segment_number
 
-__all__ = ["History", "SegmentLife", "draw_history", "scaling_history"]
-
 State = Literal["open", "sealed", "truncated"]
 
 

@@ -19,22 +19,10 @@ from typing import Any, Final, Literal
 from pravega_connector.checkpoint import committed_offset
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import InvalidNameError, MalformedStreamCutError
-from pravega_connector.reader.positions import parse_time
+from pravega_connector.reader.positions import parse_time as parse_time  # noqa: PLC0414 - a name of the package
 from pravega_connector.stores.segments import sealed_lengths
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName, parse_segment_name, segment_epoch, segment_name
 from pravega_connector.wire.cuts import malformed_cut
-
-__all__ = [
-    "CUT_FORMS",
-    "Comparison",
-    "Relation",
-    "compare_cuts",
-    "cuts_of",
-    "parse_time",
-    "read_cut",
-    "segment_label",
-    "write_cut",
-]
 
 #: Forms that a cut can be written in.
 CUT_FORMS: Final = ("text", "json", "positions")

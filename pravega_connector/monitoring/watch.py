@@ -14,8 +14,6 @@ from pravega_connector.monitoring.groups import GroupView, group_view
 from pravega_connector.monitoring.stream_cuts import segment_label
 from pravega_connector.wire import SegmentRange, StreamName, segment_epoch
 
-__all__ = ["SegmentView", "StreamView", "StreamWatch"]
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentView:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["METADATA", "EventColumns"]
-
 #: Name of the column of events that are no records.
 _VALUE: Final = "value"
 

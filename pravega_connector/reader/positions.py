@@ -14,8 +14,6 @@ from pravega_serde.guesses import did_you_mean
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
 
-__all__ = ["SupportsCuts", "cuts_of", "parse_place", "parse_time", "valid_cut"]
-
 _HEAD: Final = ("earliest", "head")
 _TAIL: Final = ("latest", "tail")
 _OPEN: Final = "unbounded"

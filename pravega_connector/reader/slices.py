@@ -30,17 +30,6 @@ from pravega_connector.wire import (
 )
 from pravega_serde.errors import DeserializationError, PravegaError
 
-__all__ = [
-    "EventBatch",
-    "SegmentSlice",
-    "joined",
-    "read_chunks",
-    "read_slice",
-    "read_slices",
-    "slices_between",
-    "whole_stream",
-]
-
 T = TypeVar("T")
 
 _logger: Final = logging.getLogger(__name__)

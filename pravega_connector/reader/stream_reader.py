@@ -19,8 +19,6 @@ from pravega_connector.wire import StreamCut
 from pravega_serde import forks
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["StreamsReader", "ValueReader"]
-
 T = TypeVar("T")
 V = TypeVar("V")
 

@@ -63,8 +63,6 @@ from pravega_connector.wire import (
 from pravega_serde import forks
 from pravega_serde.errors import PravegaError
 
-__all__ = ["TailReader"]
-
 _logger: Final = logging.getLogger(__name__)
 # Seconds after which a read without an answer is looked into. A store holds it until data come, or until it has done
 # without the segment for a minute: for ever where other clients use the segment.

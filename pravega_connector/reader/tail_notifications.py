@@ -18,8 +18,6 @@ from pravega_connector.errors import ConnectorError
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import Message, ReadSegment, SegmentRead, StreamName, encode, segment_name
 
-__all__ = ["Arrivals"]
-
 Ends = Mapping[StreamName, Mapping[int, int]]
 # Segments that are watched at most: each is a request that a store keeps.
 _MOST: Final = 256

@@ -37,8 +37,6 @@ from pravega_connector.wire import (
 from pravega_serde import forks
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["SegmentTimes", "TimeWindow", "WatermarkLog", "cut_at"]
-
 _NEVER: Final = 2**63 - 1  # the place of a watermark that lies behind the whole segment
 
 

@@ -22,8 +22,6 @@ from pravega_serde import forks
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["BUFFER_SIZE", "ByteReader", "ByteWriter", "RawByteReader", "RawByteWriter"]
-
 #: Bytes of one append, and of a reader's buffer. Larger appends are not faster.
 BUFFER_SIZE: Final = 1 << 20
 # Seconds between two looks for more bytes, at most.

@@ -74,8 +74,6 @@ from pravega_connector.wire import (
 from pravega_serde import forks
 from pravega_serde.routing import segment_key
 
-__all__ = ["NumberedAppender", "SegmentAppender"]
-
 # Seconds for an append that is being made durable; a segment store that takes longer has other trouble.
 _SETTLING: Final = 1.0
 _FIRST_PAUSE: Final = 0.001

@@ -26,7 +26,6 @@ from pravega_connector.stores.segment_stores import SegmentCalls, SegmentStores
 from pravega_connector.wire import EVENT_HEADER_SIZE, NO_ATTRIBUTE, StreamName, parse_segment_name, segment_name
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["Revision", "RevisionedStreamClient", "SupportsBoth"]
 T = TypeVar("T")
 # Java's SegmentAttribute.RevisionStreamClientMark: the id under which a segment keeps the mark.
 _MARK: Final = uuid.UUID("7df9a874-246c-c9d6-9397-cdd19ead68c5").bytes

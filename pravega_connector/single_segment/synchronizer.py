@@ -21,8 +21,6 @@ from pravega_connector.wire import StreamName
 from pravega_serde import forks
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["StateSynchronizer", "encode_init", "encode_updates"]
-
 S = TypeVar("S")
 I = TypeVar("I")  # noqa: E741 - initial values, updates, states
 U = TypeVar("U")

@@ -18,8 +18,6 @@ from typing import Any, Final, TypeVar
 
 from pravega_serde.errors import PravegaError
 
-__all__ = ["called_by_spark"]
-
 _log: Final = logging.getLogger(__name__)
 
 Kind = TypeVar("Kind", bound=type)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["PravegaDataSource"]
-
 # First Spark whose Python sources can limit a micro-batch and end where AvailableNow began.
 _OLDEST_SPARK: Final = (4, 2)
 # Options by which the servers know their user.

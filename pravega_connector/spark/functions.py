@@ -46,8 +46,6 @@ from pravega_serde.guesses import did_you_mean
 from pravega_serde.interface import Serializer
 from pravega_serde.routing import segment_keys
 
-__all__ = ["from_pravega", "pravega_segment_key", "to_pravega"]
-
 _MODES: Final = ("FAILFAST", "PERMISSIVE")
 # Options of a stream that a column has, too.
 _SHARED: Final = frozenset({*(f.name for f in fields(RegistryOptions)), "timeout_ms"})

@@ -15,8 +15,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from pravega_connector.errors import VersionMismatchError
 
-__all__ = ["VERSION", "Exchanged", "Portable", "receive"]
-
 T = TypeVar("T")
 
 #: Raised with every change of an exchanged class: its name and module, its attributes and their meaning.

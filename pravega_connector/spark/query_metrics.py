@@ -22,8 +22,6 @@ from pyspark.sql.streaming.listener import (
 
 from pravega_connector import metrics
 
-__all__ = ["QueryMetrics"]
-
 _log: Final = logging.getLogger(__name__)
 
 

@@ -21,8 +21,6 @@ from pravega_connector.spark.source import SourceOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["configure", "register_streams"]
-
 _LEDGER: Final = "-ledger"  # beside a stream that is written exactly once
 # What a table or a view may not have in its name.
 _NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)

@@ -25,8 +25,6 @@ from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options import CommonOptions
 
-__all__ = ["is_table", "options_to_read", "options_to_write", "with_options"]
-
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them and come from the environment of the processes.
 _SECRET: Final = frozenset(

@@ -60,8 +60,6 @@ from pravega_serde.errors import PravegaError
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
 
-__all__ = ["SegmentCalls", "SegmentInfo", "SegmentPlace", "SegmentStores", "error_of"]
-
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)
 _logger: Final = logging.getLogger(__name__)

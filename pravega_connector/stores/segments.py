@@ -29,8 +29,6 @@ from pravega_connector.wire import (
     streams_table,
 )
 
-__all__ = ["Lineage", "sealed_lengths", "tail_cut"]
-
 
 class Lineage:
     """Cache of segments' successors: those of a sealed segment never change."""

@@ -20,8 +20,6 @@ from pravega_connector.errors import ConfigError, InvalidNameError
 from pravega_connector.testing.controller_state import Cluster, RefusedError, StreamState
 from pravega_connector.wire import SegmentRange, StreamName
 
-__all__ = ["Controller", "Do", "Step"]
-
 #: Does what a call asks; the answer.
 Do = Callable[[], Message]
 #: Treats a call in the controller's place: an answer, or a gRPC status to fail with.

@@ -36,8 +36,6 @@ from pravega_connector.wire import (
     transaction_segment_name,
 )
 
-__all__ = ["Cluster", "RefusedError", "StreamState", "TransactionState"]
-
 _NAME: Final = re.compile(r"[A-Za-z0-9.\-]{1,250}")
 _SYSTEM: Final = "_system"
 #: Milliseconds: controller.transaction.lease.count.min and .max.

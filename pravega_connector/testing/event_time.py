@@ -10,8 +10,6 @@ from pravega_connector.testing.history import StreamHistory
 from pravega_connector.wire import SegmentRange
 from pravega_connector.wire.versioned import put_compact_int, put_versioned
 
-__all__ = ["EventTime", "encode_watermark"]
-
 
 @dataclass
 class _Writer:

@@ -37,8 +37,6 @@ from pravega_connector.wire import (
     segment_number,
 )
 
-__all__ = ["Faults", "RequestKind"]
-
 #: Kinds of requests to a segment store. ``setup`` binds a writer to a segment, ``info`` asks for a segment's bounds.
 RequestKind = Literal["any", "append", "attribute", "conditional append", "info", "merge", "read", "setup", "truncate"]
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from pravega_connector.wire import SegmentRange, segment_id, segment_number
 
-__all__ = ["Epoch", "StreamHistory", "even_ranges"]
-
 # Key ranges that adjoin may differ by this much (StreamMetadataStore's check before a scaling).
 _TOLERANCE: Final = 1e-9
 

@@ -14,8 +14,6 @@ from pravega_connector.testing.controller_state import SHORTEST_LEASE, Cluster
 from pravega_connector.testing.faults import Faults
 from pravega_connector.testing.segment_store import SegmentStore
 
-__all__ = ["InProcessPravega"]
-
 # Seconds between two looks at leases and event times.
 _TICK: Final = 0.02
 

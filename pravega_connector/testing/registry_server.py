@@ -12,8 +12,6 @@ from urllib.parse import parse_qsl, urlsplit
 from pravega_connector.errors import LocalServerError
 from pravega_serde.registry.memory import MemoryRegistry
 
-__all__ = ["InProcessRegistry"]
-
 _BASE: Final = "/v1"
 _POLL_SECONDS: Final = 0.02
 

@@ -10,8 +10,6 @@ from pravega_connector.errors import ProtocolError
 from pravega_connector.wire import MAX_FRAME_SIZE, Message
 from pravega_connector.wire.messages import MESSAGES
 
-__all__ = ["Append", "Request", "RequestDecoder", "frame", "split_events"]
-
 _APPEND_BLOCK: Final = 3
 _APPEND_BLOCK_END: Final = 4
 _BLOCK_END: Final = struct.Struct(">16sii")  # whose; bytes of whole events in the block; bytes that follow here

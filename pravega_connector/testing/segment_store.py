@@ -54,8 +54,6 @@ from pravega_connector.wire import (
 )
 from pravega_connector.wire.messages import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 
-__all__ = ["Rule", "SegmentStore", "Session"]
-
 #: Seconds after which a server answers a read at the tail without data.
 TAIL_SECONDS: Final = 60.0
 _STACK: Final = ""  # servers put Java's stack trace here if they are told to

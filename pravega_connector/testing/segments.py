@@ -9,8 +9,6 @@ from typing import Final, Protocol
 from pravega_connector.testing.requests import split_events
 from pravega_connector.wire import NO_ATTRIBUTE, Message, ReadSegment
 
-__all__ = ["MAX_READ", "ParkedRead", "Segment", "SupportsReply", "Table"]
-
 #: Most bytes in one answer to a read; also the least that a server takes for a wish.
 MAX_READ: Final = 2 << 20
 _LEAST_READ: Final = 8

@@ -33,8 +33,6 @@ from pravega_connector.errors import UnexpectedReplyError
 from pravega_connector.wire.codec import encode
 from pravega_connector.wire.messages import NO_ATTRIBUTE, AppendSetup, BlockAppend, DataAppended, SetupAppend
 
-__all__ = ["AppendSession", "AppendState", "Block"]
-
 
 class AppendState(Enum):
     """State of an AppendSession; the diagram is in the module's docstring."""

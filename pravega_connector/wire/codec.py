@@ -10,8 +10,6 @@ from msgspec.structs import astuple
 from pravega_connector.errors import ProtocolError
 from pravega_connector.wire.messages import REPLIES, Message
 
-__all__ = ["MAX_FRAME_SIZE", "MessageDecoder", "decode", "encode", "parse_header"]
-
 # WireCommands.MAX_WIRECOMMAND_SIZE: a longer message makes the server drop the connection.
 MAX_FRAME_SIZE: Final = 0x00FF_FFFF
 

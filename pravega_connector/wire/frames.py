@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 from pravega_connector.errors import ColumnTypeError, NullEventError, ProtocolError
 from pravega_connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, Bytes, walk_frames
 
-__all__ = ["MAX_CHUNK", "EventColumn", "FrameParser", "FramedColumn", "ReceiveBuffer", "frame_column", "frame_events"]
-
 MAX_CHUNK: Final = 1 << 30  # with an event carried over, still within the 32-bit offsets of a binary column
 
 _INT32_MAX: Final = 2**31 - 1

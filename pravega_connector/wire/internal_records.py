@@ -26,20 +26,6 @@ from pravega_connector.wire.names import SegmentRange, StreamName, segment_epoch
 from pravega_connector.wire.versioned import CompactReader
 from pravega_serde.errors import DeserializationError
 
-__all__ = [
-    "MARK_PREFIX",
-    "SCOPES_TABLE",
-    "TABLES",
-    "Watermark",
-    "decode_sealed_lengths",
-    "decode_watermark",
-    "mark_stream",
-    "metadata_table",
-    "read_table",
-    "sealed_key",
-    "streams_table",
-]
-
 # ---- watermarks ----
 
 MARK_PREFIX: Final = "_MARK"  # NameUtils.MARK_PREFIX

@@ -14,8 +14,6 @@ from pravega_connector.wire.codec import encode
 from pravega_connector.wire.messages import Message, ReadSegment, SegmentRead
 from pravega_connector.wire.replies import answers
 
-__all__ = ["READ_CHUNK", "RangeRead"]
-
 # 1 MiB reads fastest (measured 64 KiB to 2 MiB); the server clamps a request to 2 MiB.
 READ_CHUNK: Final = 1 << 20
 # One request being answered while one answer is parsed. More depth only adds memory.

@@ -44,8 +44,6 @@ from pravega_connector.wire.messages import (
     WrongHost,
 )
 
-__all__ = ["answers"]
-
 _REFUSALS: Final = (
     AuthTokenCheckFailed,
     ErrorMessage,

@@ -67,8 +67,6 @@ from pravega_connector.writer.inbox import Inbox
 from pravega_connector.writer.routing import Destination
 from pravega_serde import forks
 
-__all__ = ["AppendLoop", "writer_closed"]
-
 # Bytes on the wire and not acknowledged, for each segment: enough to keep a server busy, little to send again.
 SEGMENT_WINDOW: Final = 8 << 20
 # Connections to one segment store: several let it work for several containers at once.

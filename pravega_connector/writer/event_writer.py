@@ -44,8 +44,6 @@ from pravega_serde import forks
 from pravega_serde.columnar import as_column
 from pravega_serde.routing import EventRouter
 
-__all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize", "WriterOptions"]
-
 T = TypeVar("T")
 
 # Bytes handed over and not yet durable, from which on writes wait. With one piece more it bounds the memory of a writer

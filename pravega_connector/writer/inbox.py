@@ -22,8 +22,6 @@ from pravega_connector.wire import Block
 from pravega_connector.writer.routing import Routes
 from pravega_serde.routing import segment_keys
 
-__all__ = ["Blocks", "Inbox", "Rows"]
-
 Blocks = list[tuple[int, Block]]  # each with the id of the segment that it goes to
 # Rows wait for company for so many seconds.
 _LINGER: Final = 0.01

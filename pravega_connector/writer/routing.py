@@ -24,8 +24,6 @@ from pravega_connector.wire import SegmentRange, StreamName, segment_name, trans
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
 
-__all__ = ["Destination", "Routes", "StreamDestination", "TransactionDestination"]
-
 
 class Destination(Protocol):
     """Segments that take events, and what it means when one of them does not."""

@@ -22,6 +22,7 @@ import pyarrow as pa
 from pravega_connector import metrics
 from pravega_connector.core import arguments, io
 from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.events import SupportsSerialize
 from pravega_connector.core.values import CreatedTransaction, TransactionStatus, status_error
 from pravega_connector.errors import (
     ConfigError,
@@ -36,15 +37,13 @@ from pravega_connector.errors import (
 from pravega_connector.hints import HintedNames
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName, segment_number
-from pravega_connector.writer.event_writer import EventWriter, SupportsSerialize
+from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.routing import TransactionDestination
 from pravega_serde import forks
 from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
-
-__all__ = ["DEFAULT_LEASE", "LeaseKeeper", "OpenTransaction", "Transaction", "TransactionalWriter"]
 
 T = TypeVar("T")
 # Seconds: the longest that a server allows unless told otherwise (controller.transaction.lease.count.max).

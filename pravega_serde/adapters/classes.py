@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from pravega_serde.errors import SchemaError
 
-__all__ = ["Member", "arrow_type_of", "classes_in", "is_model", "members_of", "name_of", "types_in"]
-
 
 class Member(NamedTuple):
     """A field of a class."""

@@ -25,8 +25,6 @@ from pravega_serde.errors import (
 from pravega_serde.json.rows import is_slow, parse_plainly
 from pravega_serde.json.write_rows import TOO_DEEP
 
-__all__ = ["Conversion", "conversion_of"]
-
 #: Types that are left to the formats. UUIDs become text, which every format that has them also takes.
 _NATURAL: Final = (bytes, bytearray, memoryview, datetime, date, time, Decimal)
 

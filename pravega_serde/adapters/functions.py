@@ -11,8 +11,6 @@ from pravega_serde.columnar import ColumnReader, ColumnSerializer, ColumnWriter,
 from pravega_serde.columnar.base import Write
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
 
-__all__ = ["FunctionSerializer"]
-
 T = TypeVar("T")
 
 

@@ -27,8 +27,6 @@ from pravega_serde.json.write_rows import TOO_DEEP
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TypedSerializer", "typed"]
-
 T = TypeVar("T")
 
 #: Bytes of an object with a dict of its own, and of a field in it.

@@ -49,8 +49,6 @@ from pravega_serde.columnar import (
 from pravega_serde.columnar.arrays import Bools, Int64s, UInt64s
 from pravega_serde.errors import SchemaError
 
-__all__ = ["fast_path", "within"]
-
 
 class FastReader:
     """Reads columns of events by a plan."""

@@ -32,8 +32,6 @@ from pravega_serde.avro.schema import (
 from pravega_serde.columnar import is_text, no_form
 from pravega_serde.errors import SchemaError
 
-__all__ = ["avro_name", "avro_names", "avro_schema_of", "avro_text", "print_schema"]
-
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -18,8 +18,6 @@ from pravega_serde.avro.rows import MEMORY, item_weight
 from pravega_serde.columnar import Cursor
 from pravega_serde.columnar.arrays import Bools, Int64s
 
-__all__ = ["ItemReader", "Read"]
-
 #: Reads the next value of each row.
 Read = Callable[[Cursor], pa.Array]
 

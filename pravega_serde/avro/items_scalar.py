@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pravega_serde.avro.resolve import ArrayNode, EnumNode, Leaf, MapNode, Node, RecordNode, UnionNode
-from pravega_serde.avro.rows import WRONG, read_block, read_long
+from pravega_serde.avro.rows import read_block, read_long
 from pravega_serde.avro.schema import Fixed, Primitive
-
-__all__ = ["WRONG", "Items", "Layout", "Part"]
 
 #: From the event, up to its end, and a position in it, to the position behind a value. Raises one of ``WRONG``; what
 #: passes the event's end finds an IndexError there when it reads on, at the latest at the end of its list.

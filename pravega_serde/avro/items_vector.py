@@ -14,12 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from pravega_serde.avro.items_scalar import WRONG, Items, Layout, Part
+from pravega_serde.avro.items_scalar import Items, Layout, Part
+from pravega_serde.avro.rows import WRONG
 from pravega_serde.columnar import Cursor
 from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s, bounds_of
 from pravega_serde.columnar.cursor import varints_at
-
-__all__ = ["ItemFinder"]
 
 #: From positions of values to those behind them, in place, within the ends of their rows as far as it reads: what is
 #: bad there may lead anywhere behind the value's start.

@@ -41,8 +41,6 @@ from pravega_serde.errors import SchemaError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat, schema_text
 
-__all__ = ["AvroRegistry"]
-
 
 class AvroRegistry(RegistryFormat):
     """Avro in a registry: schemas as ``Schema.toString()`` prints them, under their own names."""

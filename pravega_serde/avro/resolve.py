@@ -36,25 +36,6 @@ from pravega_serde.avro.values import arrow_leaf_type, list_type, shape_of
 from pravega_serde.columnar.limits import ColumnCount
 from pravega_serde.errors import SchemaError
 
-__all__ = [
-    "Arm",
-    "ArrayNode",
-    "EnumNode",
-    "Leaf",
-    "Link",
-    "MapNode",
-    "Node",
-    "RecordNode",
-    "Step",
-    "UnionNode",
-    "ambiguous_labels",
-    "arrow_type",
-    "match_fields",
-    "may_be_null",
-    "min_size",
-    "resolve",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:

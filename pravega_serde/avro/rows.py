@@ -41,18 +41,6 @@ from pravega_serde.columnar import MalformedError, MemoryLimit
 from pravega_serde.columnar.bad_rows import invalid_utf8
 from pravega_serde.errors import DeserializationError, LimitExceededError
 
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_EMPTY_ITEMS",
-    "MEMORY",
-    "WRONG",
-    "RowReader",
-    "default_array",
-    "item_weight",
-    "read_block",
-    "read_long",
-]
-
 #: A value from the data at a position, and the position behind it.
 Read = Callable[[bytes, int], tuple[Any, int]]
 

@@ -14,26 +14,6 @@ from typing import Any, Final
 
 from pravega_serde.errors import SchemaError
 
-__all__ = [
-    "MISSING",
-    "PRIMITIVES",
-    "Array",
-    "Enum",
-    "Field",
-    "Fixed",
-    "Logical",
-    "Map",
-    "Primitive",
-    "Record",
-    "SchemaLike",
-    "Type",
-    "Union",
-    "branches_of",
-    "kind_of",
-    "label_of",
-    "load",
-]
-
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 #: Default of a field without one (None is a default, too).

@@ -15,8 +15,6 @@ from pravega_serde.avro.write_columns import AvroColumnWriter
 from pravega_serde.avro.write_rows import RowWriter
 from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath, bytes_at_once
 
-__all__ = ["AvroSerializer"]
-
 #: Rows of a flat record below which reading and writing by row are faster.
 _FEW: Final = 32
 

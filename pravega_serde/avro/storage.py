@@ -42,8 +42,6 @@ from pravega_serde.columnar.lowering import (
 )
 from pravega_serde.errors import SchemaError, SerializationError
 
-__all__ = ["lowering", "storage_type"]
-
 
 def storage_type(schema: Type) -> pa.DataType:
     """Arrow type that values of a schema are written from."""

@@ -51,22 +51,6 @@ from pravega_serde.avro.schema import (
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import invalid_utf8
 
-__all__ = [
-    "INT64_MAX",
-    "PRIMITIVE_TYPES",
-    "UUID_PATTERN",
-    "Converter",
-    "arrow_converter",
-    "arrow_leaf_type",
-    "default_value",
-    "is_decimal",
-    "is_uuid",
-    "list_type",
-    "natural_converter",
-    "promoter",
-    "shape_of",
-]
-
 Converter = Callable[[Any], Any]
 
 #: Most digits of a decimal in Spark, and of a decimal128.

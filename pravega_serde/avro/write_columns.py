@@ -44,8 +44,6 @@ except ImportError:
 else:
     _INSTALLED = True
 
-__all__ = ["AvroColumnWriter"]
-
 
 class AvroColumnWriter(StagedWriter):
     """Writes columns of a schema, whose JSON is ``text``."""

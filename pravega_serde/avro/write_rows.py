@@ -34,8 +34,6 @@ from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import invalid, lone_surrogate
 from pravega_serde.errors import SchemaError, SerializationError
 
-__all__ = ["RowWriter", "encode_default"]
-
 #: Writes a value behind what is there already.
 Write = Callable[[Any, bytearray], None]
 

@@ -31,8 +31,6 @@ from pravega_serde.columnar.building import (
 )
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["column_reader"]
-
 #: Rows, and bytes, whose objects still fit the processor's cache. Larger events are read one by one.
 _ROWS_AT_ONCE: Final = 1024
 _BYTES_AT_ONCE: Final = 256 * 1024

@@ -22,8 +22,6 @@ from pravega_serde.columnar.building import decimal_fitter, millis
 from pravega_serde.columnar.parsed import Convert, ParsedValues
 from pravega_serde.errors import SchemaError
 
-__all__ = ["DATE_TEXT", "DATE_TIME", "EXACT", "converter"]
-
 #: Holds every decimal number that Python can have, exactly.
 EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, Overflow])
 

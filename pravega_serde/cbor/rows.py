@@ -33,8 +33,6 @@ from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.errors import DeserializationError, SchemaError
 
-__all__ = ["TypedReader", "infer_columns", "parse", "parse_for_column", "parse_together"]
-
 #: Bytes of a bignum: some 2,400 digits, which Python still writes as text.
 _MAX_BIGNUM: Final = 1024
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from pravega_serde.columnar import MalformedError, MemoryLimit
 
-__all__ = ["ALLOWED", "LARGE", "MAX_DEPTH", "REFERENCES", "check", "check_cost", "may_cost"]
-
 #: Arrays, maps and tags inside each other; also cbor2's own limit.
 MAX_DEPTH: Final = 400
 

@@ -12,8 +12,6 @@ from pravega_serde.columnar import ColumnReader, ColumnSerializer, ColumnWriter,
 from pravega_serde.columnar.base import Write, columns_type, no_columns
 from pravega_serde.errors import MissingExtraError
 
-__all__ = ["CborSerializer"]
-
 #: Events of flat maps below which reading by row is faster.
 _FEW_TO_READ: Final = 4
 

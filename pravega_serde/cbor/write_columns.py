@@ -31,8 +31,6 @@ from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SchemaError, SerializationError
 
-__all__ = ["column_writer"]
-
 #: Gives the values of a column as cbor2 writes them, None for null.
 Values = Callable[[pa.Array], Sequence[Any]]
 

@@ -36,8 +36,6 @@ from pravega_serde.cbor.scan import MAX_DEPTH
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import lone_surrogate
 
-__all__ = ["to_cbor", "written"]
-
 #: Arrays, maps and tags inside each other. A decimal number has two levels of its own.
 _DEEPEST: Final = MAX_DEPTH - 2
 

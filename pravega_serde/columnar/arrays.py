@@ -19,40 +19,6 @@ import pyarrow.compute as pc
 
 from pravega_serde.errors import SchemaError, SerializationError
 
-__all__ = [
-    "SLACK",
-    "Bools",
-    "ByteColumn",
-    "Int64s",
-    "UInt8s",
-    "UInt64s",
-    "as_binary",
-    "as_column",
-    "bools_of",
-    "bounds_of",
-    "cut",
-    "cut_text",
-    "days_of",
-    "expand",
-    "floor_divide",
-    "holds_bytes",
-    "is_text",
-    "list_items",
-    "list_offsets",
-    "map_entries",
-    "nothing",
-    "number_column",
-    "numbers_of",
-    "offsets_of",
-    "repeated_text",
-    "select",
-    "text_column",
-    "time_of_day",
-    "to_micros",
-    "valid_rows",
-    "word_view",
-]
-
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 UInt8s = npt.NDArray[np.uint8]

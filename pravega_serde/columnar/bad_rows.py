@@ -20,22 +20,6 @@ from pravega_serde.columnar.arrays import Int64s, as_binary, select, valid_rows
 from pravega_serde.errors import DeserializationError, LimitExceededError, SerializationError
 from pravega_serde.interface import OnError
 
-__all__ = [
-    "UNFIT",
-    "Attempt",
-    "FallbackError",
-    "FastPath",
-    "MalformedError",
-    "PlainPath",
-    "bisecting",
-    "decode_rows",
-    "invalid",
-    "invalid_utf8",
-    "lone_surrogate",
-    "per_row",
-    "written",
-]
-
 #: Raised by Arrow, and by Python's own types, for values that do not fit a type.
 UNFIT: Final = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
 

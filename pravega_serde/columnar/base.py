@@ -20,18 +20,6 @@ from pravega_serde.columnar.pieces import Piece, assemble
 from pravega_serde.errors import SchemaError
 from pravega_serde.interface import OnError
 
-__all__ = [
-    "ColumnReader",
-    "ColumnSerializer",
-    "ColumnWriter",
-    "StagedWriter",
-    "Write",
-    "bytes_at_once",
-    "columns_type",
-    "no_columns",
-    "unless_refused",
-]
-
 #: Columns of at least so many rows are always read and written by the fast paths.
 FEW_ROWS: Final = 64
 

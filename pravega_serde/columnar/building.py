@@ -20,20 +20,6 @@ import pyarrow.compute as pc
 from pravega_serde.columnar.arrays import bounds_of, expand, list_offsets, number_column
 from pravega_serde.columnar.bad_rows import MalformedError
 
-__all__ = [
-    "Build",
-    "build_decimals",
-    "build_list",
-    "build_map",
-    "build_rows",
-    "build_scalars",
-    "build_struct",
-    "decimal_fitter",
-    "integer_bounds",
-    "millis",
-    "parse_times",
-]
-
 #: Makes an Arrow array of values (None: null), or raises.
 Build = Callable[[Sequence[Any]], pa.Array]
 

@@ -16,8 +16,6 @@ from pravega_serde.columnar.arrays import Bools, ByteColumn, Int64s, UInt8s, UIn
 from pravega_serde.columnar.limits import Budget
 from pravega_serde.columnar.varints import from_short_zigzag, from_zigzag, squeeze, squeeze_long
 
-__all__ = ["Cursor", "varints_at"]
-
 #: Bytes of a varint of 64 bits.
 _LONGEST_VARINT: Final = 10
 

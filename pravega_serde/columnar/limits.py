@@ -16,19 +16,6 @@ import pyarrow as pa
 from pravega_serde.columnar.bad_rows import MalformedError
 from pravega_serde.errors import SchemaError
 
-__all__ = [
-    "MAX_COLUMNS",
-    "MAX_THIN_ROUNDS",
-    "THIN",
-    "Budget",
-    "ColumnCount",
-    "ItemLimit",
-    "MemoryBudget",
-    "MemoryLimit",
-    "ObjectLimit",
-    "RoundBudget",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:

@@ -16,20 +16,6 @@ from pravega_serde.columnar.arrays import list_items, list_offsets, map_entries
 from pravega_serde.columnar.bad_rows import UNFIT
 from pravega_serde.errors import SchemaError, SerializationError
 
-__all__ = [
-    "Absent",
-    "Lower",
-    "at_path",
-    "dictionary_lowering",
-    "is_any_list",
-    "itself",
-    "list_lowering",
-    "map_lowering",
-    "no_form",
-    "null_lowering",
-    "struct_lowering",
-]
-
 #: Brings a column into storage form.
 Lower = Callable[[pa.Array], pa.Array]
 

@@ -18,8 +18,6 @@ from pravega_serde.columnar.bad_rows import MalformedError
 from pravega_serde.columnar.building import integer_bounds, parse_times
 from pravega_serde.errors import SchemaError
 
-__all__ = ["Convert", "ParsedValues"]
-
 #: Makes of a parsed value what ``pa.array`` takes, possibly in place. Raises :class:`MalformedError`.
 Convert = Callable[[Any], Any]
 

@@ -18,8 +18,6 @@ from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s, offsets_of, s
 from pravega_serde.columnar.varints import sizes, tail_of, to_zigzag, words_of
 from pravega_serde.errors import SerializationError
 
-__all__ = ["MAX_COLUMN_BYTES", "Blob", "Piece", "Words", "assemble", "constant", "regroup", "spread", "varints"]
-
 
 @dataclass(frozen=True, slots=True)
 class Words:

@@ -13,8 +13,6 @@ import numpy as np
 
 from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s
 
-__all__ = ["from_short_zigzag", "from_zigzag", "sizes", "squeeze", "squeeze_long", "tail_of", "to_zigzag", "words_of"]
-
 _U: Final = np.uint64
 _STOP_BITS: Final = _U(0x8080808080808080)
 _LOW_7: Final = _U(0x7F7F7F7F7F7F7F7F)

@@ -35,8 +35,6 @@ from pravega_serde.java.protocol import (
 from pravega_serde.java.types import ARROW
 from pravega_serde.java.write_rows import Writer
 
-__all__ = ["BOXES", "STRING", "Bools", "Int64s", "class_bytes", "fast_path", "object_prefix"]
-
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 

@@ -34,8 +34,6 @@ from pravega_serde.java.values import (
 )
 from pravega_serde.java.write_rows import coerce, is_coerced
 
-__all__ = ["MAX_SHARED", "ColumnType", "column_type"]
-
 MAX_SHARED: Final = 100_000
 """Elements and fields that one event may become where values are copied (into Arrow columns, into dataclasses), beyond
 its number of bytes. Each takes a byte at least, so only objects that others share can become more."""

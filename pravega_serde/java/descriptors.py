@@ -39,19 +39,6 @@ from pravega_serde.java.protocol import (
     decode_utf,
 )
 
-__all__ = [
-    "UNRESOLVED",
-    "DescriptorCache",
-    "Layouts",
-    "Limits",
-    "Plan",
-    "ReadState",
-    "compile_plan",
-    "read_descriptor",
-    "read_string",
-    "special_plan",
-]
-
 _HEAVY: Final = MemoryLimit(per_byte=24, base=24 << 20)
 """Memory of values whose Python form is far larger than their Java form: sets, deques, wrapped keys."""
 

@@ -41,8 +41,6 @@ from pravega_serde.java.values import (
     String,
 )
 
-__all__ = ["map_capacity", "map_threshold", "natural_order", "put_all", "put_each", "set_capacity", "table_order"]
-
 _MASK: Final = 0xFFFFFFFF
 _LONG_STRING: Final = 64
 """Characters from which on NumPy is faster than a loop."""

@@ -37,8 +37,6 @@ from pravega_serde.java.values import (
     Timestamp,
 )
 
-__all__ = ["BOXES", "WRITERS", "Box", "codec_of"]
-
 _EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _LONG: Final = struct.Struct(">q")
 _MAX_DECIMAL_BITS: Final = 32_768

@@ -28,8 +28,6 @@ from pravega_serde.java.jdk_table import Codec, Content, array_descriptor, block
 from pravega_serde.java.model import BlockData, ClassDescriptor, Instance, JavaClass, JavaEnum, JavaObject
 from pravega_serde.java.values import INNER, Copies, JavaArray, JavaList, JavaMap, JavaSet, ListView, MapView, SetView
 
-__all__ = ["READERS", "WRITERS"]
-
 _DEQUE_BYTES: Final = 650
 """Memory of an empty deque in bytes; it takes 13 in a stream."""
 

@@ -19,8 +19,6 @@ from typing import Any, Final, NamedTuple
 from pravega_serde.columnar import MalformedError
 from pravega_serde.java.model import BlockData, ClassDescriptor, Field, ProxyDescriptor
 
-__all__ = ["Codec", "Content", "array_descriptor", "block", "content", "jdk_descriptor"]
-
 
 class Codec(NamedTuple):
     """Reader of the objects of one JDK class: from their parts to a natural Python value."""

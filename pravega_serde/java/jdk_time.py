@@ -31,8 +31,6 @@ from pravega_serde.java.values import (
     nanoseconds,
 )
 
-__all__ = ["READERS", "WRITERS"]
-
 _DURATION, _INSTANT, _DATE, _TIME, _DATETIME, _ZONED, _REGION, _OFFSET = 1, 2, 3, 4, 5, 6, 7, 8
 _OFFSET_TIME, _OFFSET_DATETIME, _YEAR, _YEAR_MONTH, _MONTH_DAY, _PERIOD = 9, 10, 11, 12, 13, 14
 

@@ -18,20 +18,6 @@ from typing import Any, Final, Self
 from pravega_serde.errors import SerializationError
 from pravega_serde.java.protocol import PRIMITIVES, SC_ENUM, SC_EXTERNALIZABLE, SC_SERIALIZABLE
 
-__all__ = [
-    "NOT_WRITTEN",
-    "BlockData",
-    "ClassDescriptor",
-    "Field",
-    "Instance",
-    "JavaClass",
-    "JavaEnum",
-    "JavaObject",
-    "OwnOrder",
-    "ProxyDescriptor",
-    "signature",
-]
-
 _PRIMITIVE_NAMES: Final = {
     "boolean": "Z",
     "byte": "B",

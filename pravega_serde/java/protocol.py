@@ -17,46 +17,6 @@ import numpy as np
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError
 
-__all__ = [
-    "BASE_HANDLE",
-    "DTYPES",
-    "MAX_BLOCK",
-    "NATIVE",
-    "NULL_EVENT",
-    "PRIMITIVES",
-    "SC_BLOCK_DATA",
-    "SC_ENUM",
-    "SC_EXTERNALIZABLE",
-    "SC_SERIALIZABLE",
-    "SC_WRITE_METHOD",
-    "SHORT_BLOCK",
-    "SHORT_STRING",
-    "STREAM_HEADER",
-    "STRING_EVENT",
-    "STRUCT_CODES",
-    "TC_ARRAY",
-    "TC_BLOCKDATA",
-    "TC_BLOCKDATALONG",
-    "TC_CLASS",
-    "TC_CLASSDESC",
-    "TC_ENDBLOCKDATA",
-    "TC_ENUM",
-    "TC_EXCEPTION",
-    "TC_LONGSTRING",
-    "TC_NULL",
-    "TC_OBJECT",
-    "TC_PROXYCLASSDESC",
-    "TC_REFERENCE",
-    "TC_RESET",
-    "TC_STRING",
-    "array_class",
-    "decode_utf",
-    "encode_utf",
-    "read_primitives",
-    "to_units",
-    "wire_bytes",
-]
-
 STREAM_HEADER: Final = b"\xac\xed\x00\x05"
 """Magic and version; version 5 is the only one that was ever released."""
 

@@ -59,8 +59,6 @@ from pravega_serde.java.protocol import (
 )
 from pravega_serde.java.values import ByteArray, JavaArray, String
 
-__all__ = ["Reader"]
-
 _NO_FIELDS: Final[list[Any]] = []
 """Marker in :attr:`_Frame.ahead`: the class has written none of its fields."""
 

@@ -31,8 +31,6 @@ from pravega_serde.java.values import Byte, Float, Long, Short
 from pravega_serde.java.write_columns import encode_fast, lowered
 from pravega_serde.java.write_rows import Writer
 
-__all__ = ["JavaSerializer", "dump_stream", "load_stream"]
-
 
 class _QuickRead(NamedTuple):
     """Event of one box, which is always the same bytes but for the value: it needs no reader."""

@@ -42,8 +42,6 @@ from pravega_serde.java.values import (
     Timestamp,
 )
 
-__all__ = ["ARROW", "Shape", "arrow_of", "check_cast", "no_such_field", "shape_of", "signature_of", "struct_of"]
-
 _DEEPEST: Final = 32
 """Objects inside each other that a sample is searched for; deeper columns are of no use."""
 

@@ -48,47 +48,6 @@ from pravega_serde.errors import SerializationError
 from pravega_serde.java.jdk_table import jdk_descriptor
 from pravega_serde.java.model import ClassDescriptor, Instance
 
-__all__ = [
-    "EPOCH",
-    "INNER",
-    "BigDecimal",
-    "BigInteger",
-    "Boolean",
-    "Byte",
-    "ByteArray",
-    "Character",
-    "Copies",
-    "Date",
-    "Double",
-    "Float",
-    "Integer",
-    "JavaArray",
-    "JavaKey",
-    "JavaList",
-    "JavaMap",
-    "JavaSet",
-    "ListView",
-    "Long",
-    "MapView",
-    "MonthDay",
-    "NanoDatetime",
-    "NanoDuration",
-    "NanoTime",
-    "Period",
-    "SetView",
-    "Short",
-    "SqlDate",
-    "SqlTime",
-    "String",
-    "Timestamp",
-    "Year",
-    "YearMonth",
-    "ZoneOffset",
-    "ZoneRegion",
-    "epoch_seconds",
-    "nanoseconds",
-]
-
 
 class Integer(int):
     """``java.lang.Integer``."""

@@ -47,8 +47,6 @@ from pravega_serde.java.protocol import (
 from pravega_serde.java.types import ARROW
 from pravega_serde.java.write_rows import Writer
 
-__all__ = ["encode_fast", "lowered"]
-
 _Bytes = npt.NDArray[np.uint8]
 
 

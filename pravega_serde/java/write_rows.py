@@ -80,9 +80,6 @@ from pravega_serde.java.values import (
     ZoneOffset,
 )
 
-__all__ = ["Writer", "coerce", "is_coerced"]
-
-
 _OF_JAVA: Final = ("Ljava/", "Ljavax/", "Ljava.", "Ljavax.")
 
 

@@ -35,8 +35,6 @@ from pravega_serde.columnar.building import (
 from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.json.rows import LONG_EVENT, is_slow
 
-__all__ = ["column_reader"]
-
 #: Rows whose objects still fit the processor's cache.
 _ROWS_AT_ONCE: Final = 4096
 

@@ -14,8 +14,6 @@ from pravega_serde.columnar.building import decimal_fitter, millis
 from pravega_serde.columnar.parsed import Convert, ParsedValues
 from pravega_serde.errors import SchemaError
 
-__all__ = ["contains_decimal", "converter"]
-
 
 def contains_decimal(kind: pa.DataType) -> bool:
     """Whether a type has decimals in it, so that numbers must keep all their digits."""

@@ -29,8 +29,6 @@ import pyarrow as pa
 from pravega_serde.columnar import no_form
 from pravega_serde.errors import SchemaError
 
-__all__ = ["arrow_type_of_json_schema", "infer_columns", "json_schema_of"]
-
 #: Objects inside objects, so that no schema makes Python recurse without end.
 MAX_NESTING: Final = 64
 

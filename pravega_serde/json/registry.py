@@ -15,8 +15,6 @@ from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat, schema_text
 
-__all__ = ["JsonRegistry"]
-
 
 class JsonRegistry(RegistryFormat):
     """JSON in a registry: a JSON schema as it was given, under a name that is given with it."""

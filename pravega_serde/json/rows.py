@@ -20,8 +20,6 @@ from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.json.convert import contains_decimal, converter
 
-__all__ = ["LONG_EVENT", "TypedReader", "is_slow", "parse", "parse_plainly", "strip"]
-
 #: Events up to this many bytes are never slow: msgspec takes some 8 µs for a number near the ends of the range of
 #: doubles, Python 0.3 µs, and so short an event has too few of them to matter.
 LONG_EVENT: Final = 64 * 1024

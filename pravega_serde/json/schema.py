@@ -29,8 +29,6 @@ from jsonschema_specifications import REGISTRY
 
 from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError
 
-__all__ = ["MAX_STEPS", "JsonSchema", "SchemaLike"]
-
 #: JSON text, parsed JSON, or the path of a file. True accepts every event, False none.
 SchemaLike = str | Mapping[str, Any] | Path | bool
 

@@ -19,9 +19,6 @@ from pravega_serde.json.write_rows import to_json
 if TYPE_CHECKING:
     from pravega_serde.json.schema import JsonSchema, SchemaLike
 
-__all__ = ["JsonSerializer"]
-
-
 #: Events of flat objects below which reading by row is faster.
 _FEW_TO_READ: Final = 8
 

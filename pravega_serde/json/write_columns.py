@@ -34,8 +34,6 @@ from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 
-__all__ = ["column_writer", "java_floats"]
-
 #: Parts of each row's text in order: columns of texts, and texts that are the same in all rows.
 Parts = list[pa.StringArray | str]
 #: Gives the parts of a column without nulls.

@@ -32,8 +32,6 @@ import numpy as np
 
 from pravega_serde.columnar import MalformedError
 
-__all__ = ["NOT_FINITE", "PLAIN_BELOW", "PLAIN_FROM", "TOO_DEEP", "java_float", "quoted", "to_json"]
-
 #: What Jackson escapes: controls, quotes and backslashes, and, alone among the letters, those beyond 16 bits.
 _SPECIAL: Final = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff\ud800-\udfff]')
 

@@ -38,8 +38,6 @@ from pravega_serde.columnar.cursor import varints_at
 from pravega_serde.protobuf.plan import EnumPlan, FieldPlan, MessagePlan
 from pravega_serde.protobuf.wire import FIXED32, FIXED64, LENGTH, LONGEST_LENGTH, NUMBERS, VARINT, Number, Tag
 
-__all__ = ["by_key", "fast_path"]
-
 #: Numbers of items as one array, or starts and ends of their bytes as two.
 Parts = tuple[npt.NDArray[Any], ...]
 

@@ -22,8 +22,6 @@ from pravega_serde.columnar import no_form
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.schema import descriptor_set, load
 
-__all__ = ["keep_numbers", "protobuf_schema_of", "schema_data"]
-
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _F = FieldDescriptorProto
 _t = pa.types

@@ -32,19 +32,6 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from pravega_serde.columnar.limits import ColumnCount
 from pravega_serde.errors import SchemaError
 
-__all__ = [
-    "LEAVES",
-    "UINT64",
-    "EnumPlan",
-    "FieldPlan",
-    "Label",
-    "MessagePlan",
-    "Shape",
-    "arrow_type",
-    "plan",
-    "reachable",
-]
-
 #: How often a field can be there. ``implicit``: its default value is not written (proto3 without ``optional``).
 Label = Literal["implicit", "explicit", "required", "repeated", "map"]
 

@@ -24,8 +24,6 @@ from pravega_serde.protobuf.serializer import ProtobufSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat
 
-__all__ = ["ProtobufRegistry"]
-
 
 class ProtobufRegistry(RegistryFormat):
     """Protobuf in a registry: a descriptor set of the message's own file, as ``ProtobufSchema.of(Class)`` gives it."""

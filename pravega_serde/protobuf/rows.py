@@ -15,8 +15,6 @@ from pravega_serde.protobuf.plan import FieldPlan, MessagePlan, reachable
 from pravega_serde.protobuf.values import Read
 from pravega_serde.protobuf.wire import padding_start, walk
 
-__all__ = ["Meter", "Required", "RowReader", "required_in", "value_cost", "value_of"]
-
 
 class RowReader:
     """Reads events into messages, and, where ``values`` is given, messages into values."""

@@ -15,8 +15,6 @@ from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.errors import SchemaError
 
-__all__ = ["ProtobufSchema", "descriptor_of", "descriptor_set", "is_importable", "load", "same_type"]
-
 #: Forms in which a message type is given; ``str`` and ``Path`` are the path of a descriptor set's file.
 ProtobufSchema = type[Message] | Descriptor | FileDescriptorSet | bytes | str | Path
 

@@ -19,8 +19,6 @@ from pravega_serde.protobuf.values import value_reader
 from pravega_serde.protobuf.write_columns import ProtobufColumnWriter
 from pravega_serde.protobuf.write_rows import RowWriter, StableBytes, filler
 
-__all__ = ["ProtobufSerializer"]
-
 #: Rows of a flat message below which reading by row is faster.
 _FEW_TO_READ: Final = 64
 

@@ -26,8 +26,6 @@ from pravega_serde.columnar.lowering import (
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.plan import LEAVES, FieldPlan, MessagePlan, arrow_type
 
-__all__ = ["lowering", "storage_type"]
-
 
 def storage_type(message: MessagePlan) -> pa.DataType:
     """Arrow type that a message's columns are written from."""

@@ -24,8 +24,6 @@ from pravega_serde.columnar.bad_rows import invalid, lone_surrogate
 from pravega_serde.protobuf.plan import EnumPlan, FieldPlan, MessagePlan
 from pravega_serde.text import java_decode
 
-__all__ = ["Convert", "Read", "converter", "from_duration", "from_micros", "from_timestamp", "value_reader"]
-
 #: Reads the value of something in a message.
 Read = Callable[[Any], Any]
 

@@ -19,22 +19,6 @@ from pravega_serde.columnar.arrays import UInt64s, number_column
 from pravega_serde.columnar.bad_rows import invalid_utf8
 from pravega_serde.protobuf.plan import UINT64, FieldPlan, MessagePlan
 
-__all__ = [
-    "FIXED32",
-    "FIXED64",
-    "GROUP",
-    "LENGTH",
-    "LONGEST_LENGTH",
-    "MAX_DEPTH",
-    "NUMBERS",
-    "VARINT",
-    "Number",
-    "Tag",
-    "Walker",
-    "padding_start",
-    "walk",
-]
-
 #: Wire types.
 VARINT, FIXED64, LENGTH, GROUP, _END_GROUP, FIXED32 = range(6)
 

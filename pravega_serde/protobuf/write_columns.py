@@ -46,8 +46,6 @@ except ImportError:
 else:
     _INSTALLED = True
 
-__all__ = ["ProtobufColumnWriter"]
-
 _U: Final = np.uint64
 
 #: Rows of a flat message below which writing by row is faster.

@@ -21,8 +21,6 @@ from pravega_serde.protobuf.schema import descriptor_of, same_type
 from pravega_serde.protobuf.values import Convert, converter, from_duration, from_micros, from_timestamp
 from pravega_serde.protobuf.wire import GROUP, LENGTH, MAX_DEPTH, Walker
 
-__all__ = ["Fill", "RowWriter", "StableBytes", "filler"]
-
 #: Puts a value into a message, or into a field of it.
 Fill = Callable[[Any, Any], None]
 

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 from pravega_serde.errors import RegistryProtocolError
 
-__all__ = ["boolean", "data", "integer", "items", "member", "optional", "properties", "text"]
-
 T = TypeVar("T")
 
 

@@ -34,32 +34,6 @@ from pravega_serde.registry.contract import (
     VersionInfo,
 )
 
-__all__ = [
-    "Call",
-    "TransientError",
-    "add_codec",
-    "add_group",
-    "add_schema",
-    "can_read",
-    "codecs",
-    "delete_schema",
-    "delete_schema_version",
-    "encoding_id",
-    "encoding_info",
-    "find_version",
-    "group_properties",
-    "groups_page",
-    "history",
-    "latest_schemas",
-    "remove_group",
-    "schema_for_id",
-    "schema_for_version",
-    "schema_references",
-    "schema_versions",
-    "update_compatibility",
-    "validate",
-]
-
 T = TypeVar("T")
 
 _EXCERPT: Final = 200

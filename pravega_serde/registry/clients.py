@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pravega_serde.registry.http import AsyncHttp, Http
     from pravega_serde.registry.memory import AsyncMockTransport, MockTransport
 
-__all__ = ["AsyncSchemaRegistryClient", "SchemaRegistryClient", "shared_client"]
-
 _ADD: Final = "write add_schema(group, SchemaInfo(type, format, data))"
 _LATEST: Final = "write latest_schemas(group)"
 _VERSIONS: Final = "write schema_versions(group)"

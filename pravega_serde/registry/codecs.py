@@ -31,8 +31,6 @@ except ImportError:
 else:
     _snappy_block = cramjam.snappy
 
-__all__ = ["CODEC_GZIP", "CODEC_NONE", "CODEC_SNAPPY", "MAX_DECOMPRESSED_BYTES", "Codec", "codec_named"]
-
 #: What one event may unfold into: eight times the largest event that Pravega stores (``Serializer.MAX_EVENT_SIZE``).
 MAX_DECOMPRESSED_BYTES: Final = 64 * 1024 * 1024
 

@@ -15,19 +15,6 @@ from typing import Any, ClassVar, Final
 
 from pravega_serde.registry import answers as parse
 
-__all__ = [
-    "CodecType",
-    "Compatibility",
-    "CompatibilityRule",
-    "EncodingInfo",
-    "GroupHistoryRecord",
-    "GroupProperties",
-    "SchemaInfo",
-    "SchemaWithVersion",
-    "SerializationFormat",
-    "VersionInfo",
-]
-
 Json = dict[str, Any]
 _CUSTOM: Final = "Custom"
 _ADVANCED: Final = "Advanced"

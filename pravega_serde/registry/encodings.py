@@ -30,16 +30,6 @@ from pravega_serde.registry.header import HeaderColumn, read_header
 from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.settings import SerializerConfig
 
-__all__ = [
-    "ColumnTypes",
-    "Entries",
-    "UnknownEncodingError",
-    "column_names",
-    "decode_column",
-    "decode_first",
-    "relocated",
-]
-
 #: As many as the Java client keeps; each holds a compiled serializer.
 MAX_ENTRIES: Final = 1000
 

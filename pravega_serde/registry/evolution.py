@@ -23,8 +23,6 @@ from pravega_serde.registry.contract import (
 from pravega_serde.registry.formats import event_type, format_named, part_of
 from pravega_serde.registry.interface import EventType
 
-__all__ = ["check_compatibility", "column_schema"]
-
 Known = SchemaInfo | SchemaWithVersion
 
 _BACKWARD: Final = CompatibilityRule("Backward")

@@ -20,16 +20,6 @@ from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat
 from pravega_serde.serializer import FORMATS, imported, registry_formats
 
-__all__ = [
-    "CustomFormats",
-    "event_type",
-    "format_named",
-    "part_of",
-    "payload_serializer",
-    "reader_type",
-    "registry_format",
-]
-
 #: Full type name of a custom format -> maker of the serializer of a schema's payloads.
 CustomFormats = Mapping[str, Callable[[SchemaInfo], Serializer[Any]]]
 

@@ -19,8 +19,6 @@ from pravega_serde.columnar import as_binary, cut, number_column, valid_rows
 from pravega_serde.columnar.arrays import Int64s, UInt8s, offsets_of
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["HEADER_SIZE", "HeaderColumn", "encoding_ids", "header_of", "read_header", "with_header"]
-
 _HEADER: Final = struct.Struct(">Bi")
 _PROTOCOL: Final = 1
 HEADER_SIZE: Final = _HEADER.size

@@ -19,8 +19,6 @@ from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError
 from pravega_serde.registry.calls import Call, TransientError
 from pravega_serde.registry.registry_config import RegistryConfig
 
-__all__ = ["AsyncHttp", "Http"]
-
 T = TypeVar("T")
 
 _BASE: Final = "/v1"

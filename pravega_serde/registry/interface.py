@@ -16,8 +16,6 @@ from pravega_serde.errors import SchemaError
 from pravega_serde.interface import Serializer
 from pravega_serde.registry.contract import SchemaInfo
 
-__all__ = ["EventType", "RegistryFormat", "schema_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class EventType:

@@ -17,8 +17,6 @@ from pravega_serde import forks
 from pravega_serde.blocking import blocking
 from pravega_serde.errors import RegistryNotFoundError
 
-__all__ = ["MISSING_SECONDS", "AsyncLookups", "Lookups"]
-
 T = TypeVar("T")
 
 # For so long the registry is believed that there is no such encoding id: events that name it come by the thousand.

@@ -39,8 +39,6 @@ from pravega_serde.registry.evolution import check_compatibility
 from pravega_serde.registry.formats import part_of
 from pravega_serde.registry.registry_config import RegistryConfig
 
-__all__ = ["AsyncMockTransport", "MemoryRegistry", "MockTransport", "mock_registry"]
-
 T = TypeVar("T")
 Answer = tuple[int, Any]
 

@@ -38,9 +38,6 @@ from pravega_serde.registry.settings import (
     serializer_config,
 )
 
-__all__ = ["RegistryDeserializer", "WithSchema", "check_headerless", "deserializer"]
-
-
 _READS_ONLY: Final = "a registry deserializer only reads; make a serializer to write with"
 
 

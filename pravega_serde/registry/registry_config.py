@@ -13,8 +13,6 @@ from pravega_serde.credentials import fault_of
 from pravega_serde.errors import SerdeError
 from pravega_serde.profiles import load_profile
 
-__all__ = ["CACHE_ENTRIES", "DEFAULT_TIMEOUT", "LATEST_SECONDS", "RegistryConfig", "registry_settings"]
-
 # How long a call may take with all its tries: an orderly restart of the server fits in.
 DEFAULT_TIMEOUT: Final = 15.0
 # For so long the last schemas of a group are taken for the last ones still.

@@ -20,17 +20,6 @@ from pravega_serde.registry.evolution import check_compatibility
 from pravega_serde.registry.formats import CustomFormats, part_of
 from pravega_serde.registry.registry_config import RegistryConfig
 
-__all__ = [
-    "ReaderSettings",
-    "SerializerConfig",
-    "WriterSettings",
-    "check_codecs",
-    "encoding_of",
-    "prepare_codec",
-    "prepare_group",
-    "serializer_config",
-]
-
 #: What to do with events whose encoding id the registry does not know, or whose schema is not the reader's.
 Leniency = Literal["fail", "corrupt"]
 Evolution = Literal["resolve", "corrupt"]

@@ -33,15 +33,6 @@ from pravega_serde.registry.settings import (
     serializer_config,
 )
 
-__all__ = [
-    "MultiTypeSerializer",
-    "RegistrySerializer",
-    "WithSchemaSerializer",
-    "multi_type_serializer",
-    "serializer",
-    "with_schema_serializer",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class _Encoder:

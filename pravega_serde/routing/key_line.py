@@ -19,8 +19,6 @@ from pravega_serde.columnar import ByteColumn, as_column, word_view
 from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s
 from pravega_serde.errors import SchemaError
 
-__all__ = ["segment_key", "segment_keys"]
-
 #: ``"EventRouter".hashCode()``: what Java's EventStreamWriter seeds its hash with.
 SEED: Final = 1741865571
 

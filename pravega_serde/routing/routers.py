@@ -17,8 +17,6 @@ from pravega_serde.columnar import as_column
 from pravega_serde.errors import SchemaError, SerdeError, SerializationError
 from pravega_serde.interface import Serializer
 
-__all__ = ["ByColumn", "ByConstant", "ByField", "ByFunction", "EventRouter", "Unrouted"]
-
 
 @runtime_checkable
 class EventRouter(Protocol):

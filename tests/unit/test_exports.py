@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,27 @@ def test_type_checkers_see_what_is_there(package):
     assert {name: getattr(module, name) for name in module.__all__} == seen_by_type_checkers(package)
     assert set(module.__all__) <= set(dir(module))
     assert not {"Final", "TYPE_CHECKING", "annotations", "sys"} & set(dir(module))  # what completion would offer
+
+
+#: Modules whose names are public: those of the short package, those that the pages import from, and message classes.
+PUBLIC_MODULES = {
+    *(f"pravega_connector/{path.name}" for path in (ROOT / "connector").glob("*.py")),
+    "pravega_connector/aio/client.py",
+    "pravega_connector/wire/messages.py",
+    "pravega_serde/errors.py",
+    "pravega_serde/serializer.py",
+    "pravega_serde/testing.py",
+    "pravega_serde/text.py",
+    "pyspark_pravega/functions.py",
+    "pyspark_pravega/session.py",
+}
+
+
+def test_other_modules_list_no_names():
+    files = [
+        path for top in ("pravega_connector", "pravega_serde", "pyspark_pravega") for path in (ROOT / top).rglob("*.py")
+    ]
+    with_list = {
+        str(path.relative_to(ROOT)) for path in files if re.search("^__all__", path.read_text(), re.MULTILINE)
+    } - {str(path.relative_to(ROOT)) for path in files if path.name == "__init__.py"}
+    assert with_list - PUBLIC_MODULES == set()

@@ -10,22 +10,6 @@ from uuid import UUID
 
 from pravega_connector.errors import LedgerFormatError
 
-__all__ = [
-    "AppState",
-    "Barrier",
-    "Committed",
-    "Content",
-    "Entry",
-    "Forgotten",
-    "Key",
-    "Part",
-    "Prepared",
-    "Resolved",
-    "Snapshot",
-    "from_bytes",
-    "to_bytes",
-]
-
 #: Raised whenever another version could misread an entry. Versions 1 and 2 did not name the target.
 FORMAT_VERSION: Final = 3
 _LANE: Final = 2**64

@@ -26,8 +26,6 @@ from pravega_connector.exactly_once.batches.entries import (
 from pravega_connector.exactly_once.batches.state import LedgerState
 from pravega_connector.exactly_once.batches.table import TABLE, Event, Outcome, Phase, Table
 
-__all__ = ["Ask", "Commit", "Job", "Request", "Role", "inferred", "weigh"]
-
 
 class Role(Enum):
     """Part that a process has in a batch."""

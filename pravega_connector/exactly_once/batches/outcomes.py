@@ -22,8 +22,6 @@ from pravega_connector.exactly_once.batches.machine import Commit, Role
 from pravega_connector.exactly_once.batches.table import Outcome
 from pravega_connector.wire import StreamName
 
-__all__ = ["check"]
-
 _log: Final = logging.getLogger(__name__)
 
 _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {

@@ -21,8 +21,6 @@ from pravega_connector.wire import StreamName
 if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
 
-__all__ = ["Finding", "Recovery"]
-
 _FORGOTTEN = 10_000  # applications that one entry forgets, some 100 bytes each
 _LEASE = 60.0  # seconds that a ping of ours asks for: enough to commit what is open
 

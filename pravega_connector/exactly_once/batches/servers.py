@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
     from pravega_connector.stores.segment_stores import SegmentStores
 
-__all__ = ["Servers", "await_visible", "carry_out", "latest_of", "note_batch", "writer_of"]
-
 _log: Final = logging.getLogger(__name__)
 #: Calls that are under way at once: a controller works on one transaction of a stream after the other anyway.
 MAX_CALLS: Final = 16

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
     from pravega_connector.stores.segment_stores import SegmentStores
 
-__all__ = ["Ledger", "LedgerState", "fold", "ledger_name", "snapshots_of", "target_of"]
-
 _log: Final = logging.getLogger(__name__)
 #: Runs of a query that are remembered. Fencing a run that was forgotten is only later, not missing: its appends fail.
 MAX_RUNS: Final = 16

@@ -33,8 +33,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = ["TABLE", "Event", "Move", "Outcome", "Phase", "Table"]
-
 
 class Phase(Enum):
     """Phase of a commit. The value says what is asked of the servers."""

@@ -30,8 +30,6 @@ from uuid import UUID
 from pravega_connector.core.values import TransactionStatus as Status
 from pravega_connector.exactly_once.steps.state import Step, StepsState, Update, Verdict, check, undecided
 
-__all__ = ["TABLE", "Ask", "Event", "Move", "Named", "Outcome", "Phase", "Request", "Table", "Turn"]
-
 
 class Phase(Enum):
     """Phase of a turn. The value says what is asked of the servers."""

@@ -28,8 +28,6 @@ from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName
 
-__all__ = ["StepLog"]
-
 _log: Final = logging.getLogger(__name__)
 # Bytes of updates after which one initial value replaces them, and appends between two checks.
 _COMPACT_AFTER: Final = 1 << 20

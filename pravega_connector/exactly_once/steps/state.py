@@ -19,8 +19,6 @@ from typing import Any, Final, NamedTuple
 from pravega_connector.errors import StepsStateError
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["ALL", "Life", "Position", "Step", "StepsJson", "StepsState", "Update", "Verdict", "check", "undecided"]
-
 _VERSION: Final = 1
 #: The unit that stands for every item, also for those that come later.
 ALL: Final = "*"

@@ -10,18 +10,6 @@ from typing import Any, Final, TypeVar
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_serde.guesses import did_you_mean
 
-__all__ = [
-    "PravegaOptionWarning",
-    "choice",
-    "flag",
-    "known_names",
-    "misspelt",
-    "number",
-    "option",
-    "parse_options",
-    "text",
-]
-
 T = TypeVar("T")
 
 # Options that Spark itself adds (tables, checkpoints, names of queries).

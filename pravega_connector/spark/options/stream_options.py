@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pravega_connector.client.pravega_client import PravegaClient
     from pravega_serde.registry import RegistryConfig
 
-__all__ = ["CommonOptions", "FormatOptions", "RegistryOptions", "codec_names", "registry_option"]
-
 T = TypeVar("T")
 
 

@@ -30,8 +30,6 @@ import pyarrow.compute as pc
 from pravega_connector.exactly_once.batches import Content
 from pravega_serde.columnar import ByteColumn, as_column
 
-__all__ = ["RowTotal"]
-
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 

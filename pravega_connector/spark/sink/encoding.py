@@ -16,8 +16,6 @@ from pravega_serde.interface import Serializer
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
 from pravega_serde.serializer import FORMATS
 
-__all__ = ["TARGET_STREAM", "EventEncoder", "EventTime", "LatestTime", "encoder_for"]
-
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"
 #: Column that names the stream of each row, where the options name none.

@@ -11,8 +11,6 @@ from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeEr
 from pravega_connector.spark.options import CommonOptions, choice, codec_names, flag, number, option, registry_option
 from pravega_connector.wire import StreamName
 
-__all__ = ["SinkOptions"]
-
 _MAX_INT: Final = 2**31 - 1
 _MAX_LONG: Final = 2**63 - 1
 

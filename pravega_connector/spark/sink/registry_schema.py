@@ -26,8 +26,6 @@ from pravega_serde.registry import (
 )
 from pravega_serde.serializer import registry_formats
 
-__all__ = ["RegistryEncoding", "registry_encoding", "registry_encoding_of_query", "registry_serializer"]
-
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 

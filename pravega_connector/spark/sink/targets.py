@@ -19,8 +19,6 @@ from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, L
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.event_writer import EventWriter
 
-__all__ = ["MAX_TARGETS", "TargetWriters", "Written", "parts_of"]
-
 #: Streams that a task writes to at a time: each has a thread, and memory for what is not yet acknowledged.
 MAX_TARGETS: Final = 64
 

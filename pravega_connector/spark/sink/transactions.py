@@ -51,8 +51,6 @@ from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction
 from pravega_serde.per_process import PerProcess
 
-__all__ = ["ExactlyOnce", "KeptTransactions", "TaskPrepared", "WriteId"]
-
 _log: Final = logging.getLogger(__name__)
 
 

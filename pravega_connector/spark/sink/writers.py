@@ -38,8 +38,6 @@ from pravega_connector.wire import StreamName
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde.per_process import PerProcess
 
-__all__ = ["PravegaBatchWriter", "PravegaStreamWriter"]
-
 _log: Final = logging.getLogger(__name__)
 
 _Messages = Sequence[WriterCommitMessage | None]

@@ -23,8 +23,6 @@ from pravega_connector.reader.slices import SegmentSlice, read_chunks
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import EVENT_HEADER_SIZE, READ_CHUNK, StreamName, segment_name, walk_frames
 
-__all__ = ["UNLIMITED", "Admission", "Backlog", "Boundaries", "Limits", "divide"]
-
 T = TypeVar("T")
 Place = tuple[StreamName, int]
 # Above this mean size a request for each header is faster than reading what lies between them.

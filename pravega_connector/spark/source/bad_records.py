@@ -23,8 +23,6 @@ from pravega_serde.columnar import nothing, number_column, select
 from pravega_serde.errors import DeserializationError
 from pravega_serde.interface import Serializer
 
-__all__ = ["CORRUPT_TYPES", "Decoded", "check_letter_box", "corrupt_names", "decode", "letter_box"]
-
 #: Types of the two columns that tell about a bad record: the record, and why it could not be decoded.
 CORRUPT_TYPES: Final = (pa.binary(), pa.string())
 

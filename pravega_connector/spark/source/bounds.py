@@ -15,8 +15,6 @@ from pravega_connector.spark.source.offsets import cut_of, from_offset
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.errors import PravegaError
 
-__all__ = ["Positions"]
-
 _OPEN: Final = "unbounded"
 _CHECKPOINT: Final = "checkpoint:"
 _WORDS: Final = ("earliest", "latest", _OPEN)

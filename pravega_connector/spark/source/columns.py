@@ -49,23 +49,6 @@ from pravega_serde.text import UTF8StringSerializer
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "NO_TIMES",
-    "VALUE",
-    "Decoder",
-    "RowBuilder",
-    "decoded_fields",
-    "marks_end",
-    "schema_ids",
-    "schema_ids_of",
-    "serializer_of",
-    "times_along",
-    "timestamps",
-    "wants_event_time",
-    "with_never_null",
-    "with_schema_ids",
-]
-
 #: Serializer of the events; None where they stay raw.
 Decoder = Portable[Serializer[Any]] | None
 

@@ -20,8 +20,6 @@ from pravega_connector.monitoring import Loss, lost_bytes, survey
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.wire import StreamCut
 
-__all__ = ["DataLoss", "pass_over"]
-
 _log: Final = logging.getLogger(__name__)
 _MOST_KEPT: Final = 1000  # losses kept for the progress, the latest ones
 

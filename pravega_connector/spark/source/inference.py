@@ -16,8 +16,6 @@ from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, SchemaError
 from pravega_serde.serializer import FORMATS, imported, serializer_for
 
-__all__ = ["columns_in", "sampled_columns"]
-
 #: Events of each stream that are looked at, and bytes of them: a moment's work on the driver.
 SAMPLE_EVENTS: Final = 1000
 SAMPLE_BYTES: Final = 4 << 20

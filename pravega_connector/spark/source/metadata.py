@@ -15,8 +15,6 @@ from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.source.options import SourceOptions
 
-__all__ = ["MetadataReader", "metadata_columns"]
-
 # The Scala connector's columns, in its order.
 _COLUMNS: Final = {
     "StreamInfo": ("head_stream_cut", "tail_stream_cut"),

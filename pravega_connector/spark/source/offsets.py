@@ -30,8 +30,6 @@ from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
 from pravega_serde.errors import PravegaError
 
-__all__ = ["TASK_BYTES", "Offset", "cut_of", "from_offset", "shared_tasks", "slices_of"]
-
 _VERSION: Final = 2
 _READABLE: Final = (1, 2)
 

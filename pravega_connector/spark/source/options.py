@@ -12,8 +12,6 @@ from pravega_connector.spark.options import CommonOptions, choice, flag, number,
 from pravega_connector.wire import StreamName
 from pravega_serde.guesses import did_you_mean
 
-__all__ = ["CORRUPT_RECORD", "EVENT_TIME_COLUMNS", "METADATA_COLUMNS", "SourceOptions"]
-
 # The Scala connector's columns, in its order.
 METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
 # Beside those: what a registry's events begin with.

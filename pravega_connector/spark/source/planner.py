@@ -38,8 +38,6 @@ from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
 from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import StreamCut, StreamName
 
-__all__ = ["QueryPlan", "StreamPlanner"]
-
 _ANY: Final = 2**63 - 1
 # A sealed segment without successors is its stream's last: they are looked for once in so many seconds all the same.
 _LAST_LOOK: Final = 1.0

@@ -34,8 +34,6 @@ from pravega_connector.spark.source.data_loss import DataLoss
 from pravega_connector.spark.source.streams import of_each
 from pravega_connector.wire import StreamCut, StreamName
 
-__all__ = ["Progress", "PublishedPosition"]
-
 _log: Final = logging.getLogger(__name__)
 # Spark asks at every trigger, every 10 ms in an idle query; an end that has not moved is measured once in so many s.
 _FRESH: Final = 1.0

@@ -56,16 +56,6 @@ from pravega_connector.stores.segment_stores import SegmentPlace
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.errors import PravegaError
 
-__all__ = [
-    "BrokenStreamReader",
-    "PravegaBatchReader",
-    "PravegaStreamReader",
-    "Pushed",
-    "batch_reader",
-    "filters_are_pushed",
-    "read_rows",
-]
-
 # While servers are in trouble Spark gets its answer after so many seconds, and shows the trouble in the progress.
 _ANSWER_WITHIN: Final = 5.0
 # … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.

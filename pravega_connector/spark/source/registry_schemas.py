@@ -22,8 +22,6 @@ from pravega_serde.registry import (
     shared_client,
 )
 
-__all__ = ["latest_ids", "registry_reader"]
-
 
 def latest_ids(options: SourceOptions) -> tuple[int, ...] | None:
     """Ids of the latest schemas of the types that the options choose; None if the options give a schema themselves.

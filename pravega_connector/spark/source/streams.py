@@ -22,8 +22,6 @@ from pravega_connector.wire import StreamName
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
 
-__all__ = ["StreamPattern", "Streams", "of_each", "require_streams"]
-
 T = TypeVar("T")
 V = TypeVar("V")
 
