@@ -17,7 +17,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient, Revision, StreamName
 from pravega_connector.core import events
-from pravega_connector.errors import DeadlineExceededError, OutcomeUnknownError, PravegaError, UnexpectedReplyError
+from pravega_connector.errors import DeadlineExceededError, OutcomeUnknownError, UnexpectedReplyError
 from pravega_connector.single_segment.byte_stream import RawByteWriter
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.stores.segments import sealed_lengths
@@ -111,14 +111,9 @@ def append_a_large_event(client, stream):
 
 
 def commit_a_transaction(client, stream):
-    with client.transactions(stream) as writer:
-        transaction = writer.begin()
-        try:
-            transaction.write(b"mine")
-            transaction.flush()
-        except PravegaError:
-            transaction.detach()
-            raise
+    with client.transactions(stream) as writer, writer.begin() as transaction:
+        transaction.write(b"mine")
+        transaction.flush()
         transaction.commit(wait=True)
 
 
