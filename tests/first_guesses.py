@@ -93,7 +93,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
         "import pravega_serde; pravega_serde.StringSerializer": "UTF8StringSerializer",
         "import pravega_serde; pravega_serde.AvroDeserializer": "use pravega_serde.registry.deserializer",
         "import pravega_serde; pravega_serde.JSONSerializer": "did you mean JsonSerializer?",
-        "from pravega_serde.schema_registry import SchemaRegistryClient": "No module named 'pravega_serde.schema_registry'",
+        "from pravega_serde.schema_registry import SchemaRegistryClient": "No module named 'pravega_serde.schema_reg",
         "import pravega_connector; pravega_connector.SerializingProducer": "PravegaClient.writer",
     },
     "Pulsar's client": {
