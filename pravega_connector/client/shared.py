@@ -9,7 +9,6 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
 from pravega_serde.per_process import PerProcess
 
-
 _clients: Final[PerProcess[tuple[PravegaConfig, float, float, bool], PravegaClient]] = PerProcess(PravegaClient.close)
 
 

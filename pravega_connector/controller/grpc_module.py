@@ -16,15 +16,13 @@ from __future__ import annotations
 import os
 from typing import Final
 
-__all__ = ["FORK_SUPPORT", "grpc"]
-
 _SETTING: Final = "GRPC_ENABLE_FORK_SUPPORT"
 
 _given = os.environ.get(_SETTING)
 if _given is None:
     os.environ[_SETTING] = "0"
 try:
-    import grpc
+    pass
 finally:
     if _given is None:
         del os.environ[_SETTING]

@@ -19,8 +19,6 @@ from typing import Final
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.boundary import is_spark_process
 
-__all__ = ["has_answered", "note_answer"]
-
 # Seconds for which a note is valid: longer than most queries pause between two batches.
 _KNOWN_FOR: Final = 3600.0
 # Seconds between two notes of the same cluster.
