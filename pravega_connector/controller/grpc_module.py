@@ -22,7 +22,7 @@ _given = os.environ.get(_SETTING)
 if _given is None:
     os.environ[_SETTING] = "0"
 try:
-    pass
+    import grpc as grpc  # noqa: PLC0414 - a name for others
 finally:
     if _given is None:
         del os.environ[_SETTING]

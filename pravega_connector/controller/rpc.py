@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from google.protobuf.message import Message
 
 from pravega_connector.config import PravegaConfig
-from pravega_connector.controller.grpc_module import FORK_SUPPORT, grpc
+from pravega_connector.controller.grpc_module import FORK_SUPPORT
+from pravega_connector.controller.grpc_module import grpc as grpc  # noqa: PLC0414 - a name for others
 from pravega_connector.core import io
 from pravega_connector.core.deadline import QUIET, Deadline
 from pravega_connector.core.retry import Attempts, ClusterHealth
