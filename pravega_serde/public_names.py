@@ -1,10 +1,9 @@
-"""Public names of a package, each loaded when it is first asked for, and what is said of a name that it does not have.
+"""Public names of a package, each loaded on first access, and hints for unknown names.
 
-A package takes its ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` from :func:`public_names`. A name that it
-does not have is an AttributeError, as in any module, so that ``hasattr``, copies and pickles work. But
-``from package import name`` drops that error: it looks for a submodule of the name, and ends in a text of its own. So
-there is a finder of modules that is asked after all others and raises the ImportError that says what is meant. The
-table is :mod:`pravega_serde.elsewhere`, which is loaded when a text is shown.
+A package takes its ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` from :func:`public_names`. An unknown name
+raises an AttributeError that names the right one, so ``hasattr``, copies and pickles work as for any module.
+``from package import name`` drops that error and raises Python's own. The table of names is
+:mod:`pravega_serde.elsewhere`, which is loaded when a text is shown.
 """
 
 from __future__ import annotations
@@ -12,16 +11,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pravega_serde.guesses import UnknownNameError, nearest
 
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
-
-_PACKAGES: Final = frozenset({"pravega_serde", "pravega_connector", "pyspark_pravega"})
-# Packages with names of their own.
+# Packages that declare public names.
 _WITH_NAMES: Final = ("pravega_connector", "pravega_serde")
 _NEEDS_SPARK: Final = "it needs Spark; install it with: pip install 'pravega-serde[spark]'"
 
@@ -47,7 +41,8 @@ def public_names(
             except ModuleNotFoundError as error:
                 if error.name != "pyspark":
                     raise
-                raise _unknown(package, name) from error
+                # Not an AttributeError: ``from package import name`` would drop its text.
+                raise ModuleNotFoundError(f"{package} has no {name}: {_NEEDS_SPARK}", name="pyspark") from error
         elif name in places:
             value = import_module(f"{package}.{name}")
         else:
@@ -75,8 +70,7 @@ def _text(package: str, name: str) -> str:
 
 
 def _meaning(package: str, name: str) -> str:
-    import importlib.util  # noqa: PLC0415 - needed by errors alone, as what follows
-    import pkgutil  # noqa: PLC0415
+    import pkgutil  # noqa: PLC0415 - needed by errors alone, as the next import
 
     from pravega_serde.elsewhere import ELSEWHERE, GUESSES  # noqa: PLC0415
 
@@ -85,9 +79,6 @@ def _meaning(package: str, name: str) -> str:
             return meant.replace("`", "")
     module = sys.modules.get(package)
     own = getattr(module, "__all__", ())
-    if name in own:  # it was asked for in vain
-        missing = importlib.util.find_spec("pyspark") is None
-        return _NEEDS_SPARK if missing else ""
     public = {each: import_module(each).__all__ for each in _WITH_NAMES}
     for other, names in public.items():
         if name in names:
@@ -99,23 +90,3 @@ def _meaning(package: str, name: str) -> str:
         if near := nearest(name, names):
             return f"did you mean {near}? Write from {other} import {near}"
     return ""
-
-
-class _LastOfAll:
-    """Finder that finds nothing: it raises the error of a name that is known by another one."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,  # noqa: ARG002 - the interface's
-        target: ModuleType | None = None,  # noqa: ARG002
-    ) -> ModuleSpec | None:
-        package, _, name = fullname.rpartition(".")
-        if package.partition(".")[0] in _PACKAGES and (text := _text(package, name)):
-            # Without the module's name in it: `from … import …` drops the errors that have that.
-            kind = ImportError if name[0].isupper() else ModuleNotFoundError
-            raise kind(text, name="pyspark" if text.endswith(_NEEDS_SPARK) else None)
-        return None
-
-
-sys.meta_path.append(_LastOfAll())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pravega_connector.client.administration import StreamDescription
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.controller import grpc_environment  # noqa: F401 - it has its effect when it is imported
 from pravega_connector.core.values import RetentionPolicy, ScalingPolicy, StreamConfig, TransactionStatus
 from pravega_connector.groups.subscriber import Subscriber
 from pravega_connector.reader.event_columns import EventColumns

@@ -4,25 +4,25 @@ A deadline covers a call with all its attempts, each of which gets a share of th
 must leave time to ask another one, or the same one on a new connection. Whether a call is repeated depends on the gRPC
 code alone; the texts that come with it are free prose (often a Java stack trace) and only quoted.
 
-A forked child must not call gRPC if its parent has: see ``grpc_environment``.
+A forked child must not call gRPC if its parent has: see ``grpc_module``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-import grpc as grpc  # noqa: PLC0414 - other modules take it from here
 from google.protobuf.message import Message
 
 from pravega_connector.config import PravegaConfig
-from pravega_connector.controller.grpc_environment import FORK_HANDLERS
+from pravega_connector.controller.grpc_module import FORK_SUPPORT
+from pravega_connector.controller.grpc_module import grpc as grpc  # noqa: PLC0414 - a name for others
 from pravega_connector.core import io
 from pravega_connector.core.deadline import QUIET, Deadline
 from pravega_connector.core.retry import Attempts, ClusterHealth
@@ -153,16 +153,35 @@ _ADVICE: Final = {
 
 @dataclass(slots=True)
 class _Connection:
-    """A channel, which ends with the last call that uses it."""
+    """A channel, which is closed with the last call that uses it."""
 
     channel: Any
     stubs: dict[str, Callable[..., Any]] = field(default_factory=dict)
-    process: int = field(default_factory=os.getpid)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _calls: int = 0
+    _retired: bool = False
 
-    def __del__(self) -> None:
-        if self.process == os.getpid():
-            with contextlib.suppress(Exception):  # at the end of the interpreter parts of gRPC may be gone
-                self.channel.close()
+    def enter(self) -> bool:
+        """Begin a call. Returns False if the channel is closed or about to be."""
+        with self._lock:
+            self._calls += not self._retired
+            return not self._retired
+
+    def leave(self) -> None:
+        """End a call."""
+        with self._lock:
+            self._calls -= 1
+            last = self._retired and not self._calls
+        if last:
+            self.channel.close()
+
+    def retire(self) -> None:
+        """Accept no more calls, and close the channel after the last one."""
+        with self._lock:
+            last = not self._retired and not self._calls
+            self._retired = True
+        if last:
+            self.channel.close()
 
     def stub(self, rpc: Rpc[Q, R]) -> Callable[..., R]:
         stub = self.stubs.get(rpc.name)
@@ -254,17 +273,21 @@ class ControllerChannel:
 
     def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
         """One attempt at the endpoint whose turn it is."""
-        connection = self._connection(turn)
         quiet = rpc.quiet(again=attempts.in_trouble, others=len(self._endpoints) > 1)
         if self._tokens is not None:
             self._authorization = self._tokens.authorization(attempts.share(quiet).left)
         metadata = (("authorization", self._authorization),) if self._authorization else ()
+        connection = self._connection(turn)
+        while not connection.enter():  # another thread has just moved on
+            connection = self._connection(turn)
         try:
             answer = connection.stub(rpc)(request, timeout=attempts.share(quiet).left, metadata=metadata)
-        except ValueError:  # what gRPC raises for a channel that another thread has closed
+        except ValueError:  # gRPC raises it for a channel that another thread has closed
             if not self._closed:
                 raise
             raise _closed_error() from None
+        finally:
+            connection.leave()
         attempts.done()
         self._health.answered()
         return answer
@@ -276,8 +299,10 @@ class ControllerChannel:
         Calls that other threads have on the old one end in their own time.
         """
         if self._turn == turn:
-            self._connections.pop((os.getpid(), turn % len(self._endpoints)), None)
+            dropped = self._connections.pop((os.getpid(), turn % len(self._endpoints)), None)
             self._turn = turn + 1
+            if dropped is not None:
+                dropped.retire()
 
     def _connection(self, turn: int) -> _Connection:
         if self._closed:
@@ -288,6 +313,8 @@ class ControllerChannel:
             self._check_process(key[0])
             opened = _Connection(self._open(*self._endpoints[key[1]]))
             connection = self._connections.setdefault(key, opened)
+            if connection is not opened:
+                opened.retire()
         return connection
 
     @staticmethod
@@ -295,7 +322,7 @@ class ControllerChannel:
         first = ControllerChannel._first_process
         if first is None:
             ControllerChannel._first_process = process
-        elif first != process and not FORK_HANDLERS:
+        elif first != process and not FORK_SUPPORT:
             raise ForkedError(
                 "gRPC cannot be used in a process forked from one that has used it: start processes by 'spawn' or "
                 "'forkserver', or make the first call after the fork"

@@ -232,8 +232,6 @@ class Attempts:
     how it ended by :meth:`done`, by :meth:`again`, which waits, or by :meth:`failed`, which does not.
     """
 
-    _failures = 0  # where __init__ was interrupted, too: __del__ asks for it
-
     def __init__(self, health: ClusterHealth, logger: logging.Logger, what: str, deadline: Deadline | None) -> None:
         self._health, self._logger, self._what = health, logger, what
         self._given = deadline

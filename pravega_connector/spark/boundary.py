@@ -1,10 +1,10 @@
-"""What Spark calls: with errors that end in one line, and in processes whose modules are not looked at again and again.
+"""Methods that Spark calls: their errors are one line, and loaded modules are excluded from garbage collection.
 
-Spark shows the user the text of an exception of a Python source, and that is its traceback. Of this project's errors
-the place in the code and the causes say nothing that their line does not; without them the line comes last, and once.
+Spark shows the traceback of an exception of a Python source. For this project's errors the place in the code and the
+causes add nothing to their line, so both go to the log.
 
-Spark's Python processes collect garbage after each task, and Python's own collector runs while objects are made of
-events. Most of what either looks at is what the modules have made, ten milliseconds of CPU each time.
+Spark's Python processes collect garbage after each task, and Python's own collector runs while events are decoded. Most
+objects that a collection visits belong to modules, which costs ten milliseconds of CPU each time.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from __future__ import annotations
 import functools
 import gc
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from pravega_serde.errors import PravegaError
+
+FREEZE: Final = "PRAVEGA_FREEZE_MODULES"
+"""Environment variable of Spark's Python processes: ``0`` leaves the garbage collector as it is."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -24,11 +28,11 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def called_by_spark(*names: str) -> Callable[[Kind], Kind]:
-    """Decorator of a class: its methods of these names are Spark's to call.
+    """Decorate a class: Spark calls its methods of these names.
 
-    What they raise has neither traceback nor causes; the log has both, at level DEBUG. What is not of this project
-    stays as it is. A call in a worker of Spark's, not in the user's process, has the garbage collector pass over what
-    is loaded.
+    Errors of this project lose traceback and causes, which are logged at level DEBUG; other errors stay as they are.
+    The first call in a process that Spark started excludes the loaded modules from garbage collection, once. The
+    user's own process is never changed.
     """
 
     def decorate(kind: Kind) -> Kind:
@@ -42,8 +46,8 @@ def called_by_spark(*names: str) -> Callable[[Kind], Kind]:
 def _told(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def told(*args: Any, **kwargs: Any) -> Any:
-        if _is_worker():
-            _spare_collector()
+        if is_spark_process():
+            _freeze_modules()
         try:
             result = method(*args, **kwargs)
         except PravegaError as error:
@@ -65,19 +69,20 @@ def _bare(error: PravegaError) -> PravegaError:
     return error.with_traceback(None)
 
 
-def _is_worker() -> bool:
-    """Whether this process is one that Spark's daemon has forked."""
+def is_spark_process() -> bool:
+    """Whether Spark started this process, as a worker or as the planner of a query: it is not the user's program."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return spec is not None and spec.name == "pyspark.daemon"
+    return spec is not None and spec.name.partition(".")[0] == "pyspark"
 
 
-_spared = 0  # modules that were loaded the last time
+_first_call = True
 
 
-def _spare_collector() -> None:
-    """Have garbage collections pass over what there is, if modules have been loaded since the last time."""
-    global _spared  # noqa: PLW0603 - as the collector has one state for the process
-    if len(sys.modules) > _spared:
-        gc.collect()
-        gc.freeze()
-        _spared = len(sys.modules)
+def _freeze_modules() -> None:
+    """Exclude the loaded modules from garbage collection, at the first call in a process and if the user permits it."""
+    global _first_call  # noqa: PLW0603 - the collector has one state for the process, too
+    if _first_call:
+        _first_call = False
+        if os.environ.get(FREEZE) != "0":
+            gc.collect()
+            gc.freeze()

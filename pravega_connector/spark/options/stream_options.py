@@ -380,11 +380,12 @@ class CommonOptions(RegistryOptions):
     def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:
         """Client shared by the process; do not close it.
 
-        It waits ``failover_timeout`` seconds (default: the option) for servers that do not answer, if they have
-        answered before: in this process, lately to this user of the machine, or, by ``service``, as the caller knows.
-        It waits ``timeout_ms`` otherwise: a wrong address must be an error soon.
+        It waits ``failover_timeout`` seconds (default: the option) for servers that have answered before: in this
+        process, within the last hour in another process of Spark on this machine, or, with ``service``, as the caller
+        knows. Otherwise it waits ``timeout_ms``, because a wrong address must be an error soon.
         """
-        from pravega_connector.client.shared import has_answered, shared_client  # noqa: PLC0415 - column functions need no client
+        from pravega_connector.client.shared import shared_client  # noqa: PLC0415 - column functions need no client
+        from pravega_connector.spark.known_clusters import has_answered  # noqa: PLC0415
 
         config = self.config
         going_on = self.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout

@@ -19,7 +19,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.client.shared import note_answer
 from pravega_connector.errors import (
     AuthenticationError,
     ConnectorError,
@@ -29,6 +28,7 @@ from pravega_connector.errors import (
 )
 from pravega_connector.exactly_once.batches import note_batch, writer_of
 from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.known_clusters import note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.encoding import EventEncoder
 from pravega_connector.spark.sink.options import SinkOptions

@@ -27,13 +27,13 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Fil
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.client.shared import note_answer
 from pravega_connector.core.io import in_background
 from pravega_connector.errors import DataLossError, MalformedStreamCutError
 from pravega_connector.monitoring import Loss
 from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, read_slice, slices_between
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.known_clusters import note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.source.admission import Boundaries, divide
 from pravega_connector.spark.source.bad_records import check_letter_box, letter_box

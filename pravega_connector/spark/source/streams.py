@@ -12,10 +12,11 @@ from fnmatch import translate
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.client.shared import note_answer, shared_client
+from pravega_connector.client.shared import shared_client
 from pravega_connector.core.io import side_by_side
 from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import ConfigError, ScopeNotFoundError, StreamNotFoundError
+from pravega_connector.spark.known_clusters import note_answer
 from pravega_connector.spark.source.options import SourceOptions
 from pravega_connector.wire import StreamName
 

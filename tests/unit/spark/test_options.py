@@ -11,9 +11,10 @@ import pytest
 
 import pravega_connector
 from pravega_connector.client import RetentionPolicy, ScalingPolicy
-from pravega_connector.client.shared import note_answer
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError, UnknownOptionError
+from pravega_connector.spark import known_clusters
+from pravega_connector.spark.known_clusters import note_answer
 from pravega_connector.spark.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
 from pravega_connector.spark.sink import SinkOptions
 from pravega_connector.spark.source import SourceOptions
@@ -315,6 +316,9 @@ def test_a_first_contact_is_short_and_what_goes_on_is_patient(tmp_path, monkeypa
     options = source(path="a/b", controller="tcp://127.0.0.1:1", timeout_ms="2000", failover_timeout_ms="90000")
     assert options.client().stores.timeout == 2
     assert options.client() is options.client()
+    note_answer(options.config)
+    assert options.client().stores.timeout == 2, "a file decides nothing outside Spark's processes"
+    monkeypatch.setattr(known_clusters, "is_spark_process", lambda: True)
     note_answer(options.config)  # a process that planned another batch
     assert options.client().stores.timeout == 90
     other = replace(options, controller="tcp://127.0.0.1:2")

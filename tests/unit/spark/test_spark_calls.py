@@ -7,6 +7,7 @@ import itertools
 import logging
 import sys
 import traceback
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -69,18 +70,47 @@ def test_a_stream_reader_that_cannot_be_made_says_so_when_it_is_asked():
             ask()
 
 
-def test_garbage_collections_in_spark_s_workers_pass_over_modules(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(boundary, "_spared", 0)
+@pytest.fixture
+def first_call(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The next call is the first one in this process."""
+    monkeypatch.setattr(boundary, "_first_call", True)
+    yield
+    gc.unfreeze()
+
+
+def in_spark(monkeypatch: pytest.MonkeyPatch, name: str = "pyspark.daemon") -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", importlib.machinery.ModuleSpec(name, None))
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def call() -> None:
     assert list(itertools.islice(Calls().later(), 1)) == [1]
+
+
+@pytest.mark.parametrize("name", ["pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"])
+def test_the_first_call_in_a_process_of_spark_freezes_what_is_loaded_once(name, first_call, monkeypatch):
+    call()
     assert gc.get_freeze_count() == 0, "this process is the user's"
-    monkeypatch.setattr(sys.modules["__main__"], "__spec__", importlib.machinery.ModuleSpec("pyspark.daemon", None))
-    try:
-        assert list(itertools.islice(Calls().later(), 1)) == [1]
-        spared = gc.get_freeze_count()
-        assert spared > len(sys.modules)
-        later: list[object] = []
-        assert list(itertools.islice(Calls().later(), 1)) == [1]
-        assert gc.get_freeze_count() <= spared, "nothing was loaded meanwhile"
-        assert any(each is later for each in gc.get_objects())
-    finally:
-        gc.unfreeze()
+    in_spark(monkeypatch, name)
+    call()
+    frozen = gc.get_freeze_count()
+    assert frozen > len(sys.modules)
+    later = Cycle()
+    dropped = weakref.ref(later)
+    monkeypatch.setitem(sys.modules, "a_module_that_is_loaded_later", sys)
+    call()
+    assert gc.get_freeze_count() <= frozen
+    del later
+    gc.collect()
+    assert dropped() is None, "an object that was created after the first call is collected"
+
+
+def test_freezing_can_be_switched_off(first_call, monkeypatch):
+    in_spark(monkeypatch)
+    monkeypatch.setenv(boundary.FREEZE, "0")
+    call()
+    assert gc.get_freeze_count() == 0

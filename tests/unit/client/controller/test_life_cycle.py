@@ -119,10 +119,11 @@ client.scope_exists("parent")
         assert scopes == ["first", "parent"]
 
     def test_others_may_fork_to_exec(self, fake: FakeController) -> None:
-        # PySpark starts its JVM with a preexec_fn, hence by a real fork.
+        # PySpark starts its JVM with a preexec_fn, hence by a real fork, while the driver has an open client.
         program = """
-for _ in range(30):
+for _ in range(180):
     client.scope_exists("scope")
     subprocess.run(["true"], check=True, preexec_fn=lambda: None)
+assert not [name for name in os.environ if name.startswith("GRPC_")]
 """
-        assert self.run(fake, program)[1] == ["scope"] * 30
+        assert self.run(fake, program)[1] == ["scope"] * 180

@@ -1,4 +1,4 @@
-"""What one process notes for others: that a cluster answers."""
+"""Notes of Spark's processes for each other that a cluster has answered."""
 
 import os
 import tempfile
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.client import shared
-from pravega_connector.client.shared import has_answered, note_answer
 from pravega_connector.config import PravegaConfig
+from pravega_connector.spark import known_clusters
+from pravega_connector.spark.known_clusters import has_answered, note_answer
 
 HERE = PravegaConfig(controller="tcp://here:9090")
 THERE = PravegaConfig(controller="tcp://there:9090")
@@ -18,7 +18,8 @@ THERE = PravegaConfig(controller="tcp://there:9090")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the notes of this test lie."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    shared._noted.clear()
+    monkeypatch.setattr(known_clusters, "is_spark_process", lambda: True)
+    known_clusters._noted.clear()
     return tmp_path / f"pravega-serde-{os.getuid()}"
 
 
@@ -37,13 +38,24 @@ def test_an_answer_is_known_to_all_processes_for_an_hour(folder: Path) -> None:
         os.utime(file)
 
 
+def test_a_plain_program_neither_writes_nor_reads_notes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_clusters, "is_spark_process", lambda: False)
+    note_answer(HERE)
+    assert not folder.exists()
+    monkeypatch.setattr(known_clusters, "is_spark_process", lambda: True)
+    note_answer(HERE)
+    assert has_answered(HERE)
+    monkeypatch.setattr(known_clusters, "is_spark_process", lambda: False)
+    assert not has_answered(HERE)
+
+
 def test_an_answer_is_noted_at_most_once_a_minute(folder: Path) -> None:
     note_answer(HERE)
     [file] = folder.iterdir()
     os.utime(file, (0, 0))
     note_answer(HERE)
     assert file.stat().st_mtime == 0
-    shared._noted[HERE.controller] -= 61
+    known_clusters._noted[HERE.controller] -= 61
     note_answer(HERE)
     assert has_answered(HERE)
 
@@ -60,6 +72,6 @@ def test_a_folder_that_others_can_write_to_says_nothing(folder: Path, tmp_path: 
         folder.rename(tmp_path / "elsewhere")
         folder.touch()
     assert not has_answered(HERE)
-    shared._noted.clear()
+    known_clusters._noted.clear()
     note_answer(HERE)  # and is no error
     assert not has_answered(HERE)

@@ -1,0 +1,70 @@
+"""Clusters that have answered, noted by one of Spark's Python processes for the others.
+
+Some of Spark's processes start while a query runs: those that plan a micro-batch after a pause of a minute. A client
+there would treat an outage as a wrong address. So the time of an empty file notes that a controller has answered, for
+the same user on the same machine. Only processes that Spark started write or read these files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pravega_connector.config import PravegaConfig
+from pravega_connector.spark.boundary import is_spark_process
+
+# Seconds for which a note is valid: longer than most queries pause between two batches.
+_KNOWN_FOR: Final = 3600.0
+# Seconds between two notes of the same cluster.
+_NOTE_EVERY: Final = 60.0
+
+_noted: Final[dict[str, float]] = {}
+
+
+def note_answer(config: PravegaConfig) -> None:
+    """Note for Spark's other processes that a server of this cluster has answered. It is cheap and never fails."""
+    if not is_spark_process():
+        return
+    now = time.monotonic()
+    if now < _noted.get(config.controller, float("-inf")) + _NOTE_EVERY:
+        return
+    _noted[config.controller] = now
+    file = _note(config)
+    with suppress(OSError):
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        if _is_ours(file.parent):
+            file.touch(mode=0o600)
+
+
+def has_answered(config: PravegaConfig) -> bool:
+    """Whether one of Spark's processes of this user noted on this machine, within an hour, that the cluster answers.
+
+    Always False outside Spark's processes.
+    """
+    if not is_spark_process():
+        return False
+    file = _note(config)
+    try:
+        return _is_ours(file.parent) and 0 <= time.time() - file.lstat().st_mtime < _KNOWN_FOR
+    except OSError:
+        return False
+
+
+def _note(config: PravegaConfig) -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+    name = hashlib.sha256(config.controller.encode()).hexdigest()[:32]
+    return Path(tempfile.gettempdir(), f"pravega-serde-{user}", name)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether only this user can write into a folder."""
+    found = folder.lstat()
+    if not hasattr(os, "getuid"):
+        return stat.S_ISDIR(found.st_mode)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
