@@ -231,6 +231,7 @@ def test_leases_end_one_by_one(pravega, pravega_client, pravega_stream):
     assert pravega.faults.open_transactions == [first.id, second.id]
     assert pravega.faults.end_leases(second.id) == 1
     assert second.status() is TransactionStatus.ABORTED
+    second.detach()
     assert first.commit().is_committed
 
 
