@@ -16,7 +16,7 @@ import pyarrow as pa
 from benchmarks._alternate import Case, run_case
 from benchmarks._stats import Result
 from pravega_connector.client import EventWriter, PravegaClient, StreamName
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     Ask,
     Commit,
     Job,

@@ -10,13 +10,13 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError
-from pravega_connector.hints import HintedNames
 from pravega_connector.wire import validate_scope_name
 from pravega_serde.credentials import fault_of
 from pravega_serde.errors import SerdeError
-from pravega_serde.guesses import did_you_mean
 from pravega_serde.profiles import load_profile
+from pravega_serde.suggestions import did_you_mean
 
 __all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
 

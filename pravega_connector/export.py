@@ -23,20 +23,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pravega_connector.atomic_file import WholeFile
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.reader.slices import EventBatch, read_slices, slices_between
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import (
-    Decoder,
-    Positions,
-    RowBuilder,
-    SourceOptions,
-    columns_in,
-    decoded_fields,
-    serializer_of,
-)
-from pravega_connector.whole_file import WholeFile
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.bounds import Positions
+from pravega_connector.spark.source.columns import Decoder, RowBuilder, decoded_fields, serializer_of
+from pravega_connector.spark.source.inference import columns_in
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import SchemaError

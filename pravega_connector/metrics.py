@@ -521,7 +521,7 @@ def serve_metrics(port: int = 9464, host: str = "127.0.0.1") -> MetricsServer:
     Only this machine can ask, unless ``host`` is another of its addresses, or ``0.0.0.0`` for all of them. Raises
     ConfigError where it cannot listen, MissingExtraError.
     """
-    from pravega_connector.ports import check_port_number  # noqa: PLC0415 - most processes serve none
+    from pravega_connector.tcp_ports import check_port_number  # noqa: PLC0415 - most processes serve none
 
     check_port_number(port)
     if not isinstance(host, str) or not host:

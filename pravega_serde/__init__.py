@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pravega_serde.errors import SerializationError as SerializationError
     from pravega_serde.errors import UnsupportedCodecError as UnsupportedCodecError
     from pravega_serde.errors import UnsupportedFormatError as UnsupportedFormatError
-    from pravega_serde.interface import OnError as OnError
-    from pravega_serde.interface import Serializer as Serializer
     from pravega_serde.java import ClassDescriptor as ClassDescriptor
     from pravega_serde.java import JavaObject as JavaObject
     from pravega_serde.java import JavaSerializer as JavaSerializer
@@ -65,6 +63,8 @@ if TYPE_CHECKING:
     from pravega_serde.routing import segment_keys as segment_keys
     from pravega_serde.serializer import formats as formats
     from pravega_serde.serializer import serializer_for as serializer_for
+    from pravega_serde.serializer_interface import OnError as OnError
+    from pravega_serde.serializer_interface import Serializer as Serializer
     from pravega_serde.text import ByteArraySerializer as ByteArraySerializer
     from pravega_serde.text import ByteBufferSerializer as ByteBufferSerializer
     from pravega_serde.text import UTF8StringSerializer as UTF8StringSerializer
@@ -83,7 +83,7 @@ else:
                 "RegistryPermissionError RegistryProtocolError RegistryRequestError RegistryUnavailableError "
                 "SchemaError SerdeError SerializationError UnsupportedCodecError UnsupportedFormatError"
             ),
-            "interface": "OnError Serializer",
+            "serializer_interface": "OnError Serializer",
             "java": "ClassDescriptor JavaObject JavaSerializer",
             "json": "JsonSerializer json_schema_of",
             "protobuf": "ProtobufSerializer protobuf_schema_of",

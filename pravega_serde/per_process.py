@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from pravega_serde import forks
+from pravega_serde import after_fork
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -38,7 +38,7 @@ class PerProcess(Generic[K, V]):
         self._close = close
         self._inherited: list[object] = []
         self._start()
-        forks.register(self)
+        after_fork.register(self)
         if close is not None:
             atexit.register(self.clear)
 

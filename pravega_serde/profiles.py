@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pravega_serde.errors import SerdeError
-from pravega_serde.guesses import did_you_mean
+from pravega_serde.suggestions import did_you_mean
 
 #: Environment variable with the name of the profile.
 PROFILE_VARIABLE: Final = "PRAVEGA_PROFILE"

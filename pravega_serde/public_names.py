@@ -3,7 +3,7 @@
 A package takes its ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` from :func:`public_names`. An unknown name
 raises an AttributeError that names the right one, so ``hasattr``, copies and pickles work as for any module.
 ``from package import name`` drops that error and raises Python's own. The table of names is
-:mod:`pravega_serde.elsewhere`, which is loaded when a text is shown.
+:mod:`pravega_serde.foreign_names`, which is loaded when a text is shown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from pravega_serde.guesses import UnknownNameError, nearest
+from pravega_serde.suggestions import UnknownNameError, nearest
 
 # Packages that declare public names.
 _WITH_NAMES: Final = ("pravega_connector", "pravega_serde")
@@ -72,7 +72,7 @@ def _text(package: str, name: str) -> str:
 def _meaning(package: str, name: str) -> str:
     import pkgutil  # noqa: PLC0415 - needed by errors alone, as the next import
 
-    from pravega_serde.elsewhere import ELSEWHERE, GUESSES  # noqa: PLC0415
+    from pravega_serde.foreign_names import ELSEWHERE, GUESSES  # noqa: PLC0415
 
     for names, meant in (pair for table in (*ELSEWHERE.values(), GUESSES) for pair in table.items()):
         if name in names.split():

@@ -12,8 +12,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from pravega_serde.errors import SerdeError, UnsupportedFormatError
-from pravega_serde.guesses import did_you_mean
-from pravega_serde.interface import Serializer
+from pravega_serde.serializer_interface import Serializer
+from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa

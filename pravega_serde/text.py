@@ -13,7 +13,7 @@ import pyarrow as pa
 from pravega_serde.columnar import PlainPath, as_binary, as_column, bisecting, decode_rows, is_text
 from pravega_serde.columnar.arrays import holds_bytes
 from pravega_serde.errors import SchemaError, SerializationError
-from pravega_serde.interface import OnError
+from pravega_serde.serializer_interface import OnError
 
 __all__ = ["ByteArraySerializer", "ByteBufferSerializer", "UTF8StringSerializer", "java_decode", "java_encode"]
 

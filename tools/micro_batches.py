@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pyspark.sql.datasource import InputPartition
 
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.source import PravegaStreamReader
+from pravega_connector.spark.source.readers import PravegaStreamReader
 
 __all__ = ["Batch", "MicroBatches", "Row"]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from benchmarks.peers._serve import serve
 from pravega_connector.client import EventBatch, PravegaClient
-from pravega_connector.groups.reader import GroupReader
+from pravega_connector.reader_groups.reader import GroupReader
 
 _SILENCE: Final = 3.0
 _joined: dict[str, tuple[GroupReader[bytes], ExitStack]] = {}

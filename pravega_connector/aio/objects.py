@@ -27,7 +27,7 @@ from pravega_connector.reader.tail import TailReader
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction, TransactionalWriter
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import ForkedError
 
 C = TypeVar("C")
@@ -50,7 +50,7 @@ class Home:
         self.ending = set[asyncio.Future[Any]]()
         """Closings that were cancelled, and go on."""
         self._forked = False
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._forked = self._loop is not None
@@ -77,11 +77,11 @@ class Opened(Generic[C]):
         self._home, self._make = home, make
         self._made: C | None = None
         self._making = asyncio.Lock()
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         if self._made is not None:
-            self._made = forks.inherited(type(self).__name__)
+            self._made = after_fork.inherited(type(self).__name__)
 
     async def _core(self) -> C:
         """The object."""
@@ -143,11 +143,11 @@ class AsyncEvents(AsyncIterator[T_co]):
         self._step: asyncio.Task[None] | None = None
         self._error: Exception | None = None
         self._ended = False
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         if self._iterator is not None or self._step is not None:
-            self._iterator, self._step, self._values = None, None, forks.inherited("iterator")
+            self._iterator, self._step, self._values = None, None, after_fork.inherited("iterator")
 
     def __aiter__(self) -> Self:
         return self

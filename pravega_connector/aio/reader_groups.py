@@ -20,10 +20,10 @@ from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import Stream
 from pravega_connector.errors import ConfigError
-from pravega_connector.group_protocol import GroupConfig, GroupState, Ranged, Segment
-from pravega_connector.groups.reader import GroupEvent
 from pravega_connector.reader.slices import EventBatch
-from pravega_serde import forks
+from pravega_connector.reader_group_protocol import GroupConfig, GroupState, Ranged, Segment
+from pravega_connector.reader_groups.reader import GroupEvent
+from pravega_serde import after_fork
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class _AsyncReader(Opened[Any], Generic[T]):
 
     def _after_fork(self) -> None:
         super()._after_fork()
-        self._part, self._polled = None, forks.inherited(type(self).__name__)
+        self._part, self._polled = None, after_fork.inherited(type(self).__name__)
 
     @property
     def id(self) -> str:

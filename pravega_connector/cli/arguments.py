@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pravega_connector.cli.exit_codes import SIGNAL
-from pravega_serde.guesses import did_you_mean
+from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pravega_connector.client import PravegaClient

@@ -16,8 +16,8 @@ from pravega_connector.cli.place_argument import PLACES, place
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.errors import ReaderGroupError, ReaderGroupNotFoundError
-from pravega_connector.group_protocol import Retention, Segment
 from pravega_connector.monitoring import GroupView, group_lag, group_view
+from pravega_connector.reader_group_protocol import Retention, Segment
 
 _name = click.argument("name", metavar="SCOPE/GROUP")
 _OPEN: Final = "unbounded"

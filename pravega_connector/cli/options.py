@@ -12,8 +12,8 @@ from rich.table import Table
 
 from pravega_connector.cli import arguments
 from pravega_connector.spark.options import CommonOptions, FormatOptions, RegistryOptions
-from pravega_connector.spark.sink import SinkOptions
-from pravega_connector.spark.source import SourceOptions
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
 
 
 def _sides() -> list[tuple[str, list[Field[Any]]]]:

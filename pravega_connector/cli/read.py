@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 
 import click
 
+from pravega_connector.atomic_file import WholeFile
 from pravega_connector.cli import arguments
 from pravega_connector.cli.place_argument import PLACES, place, read_cut_file
 from pravega_connector.cli.progress import progress_bar
@@ -22,7 +23,6 @@ from pravega_connector.monitoring import segment_label
 from pravega_connector.reader.slices import SegmentSlice, read_slice, slices_between
 from pravega_connector.spark.options import CommonOptions
 from pravega_connector.stores.segments import Lineage
-from pravega_connector.whole_file import WholeFile
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer
 

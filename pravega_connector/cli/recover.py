@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
-from pravega_connector.exactly_once.batches import Finding, Ledger, Outcome, Recovery, ledger_name
+from pravega_connector.exactly_once.batch_commit import Finding, Ledger, Outcome, Recovery, ledger_name
 
 _DESCRIPTIONS: Final = {
     Outcome.COMMITTED: "committed",

@@ -15,7 +15,7 @@ import click
 
 from pravega_connector.cli.commands import COMMANDS
 from pravega_serde.errors import MissingExtraError, PravegaError
-from pravega_serde.guesses import did_you_mean
+from pravega_serde.suggestions import did_you_mean
 
 #: Package that some commands need -> the extra that installs it.
 _EXTRAS: Final = {"pyspark": "spark", "rich": "cli"}

@@ -31,13 +31,13 @@ from pravega_connector.pipe import (
     of_files,
     standard_input,
 )
-from pravega_connector.spark.sink.options import SinkOptions
+from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.transactions import DEFAULT_LEASE, OpenTransaction
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
-from pravega_serde.interface import Serializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.routing import ByConstant, EventRouter
+from pravega_serde.serializer_interface import Serializer
 
 _STDOUT: Final = 1
 _json: Final = JsonSerializer()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pravega_connector.client.administration import StreamDescription
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.values import RetentionPolicy, ScalingPolicy, StreamConfig, TransactionStatus
-from pravega_connector.groups.subscriber import Subscriber
 from pravega_connector.reader.event_columns import EventColumns
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
 from pravega_connector.reader.tail import TailReader
 from pravega_connector.reader.watermarks import TimeWindow
+from pravega_connector.reader_groups.subscriber import Subscriber
 from pravega_connector.single_segment.revisioned import Revision, RevisionedStreamClient
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.wire import StreamCut, StreamName, Watermark
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pravega_connector.client.reader_group import GroupCheckpoint as GroupCheckpoint
     from pravega_connector.client.reader_group import ReaderGroup as ReaderGroup
     from pravega_connector.exactly_once.group_reader import ExactlyOnceReader as ExactlyOnceReader
-    from pravega_connector.groups.reader import GroupEvent as GroupEvent
-    from pravega_connector.groups.reader import GroupReader as GroupReader
+    from pravega_connector.reader_groups.reader import GroupEvent as GroupEvent
+    from pravega_connector.reader_groups.reader import GroupReader as GroupReader
 
 __all__ = [
     "EventBatch",
@@ -65,7 +65,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         if name == "ExactlyOnceReader":
             from pravega_connector.exactly_once import group_reader as module  # noqa: PLC0415
         elif name in ("GroupEvent", "GroupReader"):
-            from pravega_connector.groups import reader as module  # noqa: PLC0415
+            from pravega_connector.reader_groups import reader as module  # noqa: PLC0415
         elif name in ("GroupCheckpoint", "ReaderGroup"):
             from pravega_connector.client import reader_group as module  # noqa: PLC0415
         else:

@@ -10,6 +10,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import IfExists, Stream
 from pravega_connector.core.values import RetentionPolicy, ScalingPolicy, StreamConfig
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
     ScopeExistsError,
@@ -17,7 +18,6 @@ from pravega_connector.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from pravega_connector.hints import HintedNames
 from pravega_connector.notebook import table
 from pravega_connector.reader.slices import slices_between
 from pravega_connector.stores.segment_stores import SegmentStores

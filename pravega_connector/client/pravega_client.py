@@ -20,7 +20,6 @@ from pravega_connector.core.connection import ConnectionPool, Tls
 from pravega_connector.core.events import RawEvents, SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
-from pravega_connector.groups.subscriber import Subscriber
 from pravega_connector.metrics import attach_if_loaded
 from pravega_connector.reader.event_columns import EventColumns
 from pravega_connector.reader.positions import cuts_of
@@ -35,6 +34,7 @@ from pravega_connector.reader.slices import (
 from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
 from pravega_connector.reader.tail import TailReader
 from pravega_connector.reader.watermarks import TimeWindow, WatermarkLog, cut_at
+from pravega_connector.reader_groups.subscriber import Subscriber
 from pravega_connector.single_segment.byte_stream import ByteReader, ByteWriter, RawByteReader, RawByteWriter
 from pravega_connector.single_segment.revisioned import RevisionedStreamClient, SupportsBoth
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
@@ -43,8 +43,8 @@ from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamCut, StreamName, Watermark
 from pravega_connector.writer.event_writer import EventWriter, WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
-from pravega_serde import forks
-from pravega_serde.interface import OnError, Serializer
+from pravega_serde import after_fork
+from pravega_serde.serializer_interface import OnError, Serializer
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
@@ -88,7 +88,7 @@ class PravegaClient(Administration):
         self.stores = SegmentStores(config, ConnectionPool(_tls(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
         self._groups: WeakSet[ReaderGroup] = WeakSet()
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._watermarks = {}
@@ -537,7 +537,7 @@ class PravegaClient(Administration):
         They are found by the streams of their states: no call of the controller lists them. Subscribers are groups as
         well. Raises ScopeNotFoundError at the first one.
         """
-        from pravega_connector.group_protocol import group_of  # noqa: PLC0415 - most clients have no group
+        from pravega_connector.reader_group_protocol import group_of  # noqa: PLC0415 - most clients have no group
 
         for stream in self.streams(scope, internal=True):
             if (group := group_of(stream)) is not None:

@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, Unpack
 from pravega_connector.core import arguments, io
 from pravega_connector.core.arguments import Place, Stream, Streams
 from pravega_connector.core.values import SubscriberId
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
-from pravega_connector.group_protocol import (
+from pravega_connector.reader.positions import SupportsCuts, cuts_of
+from pravega_connector.reader.slices import slices_between
+from pravega_connector.reader_group_protocol import (
     AddReader,
     Bound,
     CreateCheckpoint,
@@ -42,12 +45,9 @@ from pravega_connector.group_protocol import (
     encode_checkpoint,
     group_stream,
 )
-from pravega_connector.group_protocol import administration as managing
-from pravega_connector.groups.member import GroupMember, init_of
-from pravega_connector.groups.reader import GroupReader
-from pravega_connector.hints import HintedNames
-from pravega_connector.reader.positions import SupportsCuts, cuts_of
-from pravega_connector.reader.slices import slices_between
+from pravega_connector.reader_group_protocol import administration as managing
+from pravega_connector.reader_groups.member import GroupMember, init_of
+from pravega_connector.reader_groups.reader import GroupReader
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.wire import StreamCut, StreamName
 

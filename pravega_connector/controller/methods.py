@@ -44,7 +44,7 @@ from pravega_connector.errors import (
 from pravega_connector.wire import MARK_PREFIX, SegmentRange, StreamCut, StreamName, segment_name, validate_scope_name
 
 if TYPE_CHECKING:
-    from pravega_connector.group_protocol import Bound, GroupConfig
+    from pravega_connector.reader_group_protocol import Bound, GroupConfig
 
 # ---- methods ---------------------------------------------------------------------------------------------------------
 
@@ -385,7 +385,7 @@ def decode_status(answer: pb.TxnState) -> TransactionStatus:
 
 def subscriber_config(stream: StreamName, made: SubscriberId | None = None) -> GroupConfig:
     """Configuration of a reader group that subscribes to one stream and has no readers; the server chooses an id."""
-    from pravega_connector.group_protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
+    from pravega_connector.reader_group_protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
 
     everything = {stream: Bound()}
     config = GroupConfig(start=everything, end=everything, retention=Retention.MANUAL, generation=0)
@@ -417,7 +417,7 @@ def group_message(scope: str, group: str, config: GroupConfig) -> pb.ReaderGroup
 
 def decode_group(message: pb.ReaderGroupConfiguration) -> GroupConfig:
     """The configuration of a reader group. Raises ControllerError for one of a newer server."""
-    from pravega_connector.group_protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
+    from pravega_connector.reader_group_protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
 
     def bounds(cuts: Iterable[pb.StreamCut]) -> dict[StreamName, Bound]:
         streams = ((StreamName(cut.streamInfo.scope, cut.streamInfo.stream), dict(cut.cut)) for cut in cuts)

@@ -45,7 +45,7 @@ from pravega_connector.errors import (
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 
 if TYPE_CHECKING:
-    from pravega_connector.group_protocol import GroupConfig
+    from pravega_connector.reader_group_protocol import GroupConfig
 
 _logger: Final = logging.getLogger(__name__)
 #: Calls that every stream answers, but for one that is being created.

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from pravega_connector.core import io
-from pravega_serde import forks
+from pravega_serde import after_fork
 
 Key = tuple[str, Any]  # what kind of errand, and what it is about
 # Of one kind: a stream may have thousands of segments to look up. A dead host takes four of them, those that connect.
@@ -38,10 +38,10 @@ class Errands:
         self._read, self._write = socket.socketpair()
         self._read.setblocking(False)
         self._write.setblocking(False)
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._lock = forks.inherited(self._name)
+        self._lock = after_fork.inherited(self._name)
         self._read.close()
         self._write.close()
 

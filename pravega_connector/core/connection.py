@@ -31,7 +31,7 @@ from pravega_connector.wire import (
     parse_header,
 )
 from pravega_connector.wire.messages import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
-from pravega_serde import forks
+from pravega_serde import after_fork
 
 Endpoint = tuple[str, int]
 
@@ -151,17 +151,17 @@ class _StoreSocket:
         self.endpoint = endpoint
         self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"
         self._sock: Any = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         # Closing is of the child's descriptor only: the parent's connection lasts, and ends when the parent closes it.
         self._sock.close()
-        self._sock = forks.inherited("connection")
+        self._sock = after_fork.inherited("connection")
 
     @property
     def is_inherited(self) -> bool:
         """Whether the process that opened the connection is the parent of this one."""
-        return forks.is_inherited(self._sock)
+        return after_fork.is_inherited(self._sock)
 
     def fileno(self) -> int:
         """The socket's file descriptor, for :func:`wait_ready`."""
@@ -312,7 +312,7 @@ class ConnectionPool:
         self._tls, self._health = tls, health
         self._closed = False
         self._after_fork()
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()

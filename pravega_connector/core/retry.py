@@ -22,7 +22,7 @@ from pravega_connector import metrics
 from pravega_connector.core import arguments
 from pravega_connector.core.deadline import QUIET, Deadline
 from pravega_connector.errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Counters:
         self._outages = outages
         self._outage_seconds = 0.0
         self._after_fork()
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -136,7 +136,7 @@ class ClusterHealth:
         self.counters = Counters(self._outages)
         self._lines: dict[tuple[str, str], tuple[float, int]] = {}  # when the last line came, how many were left out
         self._after_fork()
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._answered = False  # a forked child makes its own first contact

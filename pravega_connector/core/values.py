@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, get_args
 
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
     TransactionAbortedError,
@@ -18,7 +19,6 @@ from pravega_connector.errors import (
     TransactionError,
     TransactionUnknownError,
 )
-from pravega_connector.hints import HintedNames
 from pravega_connector.wire import SegmentRange, StreamName
 
 MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints

@@ -24,15 +24,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from pravega_connector.core import arguments
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, ConnectorError, ReaderOfflineError, TransactionUnknownError
 from pravega_connector.exactly_once.steps import Life, Outcome, Step, StepLog, Turn, Update
-from pravega_connector.group_protocol import Positions, Segment
-from pravega_connector.groups.member import GroupMember
-from pravega_connector.groups.reader import GroupEvent, GroupReader
-from pravega_connector.hints import HintedNames
+from pravega_connector.reader_group_protocol import Positions, Segment
+from pravega_connector.reader_groups.member import GroupMember
+from pravega_connector.reader_groups.reader import GroupEvent, GroupReader
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, TransactionalWriter
-from pravega_serde import forks
+from pravega_serde import after_fork
 
 if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
@@ -85,10 +85,10 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             undo.callback(self._steps.close)
             self._reader: GroupReader[T] = GroupReader(stores, self._member, serializer, begin_at=self._claim)
             undo.pop_all()
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._broken = forks.inherited("ExactlyOnceReader")
+        self._broken = after_fork.inherited("ExactlyOnceReader")
 
     @property
     def id(self) -> str:
@@ -236,7 +236,7 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if forks.is_inherited(self._broken):
+        if after_fork.is_inherited(self._broken):
             return
         with contextlib.ExitStack() as last:
             last.callback(self._steps.close)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from pravega_connector.atomic_file import WholeFile
 from pravega_connector.errors import IngestError, OutputFileError, SourceChangedError
 from pravega_connector.ingest.encode import Encoding
 from pravega_connector.ingest.feed import Draft, Piece
 from pravega_connector.ingest.replayable import Chunk, Rejected, ReplayableSource
-from pravega_connector.whole_file import WholeFile
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
 
 # A chunk of so many bytes is written at once; of smaller ones so many are written together.

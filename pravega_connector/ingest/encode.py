@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, EventError
 from pravega_connector.ingest.replayable import Chunk, ReplayableSource
-from pravega_connector.spark.sink import EventEncoder, SinkOptions, encoder_for
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.sink.encoding import EventEncoder, encoder_for
 from pravega_serde.errors import SerializationError
 
 _EVENT: Final = "event"

@@ -21,7 +21,7 @@ from pravega_connector.ingest.ingester import Ingester, Settings
 from pravega_connector.ingest.replayable import ReplayableSource
 from pravega_connector.ingest.takeover import Resolution, this_run
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.sink import SinkOptions
+from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.wire import StreamName
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

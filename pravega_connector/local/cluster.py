@@ -32,7 +32,7 @@ from pravega_connector.local.launch import (
 )
 from pravega_connector.local.process import isolated
 from pravega_connector.local.security import check_credentials, cluster_auth, with_credentials
-from pravega_connector.ports import check_port, check_port_number, free_ports, listens
+from pravega_connector.tcp_ports import check_port, check_port_number, free_ports, listens
 
 _ZOOKEEPER: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _FORMAT: Final = ("org.apache.bookkeeper.bookie.BookieShell", "-conf", "bookie.conf", "initnewcluster")

@@ -20,7 +20,7 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import LocalServerError
 from pravega_connector.local.process import SupervisedProcess
-from pravega_connector.ports import listens
+from pravega_connector.tcp_ports import listens
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde.errors import PravegaError

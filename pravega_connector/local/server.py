@@ -31,7 +31,7 @@ from pravega_connector.local.security import (
     token_life,
     with_credentials,
 )
-from pravega_connector.ports import check_port, check_port_number, free_ports
+from pravega_connector.tcp_ports import check_port, check_port_number, free_ports
 
 _STANDALONE: Final = "io.pravega.local.LocalPravegaEmulator"
 # Buffers of the network layer, beside the cache.

@@ -8,10 +8,10 @@ from typing import Any
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ReaderGroupError, ReaderGroupNotFoundError
-from pravega_connector.group_protocol import GroupConfig, GroupState, Segment, by_stream
-from pravega_connector.group_protocol.administration import missing_from, told_positions
 from pravega_connector.monitoring.lag import SegmentLag, StreamLag, note_lag, stream_lag
 from pravega_connector.reader.slices import slices_between
+from pravega_connector.reader_group_protocol import GroupConfig, GroupState, Segment, by_stream
+from pravega_connector.reader_group_protocol.administration import missing_from, told_positions
 from pravega_connector.wire import StreamCut, StreamName
 
 

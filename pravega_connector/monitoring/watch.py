@@ -9,9 +9,9 @@ from typing import Any
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ReaderGroupError
-from pravega_connector.group_protocol import Segment
 from pravega_connector.monitoring.groups import GroupView, group_view
 from pravega_connector.monitoring.stream_cuts import segment_label
+from pravega_connector.reader_group_protocol import Segment
 from pravega_connector.wire import SegmentRange, StreamName, segment_epoch
 
 

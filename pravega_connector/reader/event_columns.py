@@ -19,7 +19,7 @@ from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut
 from pravega_serde.columnar import number_column, repeated_text
 from pravega_serde.errors import DeserializationError, MissingExtraError
-from pravega_serde.interface import OnError, Serializer
+from pravega_serde.serializer_interface import OnError, Serializer
 
 if TYPE_CHECKING:
     import duckdb

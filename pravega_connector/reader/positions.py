@@ -9,7 +9,7 @@ from pravega_connector.core import arguments
 from pravega_connector.core.arguments import Place, Stream
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.wire import StreamCut, StreamName
-from pravega_serde.guesses import did_you_mean
+from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient

@@ -11,12 +11,12 @@ from pravega_connector import metrics
 from pravega_connector.core import arguments
 from pravega_connector.core.connection import wait_ready
 from pravega_connector.core.events import SupportsDeserialize
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError
-from pravega_connector.hints import HintedNames
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.tail import TailReader
 from pravega_connector.wire import StreamCut
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import DeserializationError
 
 T = TypeVar("T")
@@ -116,10 +116,10 @@ class ValueReader(HintedNames, Generic[T]):
         self._events: list[bytes] | None = None  # of the batch, once they are needed
         self._row = 0  # the next event to decode
         self._done = 0  # the first one that was not handed out
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._batch = self._events = forks.inherited("ValueReader")  # which the parent hands out
+        self._batch = self._events = after_fork.inherited("ValueReader")  # which the parent hands out
 
     def __repr__(self) -> str:
         return f"ValueReader({', '.join(map(str, self.positions))})"

@@ -29,6 +29,7 @@ from pravega_connector.core.background import Errands
 from pravega_connector.core.connection import Connection, Endpoint, wait_ready
 from pravega_connector.core.deadline import QUIET, Deadline
 from pravega_connector.core.retry import Attempts
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
     ConnectionLostError,
@@ -41,7 +42,6 @@ from pravega_connector.errors import (
     UnexpectedReplyError,
     WrongHostError,
 )
-from pravega_connector.hints import HintedNames
 from pravega_connector.reader.slices import EventBatch, data_loss
 from pravega_connector.stores.segment_stores import SegmentStores, error_of
 from pravega_connector.stores.segments import Lineage
@@ -60,7 +60,7 @@ from pravega_connector.wire import (
     encode,
     segment_name,
 )
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
 
 _logger: Final = logging.getLogger(__name__)
@@ -111,10 +111,10 @@ class TailReader(HintedNames):
         self._in_call = False  # True between two calls: the last one was interrupted
         self._handed: tuple[int, int] | None = None  # segment and end of the last batch, unless in the positions
         self._closed = False
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._errands = forks.inherited(f"reader of stream {self._stream}")
+        self._errands = after_fork.inherited(f"reader of stream {self._stream}")
 
     def _tail(self, segment_id: int, offset: int) -> _SegmentTail:
         attempts = self._stores.health.attempts(_logger, f"following stream {self._stream}")

@@ -34,7 +34,7 @@ from pravega_connector.wire import (
     mark_stream,
     segment_epoch,
 )
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import DeserializationError
 
 _NEVER: Final = 2**63 - 1  # the place of a watermark that lies behind the whole segment
@@ -90,10 +90,10 @@ class WatermarkLog:
         self._marks: list[Watermark] = []
         self._ends: list[int] = []
         self._ranges: dict[int, SegmentRange] = {}
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._lock = forks.inherited(f"watermarks of stream {self.stream}")  # another thread may have been reading
+        self._lock = after_fork.inherited(f"watermarks of stream {self.stream}")  # another thread may have been reading
 
     def read(self) -> list[Watermark]:
         """All watermarks of this moment, oldest first. Raises StreamNotFoundError, DeserializationError."""

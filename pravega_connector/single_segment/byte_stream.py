@@ -17,7 +17,7 @@ from pravega_connector.reader.slices import SegmentSlice, data_loss, read_chunks
 from pravega_connector.single_segment.conditional_append import SegmentAppender, _Append
 from pravega_connector.stores.segment_stores import SegmentCalls, SegmentStores
 from pravega_connector.wire import StreamName
-from pravega_serde import forks
+from pravega_serde import after_fork
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -42,7 +42,7 @@ class _Buffered:
 
     def _after_fork(self) -> None:
         # The buffer has a lock inside of it, which another thread may have held.
-        refused = forks.inherited("file of a byte stream")
+        refused = after_fork.inherited("file of a byte stream")
         vars(self).update(dict.fromkeys(_USES, refused), close=refused.close)
 
 
@@ -51,7 +51,7 @@ class ByteReader(_Buffered, io.BufferedReader):
 
     def __init__(self, raw: RawByteReader) -> None:
         super().__init__(raw, BUFFER_SIZE)
-        forks.register(self)
+        after_fork.register(self)
 
 
 class ByteWriter(_Buffered, io.BufferedWriter):
@@ -59,7 +59,7 @@ class ByteWriter(_Buffered, io.BufferedWriter):
 
     def __init__(self, raw: RawByteWriter) -> None:
         super().__init__(raw, BUFFER_SIZE)
-        forks.register(self)
+        after_fork.register(self)
 
 
 class RawByteReader(io.RawIOBase):
@@ -82,10 +82,10 @@ class RawByteReader(io.RawIOBase):
         self._chunks: Generator[memoryview, None, None] | None = None
         self._chunk = memoryview(b"")
         self._in_call = False  # True between two calls: the last one was interrupted
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._chunk = self._calls = forks.inherited(f"byte reader of stream {self._stream}")
+        self._chunk = self._calls = after_fork.inherited(f"byte reader of stream {self._stream}")
 
     def readable(self) -> bool:
         """Yes."""

@@ -71,7 +71,7 @@ from pravega_connector.wire import (
     segment_epoch,
     segment_name,
 )
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.routing import segment_key
 
 # Seconds for an append that is being made durable; a segment store that takes longer has other trouble.
@@ -117,11 +117,11 @@ class SegmentAppender:
         self._number = 0
         self._connection: Connection | None = None
         self._pending: _Append | None = None  # the last one, unless its outcome is known
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         # Not only the connection: two processes with one writer id would take each other's acknowledgements.
-        self._lock = forks.inherited(f"writer of segment {self._name}")
+        self._lock = after_fork.inherited(f"writer of segment {self._name}")
 
     def append(self, event: bytes) -> None:
         """Append an event; it is durable on return. Raises OutcomeUnknownError, StreamSealedError."""
@@ -141,7 +141,7 @@ class SegmentAppender:
 
     def close(self) -> None:
         """Close the connection."""
-        if forks.is_inherited(self._lock):
+        if after_fork.is_inherited(self._lock):
             return
         with self._lock:
             self._disconnect()
@@ -245,7 +245,7 @@ class NumberedAppender:
         self._segment: int | None = None
         self._last = NO_ATTRIBUTE  # the highest number that is known to be durable
         self._connection: Connection | None = None
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._connection = None  # any process may append the same events: it sets up a connection of its own

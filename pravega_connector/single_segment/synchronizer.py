@@ -18,7 +18,7 @@ from pravega_connector.errors import ConfigError, DataLossError
 from pravega_connector.single_segment.revisioned import Revision, RevisionedStreamClient, SupportsBoth
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import DeserializationError
 
 S = TypeVar("S")
@@ -107,10 +107,10 @@ class StateSynchronizer(Generic[S, I, U]):
         self._log = RevisionedStreamClient(stores, stream, _EntrySerializer(init_serializer, update_serializer))
         self._lock = io.rlock()
         self._current: tuple[Revision, S] | None = None
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._lock = forks.inherited(f"StateSynchronizer of stream {self.stream}")
+        self._lock = after_fork.inherited(f"StateSynchronizer of stream {self.stream}")
 
     @property
     def state(self) -> S | None:

@@ -14,13 +14,20 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from pravega_connector.errors import UnsupportedModeError
-from pravega_connector.spark import sink, source
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from pravega_connector.spark.options.sink import SinkOptions
+    from pravega_connector.spark.options.source import SourceOptions
+    from pravega_connector.spark.sink.encoding import EventEncoder
+    from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStreamWriter
+    from pravega_connector.spark.source.columns import Decoder
+    from pravega_connector.spark.source.metadata import MetadataReader
+    from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaBatchReader, PravegaStreamReader
 
 # First Spark whose Python sources can limit a micro-batch and end where AvailableNow began.
 _OLDEST_SPARK: Final = (4, 2)
@@ -55,82 +62,106 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         """Columns of a read without ``.schema(…)``. Raises StreamNotFoundError, ControllerUnavailableError."""
         import pyarrow as pa  # noqa: PLC0415 - as in each of these calls: see above
 
-        from pravega_connector.spark.table_options import is_table, with_options  # noqa: PLC0415
+        from pravega_connector.spark.options.sql_tables import is_table, with_options  # noqa: PLC0415
+        from pravega_connector.spark.source import columns  # noqa: PLC0415
 
         options = self._source_options(self.options)
         wanted = None
         if options.metadata != "Streams" and (options.infer_schema or not is_table(self.options)):
+            from pravega_connector.spark.source.streams import require_streams  # noqa: PLC0415
+
             # An error at load(), not when the first task is planned.
-            streams = source.require_streams(options)
+            streams = require_streams(options)
             if options.infer_schema:
-                wanted = source.sampled_columns(options.client(), options, streams)
+                from pravega_connector.spark.source.inference import sampled_columns  # noqa: PLC0415
+
+                wanted = sampled_columns(options.client(), options, streams)
         if options.metadata is not None:
-            columns = from_arrow_schema(pa.schema(source.metadata_columns(options)))
-            return with_options(columns, self.options) if is_table(self.options) else columns
-        ids = source.schema_ids(options)
-        serializer = source.serializer_of(options, wanted, ids)
-        fields = source.decoded_fields(options, serializer)
+            from pravega_connector.spark.source.metadata import metadata_columns  # noqa: PLC0415
+
+            struct = from_arrow_schema(pa.schema(metadata_columns(options)))
+            return with_options(struct, self.options) if is_table(self.options) else struct
+        ids = columns.schema_ids(options)
+        serializer = columns.serializer_of(options, wanted, ids)
+        fields = columns.decoded_fields(options, serializer)
         if is_table(self.options):
             # Nullable: each query may read the table in another mode.
-            columns = from_arrow_schema(pa.schema(fields))
-            return with_options(source.with_schema_ids(columns, options, ids), self.options)
-        fields = source.with_never_null(fields, options, serializer)
-        return source.with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
+            struct = from_arrow_schema(pa.schema(fields))
+            return with_options(columns.with_schema_ids(struct, options, ids), self.options)
+        fields = columns.with_never_null(fields, options, serializer)
+        return columns.with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
 
-    def reader(self, schema: StructType) -> source.PravegaBatchReader | source.MetadataReader:
+    def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
         """Reader of a batch query."""
-        from pravega_connector.spark.table_options import options_to_read  # noqa: PLC0415
+        from pravega_connector.spark.options.sql_tables import options_to_read  # noqa: PLC0415
 
         options = self._source_options(options_to_read(self.options, schema))
         if options.metadata is not None:
-            return source.MetadataReader(options, to_arrow_schema(schema, timezone="UTC"))
-        return source.batch_reader(*self._reader_arguments(schema))
+            from pravega_connector.spark.source.metadata import MetadataReader  # noqa: PLC0415
 
-    def streamReader(self, schema: StructType) -> source.PravegaStreamReader | source.BrokenStreamReader:  # noqa: N802
+            return MetadataReader(options, to_arrow_schema(schema, timezone="UTC"))
+        from pravega_connector.spark.source.readers import batch_reader  # noqa: PLC0415
+
+        return batch_reader(*self._reader_arguments(schema))
+
+    def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:  # noqa: N802
         """Reader of a streaming query."""
-        try:
-            return source.PravegaStreamReader(*self._reader_arguments(schema))
-        except PravegaError as error:
-            return source.BrokenStreamReader(error)
+        from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader  # noqa: PLC0415
 
-    def writer(self, schema: StructType, overwrite: bool) -> sink.PravegaBatchWriter:
+        try:
+            return PravegaStreamReader(*self._reader_arguments(schema))
+        except PravegaError as error:
+            return BrokenStreamReader(error)
+
+    def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter:
         """Writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""
         if overwrite:
             raise UnsupportedModeError("a stream can only be appended to: write with mode('append')")
-        return sink.PravegaBatchWriter(*self._writer_arguments(schema, streaming=False))
+        from pravega_connector.spark.sink.writers import PravegaBatchWriter  # noqa: PLC0415
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> sink.PravegaStreamWriter:  # noqa: ARG002, N802
+        return PravegaBatchWriter(*self._writer_arguments(schema, streaming=False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> PravegaStreamWriter:  # noqa: ARG002, N802
         """Writer of a streaming query; in complete mode each micro-batch appends the whole result."""
-        return sink.PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
+        from pravega_connector.spark.sink.writers import PravegaStreamWriter  # noqa: PLC0415
 
-    def _source_options(self, raw: Mapping[str, str]) -> source.SourceOptions:
+        return PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
+
+    def _source_options(self, raw: Mapping[str, str]) -> SourceOptions:
         from pravega_connector.spark.options import known_names, parse_options  # noqa: PLC0415
+        from pravega_connector.spark.options.sink import SinkOptions  # noqa: PLC0415
+        from pravega_connector.spark.options.source import SourceOptions  # noqa: PLC0415
 
-        others = known_names(sink.SinkOptions)
-        return parse_options(source.SourceOptions, self._with_defaults(raw), also_known=others)
+        others = known_names(SinkOptions)
+        return parse_options(SourceOptions, self._with_defaults(raw), also_known=others)
 
     def _with_defaults(self, raw: Mapping[str, str]) -> dict[str, str]:
         """Options, and the defaults of what they do not give; credentials are one setting."""
         others = _CREDENTIALS if any(name.lower() in _CREDENTIALS for name in raw) else frozenset()
         return {name: value for name, value in self.defaults.items() if name not in others} | dict(raw)
 
-    def _reader_arguments(self, schema: StructType) -> tuple[source.SourceOptions, pa.Schema, source.Decoder]:
-        from pravega_connector.spark.table_options import options_to_read  # noqa: PLC0415
+    def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
+        from pravega_connector.spark.options.sql_tables import options_to_read  # noqa: PLC0415
 
         options = self._source_options(options_to_read(self.options, schema))
         if options.metadata is not None:
             raise UnsupportedModeError(
                 f"metadata={options.metadata} is for batch reads: write spark.read, or leave it out"
             )
+        from pravega_connector.spark.source.columns import schema_ids_of, serializer_of  # noqa: PLC0415
+
         arrow = to_arrow_schema(schema, timezone="UTC")
         # An error for columns that cannot be decoded, before any task.
-        return options, arrow, source.serializer_of(options, arrow, source.schema_ids_of(schema, options))
+        return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
-    def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[sink.SinkOptions, sink.EventEncoder]:
+    def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
         from pravega_connector.spark.options import known_names, parse_options  # noqa: PLC0415
-        from pravega_connector.spark.table_options import options_to_write  # noqa: PLC0415
+        from pravega_connector.spark.options.sink import SinkOptions  # noqa: PLC0415
+        from pravega_connector.spark.options.source import SourceOptions  # noqa: PLC0415
+        from pravega_connector.spark.options.sql_tables import options_to_write  # noqa: PLC0415
+        from pravega_connector.spark.sink.encoding import encoder_for  # noqa: PLC0415
 
         raw = self._with_defaults(options_to_write(self.options, schema))
-        options = parse_options(sink.SinkOptions, raw, also_known=known_names(source.SourceOptions))
+        options = parse_options(SinkOptions, raw, also_known=known_names(SourceOptions))
         options.mode(streaming=streaming)
-        return options, sink.encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)
+        return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)

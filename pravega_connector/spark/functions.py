@@ -30,21 +30,15 @@ from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.spark.options import RegistryOptions
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import CORRUPT_RECORD, SourceOptions
 from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.sink import SinkOptions
-from pravega_connector.spark.source import (
-    CORRUPT_RECORD,
-    CORRUPT_TYPES,
-    VALUE,
-    SourceOptions,
-    corrupt_names,
-    decode,
-    serializer_of,
-)
+from pravega_connector.spark.source.bad_records import CORRUPT_TYPES, corrupt_names, decode
+from pravega_connector.spark.source.columns import VALUE, serializer_of
 from pravega_serde.errors import DeserializationError
-from pravega_serde.guesses import did_you_mean
-from pravega_serde.interface import Serializer
 from pravega_serde.routing import segment_keys
+from pravega_serde.serializer_interface import Serializer
+from pravega_serde.suggestions import did_you_mean
 
 _MODES: Final = ("FAILFAST", "PERMISSIVE")
 # Options of a stream that a column has, too.

@@ -18,7 +18,7 @@ from pravega_connector.errors import VersionMismatchError
 T = TypeVar("T")
 
 #: Raised with every change of an exchanged class: its name and module, its attributes and their meaning.
-VERSION: Final = 9
+VERSION: Final = 10
 
 
 class Exchanged:

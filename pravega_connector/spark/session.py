@@ -15,8 +15,8 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import known_names, misspelt
-from pravega_connector.spark.sink import SinkOptions
-from pravega_connector.spark.source import SourceOptions
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -54,7 +54,7 @@ from pravega_connector.wire import (
     encode,
     segment_name,
 )
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class SegmentStores:
         self._endpoints: dict[tuple[StreamName, int], Endpoint] = {}
         self._left: dict[tuple[StreamName, int], Endpoint] = {}  # where segments were that were forgotten
         self._tokens: dict[tuple[StreamName, bool], tuple[str, float]] = {}
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()

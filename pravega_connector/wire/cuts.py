@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import InvalidNameError, MalformedStreamCutError
-from pravega_connector.hints import HintedNames
 from pravega_connector.notebook import table
 from pravega_connector.wire.names import StreamName, segment_epoch, segment_id, segment_number
 from pravega_connector.wire.versioned import (

@@ -7,8 +7,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import InvalidNameError
-from pravega_connector.hints import HintedNames
 
 MAX_NAME_LENGTH: Final = 255  # NameUtils.MAX_NAME_SIZE; for streams that users create the controller takes 250
 MAX_SEGMENT_PART: Final = 2**31 - 1  # numbers and epochs are Java ints

@@ -65,7 +65,7 @@ from pravega_connector.wire import (
 )
 from pravega_connector.writer.inbox import Inbox
 from pravega_connector.writer.routing import Destination
-from pravega_serde import forks
+from pravega_serde import after_fork
 
 # Bytes on the wire and not acknowledged, for each segment: enough to keep a server busy, little to send again.
 SEGMENT_WINDOW: Final = 8 << 20
@@ -193,7 +193,7 @@ class AppendLoop:
         self._errands = Errands(f"pravega-writer {self._stream}")
         self.delivery = Delivery(destination.writer, inbox, self._errands.wake)
         _unclosed.add(self)
-        forks.register(self)
+        after_fork.register(self)
         self._worker = io.start(self._run, f"pravega-writer {self._stream}")
 
     def _after_fork(self) -> None:

@@ -24,6 +24,7 @@ from pravega_connector.core.events import (
     check_key,
     pieces_of,
 )
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
     ConnectorError,
@@ -32,7 +33,6 @@ from pravega_connector.errors import (
     NullEventError,
     StreamSealedError,
 )
-from pravega_connector.hints import HintedNames
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import MAX_EVENT_SIZE as READABLE
@@ -40,7 +40,7 @@ from pravega_connector.wire import StreamName
 from pravega_connector.writer.append_loop import AppendLoop, writer_closed
 from pravega_connector.writer.inbox import Inbox, Rows
 from pravega_connector.writer.routing import Destination, Routes, StreamDestination
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.columnar import as_column
 from pravega_serde.routing import EventRouter
 
@@ -126,12 +126,12 @@ class EventWriter(HintedNames, Generic[T]):
         self._loop = AppendLoop(stores, destination, self._intake, max_in_flight=max_in_flight)
         self._unclosed = weakref.finalize(self, self._loop.delivery.orphan, timeout)
         self._unclosed.atexit = False  # the loops report at exit
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         # What the parent has accepted the parent writes.
         self._unclosed.detach()
-        self._ended = self._intake.lock = self._loop = forks.inherited(f"EventWriter of stream {self.stream}")
+        self._ended = self._intake.lock = self._loop = after_fork.inherited(f"EventWriter of stream {self.stream}")
 
     def __repr__(self) -> str:
         return f"EventWriter({self.stream}{', closed' if self._intake.closed else ''})"
@@ -289,7 +289,7 @@ class EventWriter(HintedNames, Generic[T]):
         Watermarks do not wait for this writer any longer. An interrupt leaves the background thread running: close it
         again to wait for its events.
         """
-        if forks.is_inherited(self._loop):
+        if after_fork.is_inherited(self._loop):
             return
         arguments.number("timeout", timeout)
         if self._ended:
@@ -317,7 +317,7 @@ class EventWriter(HintedNames, Generic[T]):
 
     def abandon(self) -> None:
         """End the background thread without waiting; events that are not durable yet may be lost."""
-        if forks.is_inherited(self._loop):
+        if after_fork.is_inherited(self._loop):
             return
         self._ended = True
         self._intake.close()

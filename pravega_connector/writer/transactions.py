@@ -24,6 +24,7 @@ from pravega_connector.core import arguments, io
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.events import SupportsSerialize
 from pravega_connector.core.values import CreatedTransaction, TransactionStatus, status_error
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
     ConnectorError,
@@ -34,12 +35,11 @@ from pravega_connector.errors import (
     TransactionExpiredError,
     WrongHostError,
 )
-from pravega_connector.hints import HintedNames
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName, segment_number
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.routing import TransactionDestination
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
@@ -203,11 +203,11 @@ class OpenTransaction(Transaction, Generic[T]):
         metrics.TRANSACTIONS_OPEN.add(1, str(stream))
         self._counted = weakref.finalize(self, metrics.TRANSACTIONS_OPEN.add, -1, str(stream))
         self._counted.atexit = False
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._counted.detach()
-        self._finished = self._writer = self._controller = forks.inherited(repr(self))
+        self._finished = self._writer = self._controller = after_fork.inherited(repr(self))
 
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
         """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
@@ -371,10 +371,10 @@ class LeaseKeeper:
         self._trouble: ConnectorError | None = None
         self._thread: io.Worker | None = None
         self._closed = False
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._changed = forks.inherited("LeaseKeeper")
+        self._changed = after_fork.inherited("LeaseKeeper")
 
     def add(self, transaction: Transaction) -> None:
         """Keep a transaction open by pings of its own lease.
@@ -417,7 +417,7 @@ class LeaseKeeper:
 
     def close(self) -> None:
         """Ping nothing more. The transactions stay open until their leases end."""
-        if forks.is_inherited(self._changed):
+        if after_fork.is_inherited(self._changed):
             return
         with self._changed:
             self._closed = True

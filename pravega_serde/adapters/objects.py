@@ -17,12 +17,12 @@ from pravega_serde.cbor import CborSerializer
 from pravega_serde.cbor.scan import ALLOWED
 from pravega_serde.columnar.limits import ObjectLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError, SerializationError
-from pravega_serde.interface import OnError, Serializer
 from pravega_serde.java import Boolean, ClassDescriptor, JavaEnum, JavaKey, JavaObject, JavaSerializer
 from pravega_serde.java.convert import MAX_SHARED
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json.rows import strip
 from pravega_serde.json.write_rows import TOO_DEEP
+from pravega_serde.serializer_interface import OnError, Serializer
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pravega_serde.columnar.arrays import Int64s, as_binary, select, valid_rows
 from pravega_serde.errors import DeserializationError, LimitExceededError, SerializationError
-from pravega_serde.interface import OnError
+from pravega_serde.serializer_interface import OnError
 
 #: Raised by Arrow, and by Python's own types, for values that do not fit a type.
 UNFIT: Final = (pa.ArrowException, ArithmeticError, TypeError, ValueError)

@@ -18,7 +18,7 @@ from pravega_serde.columnar.bad_rows import FallbackError, FastPath, PlainPath, 
 from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
 from pravega_serde.errors import SchemaError
-from pravega_serde.interface import OnError
+from pravega_serde.serializer_interface import OnError
 
 #: Columns of at least so many rows are always read and written by the fast paths.
 FEW_ROWS: Final = 64

@@ -25,7 +25,7 @@ written again as the same bytes wherever Java would write the same bytes. Python
 a class of your own: give a :class:`ClassDescriptor`, or learn it from an event (:meth:`JavaSerializer.learn`).
 
 Where what is: ``protocol`` has the bytes of the stream protocol, ``model`` the records of a stream, ``values`` Python's
-forms of Java's values, ``hashing`` Java's hash codes and equality of keys. ``jdk_table`` describes the JDK's classes;
+forms of Java's values, ``hashing`` Java's hash codes and equality of keys. ``jdk_classes`` describes the JDK's classes;
 ``jdk``, ``jdk_time`` and ``jdk_collections`` read and write their objects. ``descriptors`` reads and compiles class
 descriptors, ``rows`` reads and ``write_rows`` writes one event. ``types`` has the Arrow types of Java's, ``convert``
 converts single values between them, ``columns`` reads and ``write_columns`` writes whole columns. ``serializer`` is

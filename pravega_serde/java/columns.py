@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pravega_serde.columnar import Attempt, ByteColumn, FastPath, cut, nothing, number_column, select, text_column
 from pravega_serde.java.convert import ColumnType
-from pravega_serde.java.jdk_table import array_descriptor, jdk_descriptor
+from pravega_serde.java.jdk_classes import array_descriptor, jdk_descriptor
 from pravega_serde.java.model import ClassDescriptor, Field
 from pravega_serde.java.protocol import (
     BASE_HANDLE,

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from pravega_serde.columnar import MalformedError, MemoryLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError
-from pravega_serde.java.jdk_table import Codec
+from pravega_serde.java.jdk_classes import Codec
 from pravega_serde.java.model import ClassDescriptor, Field, ProxyDescriptor
 from pravega_serde.java.protocol import (
     BASE_HANDLE,

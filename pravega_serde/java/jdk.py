@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SerializationError
 from pravega_serde.java import jdk_collections, jdk_time
-from pravega_serde.java.jdk_table import Codec, Content, block, content, jdk_descriptor
+from pravega_serde.java.jdk_classes import Codec, Content, block, content, jdk_descriptor
 from pravega_serde.java.model import BlockData, ClassDescriptor
 from pravega_serde.java.values import (
     EPOCH,

@@ -24,7 +24,7 @@ from pravega_serde.java.hashing import (
     set_capacity,
     table_order,
 )
-from pravega_serde.java.jdk_table import Codec, Content, array_descriptor, block, content, jdk_descriptor
+from pravega_serde.java.jdk_classes import Codec, Content, array_descriptor, block, content, jdk_descriptor
 from pravega_serde.java.model import BlockData, ClassDescriptor, Instance, JavaClass, JavaEnum, JavaObject
 from pravega_serde.java.values import INNER, Copies, JavaArray, JavaList, JavaMap, JavaSet, ListView, MapView, SetView
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SerializationError
-from pravega_serde.java.jdk_table import Codec, Content, content
+from pravega_serde.java.jdk_classes import Codec, Content, content
 from pravega_serde.java.model import BlockData
 from pravega_serde.java.protocol import decode_utf, encode_utf
 from pravega_serde.java.values import (

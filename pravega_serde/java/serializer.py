@@ -15,7 +15,7 @@ from pravega_serde.errors import DeserializationError, SchemaError, Serializatio
 from pravega_serde.java.columns import fast_path, object_prefix
 from pravega_serde.java.convert import ColumnType, column_type
 from pravega_serde.java.descriptors import DescriptorCache, Layouts, Limits
-from pravega_serde.java.jdk_table import jdk_descriptor
+from pravega_serde.java.jdk_classes import jdk_descriptor
 from pravega_serde.java.model import ClassDescriptor, JavaObject
 from pravega_serde.java.protocol import (
     NULL_EVENT,

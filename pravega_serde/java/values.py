@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from pravega_serde.errors import SerializationError
-from pravega_serde.java.jdk_table import jdk_descriptor
+from pravega_serde.java.jdk_classes import jdk_descriptor
 from pravega_serde.java.model import ClassDescriptor, Instance
 
 

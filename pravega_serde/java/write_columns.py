@@ -29,7 +29,7 @@ from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SerializationError
 from pravega_serde.java.columns import BOXES, STRING, Bools, Int64s, class_bytes, object_prefix
 from pravega_serde.java.convert import ColumnType
-from pravega_serde.java.jdk_table import array_descriptor, jdk_descriptor
+from pravega_serde.java.jdk_classes import array_descriptor, jdk_descriptor
 from pravega_serde.java.model import ClassDescriptor
 from pravega_serde.java.protocol import (
     BASE_HANDLE,

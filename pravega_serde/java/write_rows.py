@@ -21,7 +21,7 @@ import numpy as np
 
 from pravega_serde.errors import SerializationError
 from pravega_serde.java.jdk import BOXES, WRITERS, Box
-from pravega_serde.java.jdk_table import Content, array_descriptor
+from pravega_serde.java.jdk_classes import Content, array_descriptor
 from pravega_serde.java.model import (
     BlockData,
     ClassDescriptor,

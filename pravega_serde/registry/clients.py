@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, ParamSpec, 
 
 from pravega_serde.blocking import blocking
 from pravega_serde.errors import MissingExtraError, RegistryProtocolError, SerdeError
-from pravega_serde.guesses import HintedNames
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import calls
 from pravega_serde.registry.calls import Call
@@ -29,6 +28,7 @@ from pravega_serde.registry.contract import (
 )
 from pravega_serde.registry.lookups import MISSING_SECONDS, AsyncLookups, Lookups
 from pravega_serde.registry.registry_config import CACHE_ENTRIES, DEFAULT_TIMEOUT, LATEST_SECONDS, RegistryConfig
+from pravega_serde.suggestions import HintedNames
 
 if TYPE_CHECKING:
     from pravega_serde.registry.http import AsyncHttp, Http

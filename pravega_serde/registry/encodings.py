@@ -22,13 +22,13 @@ from pravega_serde.errors import (
     SchemaError,
     UnsupportedCodecError,
 )
-from pravega_serde.interface import OnError, Serializer
 from pravega_serde.registry.codecs import CODEC_NONE, MAX_DECOMPRESSED_BYTES, Codec
 from pravega_serde.registry.contract import EncodingInfo, SchemaInfo
 from pravega_serde.registry.formats import part_of, payload_serializer
 from pravega_serde.registry.header import HeaderColumn, read_header
 from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.settings import SerializerConfig
+from pravega_serde.serializer_interface import OnError, Serializer
 
 #: As many as the Java client keeps; each holds a compiled serializer.
 MAX_ENTRIES: Final = 1000

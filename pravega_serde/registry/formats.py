@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from pravega_serde.errors import SchemaError, SerdeError, UnsupportedFormatError
-from pravega_serde.interface import Serializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat
 from pravega_serde.serializer import FORMATS, imported, registry_formats
+from pravega_serde.serializer_interface import Serializer
 
 #: Full type name of a custom format -> maker of the serializer of a schema's payloads.
 CustomFormats = Mapping[str, Callable[[SchemaInfo], Serializer[Any]]]

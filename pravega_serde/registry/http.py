@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import httpx
 
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError, SerdeError
 from pravega_serde.registry.calls import Call, TransientError
 from pravega_serde.registry.registry_config import RegistryConfig
@@ -42,7 +42,7 @@ class Http:
         self._config = config
         self._client: httpx.Client | None = httpx.Client(**_settings(config))
         self._inherited: list[httpx.Client | None] = []
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         # Kept unused, because the parent still talks on its connections; the next call opens others.
@@ -86,10 +86,10 @@ class AsyncHttp:
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
         self._client = httpx.AsyncClient(**_settings(config))
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._client = forks.inherited("AsyncSchemaRegistryClient")
+        self._client = after_fork.inherited("AsyncSchemaRegistryClient")
 
     async def run(self, call: Call[T]) -> T:
         """As :meth:`Http.run`."""
@@ -105,7 +105,7 @@ class AsyncHttp:
 
     async def close(self) -> None:
         """Close the connections."""
-        if not forks.is_inherited(self._client):
+        if not after_fork.is_inherited(self._client):
             await self._client.aclose()
 
     async def _attempt(self, tries: _Tries[T]) -> T:

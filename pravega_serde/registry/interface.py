@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from pravega_serde.errors import SchemaError
-from pravega_serde.interface import Serializer
 from pravega_serde.registry.contract import SchemaInfo
+from pravega_serde.serializer_interface import Serializer
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.blocking import blocking
 from pravega_serde.errors import RegistryNotFoundError
 
@@ -78,7 +78,7 @@ class Lookups:
     def __init__(self, limit: int) -> None:
         self._answers = _Answers(limit)
         self._after_fork()
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._flights: dict[Hashable, Future[Any]] = {}  # the parent's threads bring no answer here
@@ -152,7 +152,7 @@ class AsyncLookups:
     def __init__(self, limit: int) -> None:
         self._answers = _Answers(limit)
         self._after_fork()
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._flights: dict[Hashable, asyncio.Task[Any]] = {}

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from pravega_serde.columnar import as_binary
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
-from pravega_serde.interface import OnError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.encodings import (
     ColumnTypes,
@@ -37,6 +36,7 @@ from pravega_serde.registry.settings import (
     prepare_group,
     serializer_config,
 )
+from pravega_serde.serializer_interface import OnError
 
 _READS_ONLY: Final = "a registry deserializer only reads; make a serializer to write with"
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from pravega_serde.columnar import as_column
 from pravega_serde.errors import SchemaError, SerdeError, SerializationError
-from pravega_serde.interface import OnError
 from pravega_serde.registry.codecs import CODEC_NONE, Codec
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.encodings import column_names
@@ -32,6 +31,7 @@ from pravega_serde.registry.settings import (
     prepare_group,
     serializer_config,
 )
+from pravega_serde.serializer_interface import OnError
 
 
 @dataclass(frozen=True, slots=True)

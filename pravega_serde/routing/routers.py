@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pravega_serde.columnar import as_column
 from pravega_serde.errors import SchemaError, SerdeError, SerializationError
-from pravega_serde.interface import Serializer
+from pravega_serde.serializer_interface import Serializer
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pravega_serde.java import JavaEnum, JavaObject, JavaSerializer
-from pravega_serde.java.jdk_table import array_descriptor, jdk_descriptor, jdk_names
+from pravega_serde.java.jdk_classes import array_descriptor, jdk_descriptor, jdk_names
 from tests.interop._java_values import JavaValues
 from tests.unit.java._matching import assert_matches
 

@@ -9,9 +9,15 @@ import pytest
 from benchmarks._drive import PeerError
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ReaderOfflineError
-from pravega_connector.group_protocol import Retention, Segment, decode_checkpoint, decode_position, encode_position
-from pravega_connector.groups.member import GroupMember
 from pravega_connector.local import LocalPravega
+from pravega_connector.reader_group_protocol import (
+    Retention,
+    Segment,
+    decode_checkpoint,
+    decode_position,
+    encode_position,
+)
+from pravega_connector.reader_groups.member import GroupMember
 from pravega_connector.wire import StreamName
 from tests.interop._java_readers import JavaEvent, JavaReaders, JavaTaken
 

@@ -14,9 +14,9 @@ from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
 from pravega_connector.cli.root import command_line
 from pravega_connector.core.retry import Counters
 from pravega_connector.spark.options.declaration import PravegaOptionWarning, parse_options
-from pravega_connector.spark.sink.options import SinkOptions
-from pravega_connector.spark.source.options import SourceOptions
-from pravega_serde.elsewhere import ELSEWHERE
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_serde.foreign_names import ELSEWHERE
 from tests import pages
 from tools import site
 from tools.pages import DOCS, PAGES, commands, errors, layers

@@ -62,8 +62,6 @@ def seen_by_type_checkers(package: str) -> dict[str, object]:
 LAZY = [
     "pravega_connector",
     "pravega_connector.monitoring",
-    "pravega_connector.spark.sink",
-    "pravega_connector.spark.source",
     "pravega_serde",
     "pyspark_pravega",
 ]

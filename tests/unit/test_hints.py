@@ -14,7 +14,7 @@ import pytest
 
 import pravega_connector
 from pravega_connector import client as package
-from pravega_connector import config, hints, wire
+from pravega_connector import config, error_hints, wire
 from pravega_connector.client import (
     EventWriter,
     PravegaClient,
@@ -31,11 +31,11 @@ from pravega_connector.client import (
 from pravega_connector.client.administration import StreamDescription
 from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.config import PravegaConfig
-from pravega_connector.groups.reader import GroupReader
-from pravega_connector.groups.subscriber import Subscriber
+from pravega_connector.reader_groups.reader import GroupReader
+from pravega_connector.reader_groups.subscriber import Subscriber
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import OpenTransaction
-from pravega_serde import guesses
+from pravega_serde import suggestions
 
 CUT = StreamCut(StreamName("s", "x"), {0: 5})
 
@@ -125,7 +125,7 @@ def test_values_are_copied_pickled_and_looked_into_as_ever(value):
 )
 def test_a_word_is_answered_with_what_it_means_or_the_nearest(word, hint):
     meant = {"key": "routing_key", "keys": "unknown"}
-    assert guesses.did_you_mean(word, ["Topic", "routing_key", "keys_of"], meant) == hint
+    assert suggestions.did_you_mean(word, ["Topic", "routing_key", "keys_of"], meant) == hint
 
 
 # What is called there -> part of the text; None: there is nothing like it, and the text says so and nothing else.
@@ -237,14 +237,14 @@ def test_each_hint_is_true_of_the_client_as_it_is():
     classes = {
         each.__name__: each
         for each in (*vars(package).values(), *vars(wire).values(), *vars(config).values())
-        if isinstance(each, type) and issubclass(each, hints.HintedNames)
+        if isinstance(each, type) and issubclass(each, error_hints.HintedNames)
     }
     classes |= {each.__name__: each for each in (ReaderGroup, GroupReader)}
     assert {EventWriter, TransactionalWriter, Transaction, TailReader, StreamsReader, ValueReader} <= {
         *classes.values()
     }
     count = 0
-    for kind, meant in hints._MEANT.items():
+    for kind, meant in error_hints._MEANT.items():
         own = [each for each in classes.values() if kind in (base.__name__ for base in each.__mro__)]
         assert own, kind
         for name, hint in meant.items():

@@ -17,7 +17,7 @@ from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from pravega_connector.exactly_once.batches import entries
+from pravega_connector.exactly_once.batch_commit import entries
 from pravega_connector.exactly_once.steps import state as steps_state
 from pravega_connector.spark.source import offsets
 from tools import site

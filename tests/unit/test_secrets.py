@@ -15,8 +15,8 @@ from pravega_connector.controller.keycloak import KeycloakTokens, ServiceAccount
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.local.download import Repository
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.sink import SinkOptions
-from pravega_connector.spark.source import SourceOptions
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.stores import segment_stores
 from pravega_serde import SchemaRegistryClient
 from pravega_serde.errors import PravegaError

@@ -20,7 +20,7 @@ from pravega_connector.cli import main
 from pravega_connector.client import EventBatch, PravegaClient, StreamName
 from pravega_connector.deadletters import LETTER_SCHEMA, letters_of
 from pravega_connector.errors import VersionMismatchError
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     Barrier,
     Committed,
     Content,
@@ -41,8 +41,9 @@ from pravega_connector.monitoring import cuts_of, read_cut
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import CommonOptions, parse_options
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import VERSION
-from pravega_connector.spark.source import SourceOptions, schema_ids_of
+from pravega_connector.spark.source.columns import schema_ids_of
 from pravega_serde import DeserializationError
 from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 import pyspark
 
-from pravega_connector.ports import free_ports
+from pravega_connector.tcp_ports import free_ports
 from tools.faults.processes import Process, await_that
 
 _MASTER: Final = "org.apache.spark.deploy.master.Master"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pravega_serde.java import JavaKey, JavaSerializer, dump_stream
-from pravega_serde.java.jdk_table import jdk_descriptor
+from pravega_serde.java.jdk_classes import jdk_descriptor
 
 __all__ = ["BOMBS"]
 

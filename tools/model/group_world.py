@@ -1,10 +1,11 @@
 """A world in which everything that can go wrong with a reader group goes wrong: the model of its readers.
 
-Readers run the implementation's own machine (``pravega_connector.group_protocol.Reader``) over the implementation's own
-state and updates; the model is the rest of the world: the log of the group, which takes a conditional write only at its
-end, the segments and one scaling of them, readers that crash between any two steps, are taken for dead while they live,
-go, or do not learn whether a write took effect. Every timer may be due at any time or not. A segment has one event.
-What a write decides on is the state at the end of the log: an earlier one is refused there, and decided on again.
+Readers run the implementation's own machine (``pravega_connector.reader_group_protocol.Reader``) over the
+implementation's own state and updates; the model is the rest of the world: the log of the group, which takes a
+conditional write only at its end, the segments and one scaling of them, readers that crash between any two steps, are
+taken for dead while they live, go, or do not learn whether a write took effect. Every timer may be due at any time or
+not. A segment has one event. What a write decides on is the state at the end of the log: an earlier one is refused
+there, and decided on again.
 
 Checked in every state: each segment that was begun is in one place, and the offsets that the group knows of have been
 delivered; no segment can be had before all its predecessors are done; no two readers that the group knows of hold the
@@ -20,8 +21,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from pravega_connector.errors import GroupStateError, ReaderGroupError
-from pravega_connector.group_protocol.machine import Ask, Now, Phase, Reader, Succession, Timers
-from pravega_connector.group_protocol.state import (
+from pravega_connector.reader_group_protocol.machine import Ask, Now, Phase, Reader, Succession, Timers
+from pravega_connector.reader_group_protocol.state import (
     SILENT,
     Bound,
     GroupConfig,
@@ -32,7 +33,7 @@ from pravega_connector.group_protocol.state import (
     Segment,
     state_of,
 )
-from pravega_connector.group_protocol.updates import (
+from pravega_connector.reader_group_protocol.updates import (
     CreateCheckpoint,
     RemoveReader,
     SegmentCompleted,

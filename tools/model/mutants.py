@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     TABLE,
     AppState,
     Commit,

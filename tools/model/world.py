@@ -1,10 +1,10 @@
 """A world in which everything that can go wrong with a batch goes wrong: the model of the exactly-once sink.
 
-Drivers run the implementation's own machine (``pravega_connector.exactly_once.batches.Commit``); the model is the rest
-of the world: Spark, the transactions, the ledger's compare-and-set, crashes, calls that land late or never, leases that
-end, statuses that are forgotten, a second driver. One step is one call. A batch is replayed until Spark's log has it; a
-replay may place the rows as before (E), in exchanged partitions (P), in one partition (X), or have none and no task
-either (Z); or it has other rows (O), or tasks without rows (N). A commit that is decided becomes visible some time
+Drivers run the implementation's own machine (``pravega_connector.exactly_once.batch_commit.Commit``); the model is the
+rest of the world: Spark, the transactions, the ledger's compare-and-set, crashes, calls that land late or never, leases
+that end, statuses that are forgotten, a second driver. One step is one call. A batch is replayed until Spark's log has
+it; a replay may place the rows as before (E), in exchanged partitions (P), in one partition (X), or have none and no
+task either (Z); or it has other rows (O), or tasks without rows (N). A commit that is decided becomes visible some time
 later, and of several that are under way any may be the first. Time passes, in which pings grow old, and leases end that
 nobody has prolonged.
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     AppState,
     Ask,
     Barrier,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pravega_connector.exactly_once.batches.table import TABLE, Move, Phase
+from pravega_connector.exactly_once.batch_commit.table import TABLE, Move, Phase
 from tools.pages._between import between
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pravega_serde.elsewhere import ELSEWHERE
+from pravega_serde.foreign_names import ELSEWHERE
 from tools.pages._between import between
 
 

@@ -1,10 +1,17 @@
 """Options of the Spark source and sink: declared once, checked once, documented from the declaration.
 
-``declaration`` makes a dataclass field an option and parses what Spark passes; ``stream_options`` has the options that
-source and sink share. Their own are in ``pravega_connector.spark.source`` and ``pravega_connector.spark.sink``. Names
-are those of the Scala connector where the meaning is the same, so that a job moves over by changing its format.
+``declaration`` makes a dataclass field an option and parses what Spark passes. ``common`` has the options that source
+and sink share, ``source`` and ``sink`` their own, and ``sql_tables`` the options of SQL tables. Names are those of the
+Scala connector where the meaning is the same, so that a job moves over by changing its format.
 """
 
+from pravega_connector.spark.options.common import (
+    CommonOptions,
+    FormatOptions,
+    RegistryOptions,
+    codec_names,
+    registry_option,
+)
 from pravega_connector.spark.options.declaration import (
     PravegaOptionWarning,
     choice,
@@ -15,13 +22,6 @@ from pravega_connector.spark.options.declaration import (
     option,
     parse_options,
     text,
-)
-from pravega_connector.spark.options.stream_options import (
-    CommonOptions,
-    FormatOptions,
-    RegistryOptions,
-    codec_names,
-    registry_option,
 )
 
 __all__ = [

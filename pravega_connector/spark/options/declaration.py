@@ -8,7 +8,7 @@ from dataclasses import Field, field, fields
 from typing import Any, Final, TypeVar
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
-from pravega_serde.guesses import did_you_mean
+from pravega_serde.suggestions import did_you_mean
 
 T = TypeVar("T")
 

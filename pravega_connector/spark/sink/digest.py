@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_connector.exactly_once.batches import Content
+from pravega_connector.exactly_once.batch_commit import Content
 from pravega_serde.columnar import ByteColumn, as_column
 
 UInt64s = npt.NDArray[np.uint64]

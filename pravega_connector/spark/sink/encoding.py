@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
+from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.sink.options import SinkOptions
 from pravega_serde.errors import SchemaError
-from pravega_serde.interface import Serializer
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
 from pravega_serde.serializer import FORMATS
+from pravega_serde.serializer_interface import Serializer
 
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"

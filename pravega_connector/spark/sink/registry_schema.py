@@ -10,9 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.spark.sink.options import SinkOptions
+from pravega_connector.spark.options.sink import SinkOptions
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
-from pravega_serde.interface import Serializer
 from pravega_serde.registry import (
     EventType,
     RegistryConfig,
@@ -25,6 +24,7 @@ from pravega_serde.registry import (
     shared_client,
 )
 from pravega_serde.serializer import registry_formats
+from pravega_serde.serializer_interface import Serializer
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 

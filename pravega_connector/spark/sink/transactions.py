@@ -1,8 +1,8 @@
 """Exactly once: transactions that tasks write, and their commit by the driver.
 
 A task writes its rows into a transaction of its own and leaves it open; its message says which it is and what is in it.
-The driver works through the commit table (:mod:`pravega_connector.exactly_once.batches`) with the messages. What a task
-that failed, or lost a race, has written is in no message, so it is never committed, and ends with its lease.
+The driver works through the commit table (:mod:`pravega_connector.exactly_once.batch_commit`) with the messages. What a
+task that failed, or lost a race, has written is in no message, so it is never committed, and ends with its lease.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import in_background
 from pravega_connector.errors import ConfigError, ConnectorError
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     Ask,
     Commit,
     Job,
@@ -43,10 +43,10 @@ from pravega_connector.exactly_once.batches import (
     target_of,
     writer_of,
 )
+from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.digest import RowTotal
 from pravega_connector.spark.sink.encoding import EventEncoder, LatestTime
-from pravega_connector.spark.sink.options import SinkOptions
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction
 from pravega_serde.per_process import PerProcess

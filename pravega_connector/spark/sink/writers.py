@@ -26,12 +26,12 @@ from pravega_connector.errors import (
     ScopeNotFoundError,
     StreamNotFoundError,
 )
-from pravega_connector.exactly_once.batches import note_batch, writer_of
+from pravega_connector.exactly_once.batch_commit import note_batch, writer_of
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import note_answer
+from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.encoding import EventEncoder
-from pravega_connector.spark.sink.options import SinkOptions
 from pravega_connector.spark.sink.targets import TargetWriters, Written, parts_of
 from pravega_connector.spark.sink.transactions import ExactlyOnce
 from pravega_connector.wire import StreamName

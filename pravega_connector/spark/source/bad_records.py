@@ -18,10 +18,10 @@ from pravega_connector.deadletters import FileLetters, LetterBox, SliceReading, 
 from pravega_connector.errors import ConfigError, OutputFileError
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.spark.options import FormatOptions
-from pravega_connector.spark.source.options import SourceOptions
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_serde.columnar import nothing, number_column, select
 from pravega_serde.errors import DeserializationError
-from pravega_serde.interface import Serializer
+from pravega_serde.serializer_interface import Serializer
 
 #: Types of the two columns that tell about a bad record: the record, and why it could not be decoded.
 CORRUPT_TYPES: Final = (pa.binary(), pa.string())

@@ -28,9 +28,9 @@ from pravega_connector.errors import ConfigError, StreamNotFoundError
 from pravega_connector.reader.event_columns import METADATA
 from pravega_connector.reader.slices import EventBatch, SegmentSlice
 from pravega_connector.reader.watermarks import SegmentTimes
+from pravega_connector.spark.options.source import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
 from pravega_connector.spark.pickling import Portable
 from pravega_connector.spark.source.bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
-from pravega_connector.spark.source.options import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
 from pravega_connector.spark.source.streams import of_each
 from pravega_connector.wire import StreamName, Watermark
 from pravega_serde.columnar import (
@@ -43,7 +43,7 @@ from pravega_serde.columnar import (
     valid_rows,
 )
 from pravega_serde.errors import DeserializationError
-from pravega_serde.interface import Serializer
+from pravega_serde.serializer_interface import Serializer
 from pravega_serde.text import UTF8StringSerializer
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError
 from pravega_connector.reader.slices import EventBatch
-from pravega_connector.spark.source.options import SourceOptions
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, SchemaError
 from pravega_serde.serializer import FORMATS, imported, serializer_for

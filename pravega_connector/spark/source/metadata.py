@@ -12,8 +12,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import Exchanged
-from pravega_connector.spark.source.options import SourceOptions
 
 # The Scala connector's columns, in its order.
 _COLUMNS: Final = {

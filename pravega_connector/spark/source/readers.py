@@ -34,6 +34,7 @@ from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, re
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import note_answer
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.source.admission import Boundaries, divide
 from pravega_connector.spark.source.bad_records import check_letter_box, letter_box
@@ -48,7 +49,6 @@ from pravega_connector.spark.source.columns import (
 )
 from pravega_connector.spark.source.data_loss import DataLoss, pass_over
 from pravega_connector.spark.source.offsets import TASK_BYTES, Offset, shared_tasks
-from pravega_connector.spark.source.options import SourceOptions
 from pravega_connector.spark.source.planner import QueryPlan, StreamPlanner
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.streams import Streams, of_each

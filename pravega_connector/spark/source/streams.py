@@ -17,7 +17,7 @@ from pravega_connector.core.io import side_by_side
 from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import ConfigError, ScopeNotFoundError, StreamNotFoundError
 from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.source.options import SourceOptions
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     TimeUnknownError,
 )
-from pravega_connector.group_protocol import Bound, Retention, decode_position, encode_position
-from pravega_connector.groups.reader import GroupEvent, GroupReader
+from pravega_connector.reader_group_protocol import Bound, Retention, decode_position, encode_position
+from pravega_connector.reader_groups.reader import GroupEvent, GroupReader
 from pravega_serde.errors import DeserializationError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from pravega_connector.config import PravegaConfig
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     Commit,
     Job,
     Key,

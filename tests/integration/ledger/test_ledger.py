@@ -23,7 +23,7 @@ from pravega_connector.errors import (
     TornBatchError,
     UnfinishedBatchError,
 )
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     AppState,
     Commit,
     Content,
@@ -209,8 +209,8 @@ def test_an_operator_forgets_by_age_what_is_not_open(target: Target):
 
 
 def test_what_was_forgotten_is_in_no_snapshot(target: Target, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pravega_connector.exactly_once.batches.state.COMPACT_AFTER", 8)
-    monkeypatch.setattr("pravega_connector.exactly_once.batches.state.SNAPSHOT_BYTES", 2000)
+    monkeypatch.setattr("pravega_connector.exactly_once.batch_commit.state.COMPACT_AFTER", 8)
+    monkeypatch.setattr("pravega_connector.exactly_once.batch_commit.state.SNAPSHOT_BYTES", 2000)
     for app in range(20):
         carry_out(Commit(dataclasses.replace(target.job(app), app=f"app {app:02}")), target.servers())
     assert target.ledger.compact()
@@ -237,7 +237,7 @@ def test_a_ledger_is_folded_once_however_many_entries_it_has(target: Target, mon
         folded.append(len(entries))
         return fold(entries, state)
 
-    monkeypatch.setattr("pravega_connector.exactly_once.batches.state.fold", counting)
+    monkeypatch.setattr("pravega_connector.exactly_once.batch_commit.state.fold", counting)
     with Ledger(target.client.stores, target.ledger.name) as fresh:
         for _ in range(2):
             assert len(fresh.read()[1]) == 30
@@ -406,7 +406,7 @@ def test_many_drivers_at_once_make_a_batch_visible_once(target: Target, sees: Se
 
 
 def test_a_compacted_ledger_says_the_same(target: Target, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pravega_connector.exactly_once.batches.state.COMPACT_AFTER", 4)
+    monkeypatch.setattr("pravega_connector.exactly_once.batch_commit.state.COMPACT_AFTER", 4)
     behind, beside, fresh = (Ledger(target.client.stores, target.ledger.name) for _ in range(3))
     behind.read()
     compactions = 0
@@ -424,7 +424,7 @@ def test_a_compacted_ledger_says_the_same(target: Target, monkeypatch: pytest.Mo
 
 
 def test_a_driver_that_slept_over_compactions_is_fenced(target: Target, sees: Sees, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pravega_connector.exactly_once.batches.state.COMPACT_AFTER", 4)
+    monkeypatch.setattr("pravega_connector.exactly_once.batch_commit.state.COMPACT_AFTER", 4)
     target.commit(0, target.write(b"0"), run="run-1")
     asleep = target.crash(Phase.PREPARE, 1, target.write(b"1"), run="run-1")
     with Ledger(target.client.stores, target.ledger.name) as another:
@@ -452,7 +452,7 @@ def test_a_ledger_with_a_retention_policy_is_refused(target: Target):
 
 @pytest.mark.parametrize("compactions", [0, 2])
 def test_a_ledger_that_was_truncated_says_what_to_do(target: Target, compactions: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pravega_connector.exactly_once.batches.state.COMPACT_AFTER", 4 if compactions else 1000)
+    monkeypatch.setattr("pravega_connector.exactly_once.batch_commit.state.COMPACT_AFTER", 4 if compactions else 1000)
     done = 0
     for batch in range(8):
         target.commit(batch, target.write(b"%d" % batch))

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pravega_connector.exactly_once.batches import Outcome, Phase, Recovery, latest_of, note_batch, writer_of
+from pravega_connector.exactly_once.batch_commit import Outcome, Phase, Recovery, latest_of, note_batch, writer_of
 from tests.integration.ledger.conftest import Target
 
 

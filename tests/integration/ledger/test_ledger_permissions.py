@@ -8,9 +8,10 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import AuthenticationError
-from pravega_connector.exactly_once.batches import Ledger, ledger_name
+from pravega_connector.exactly_once.batch_commit import Ledger, ledger_name
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.sink import SinkOptions, encoder_for
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.sink.encoding import encoder_for
 from pravega_connector.spark.sink.transactions import ExactlyOnce
 from pravega_connector.wire import StreamName
 from tests.integration._users import ADMIN, as_user, server_with_users

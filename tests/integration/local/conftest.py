@@ -2,7 +2,7 @@
 
 import pytest
 
-from pravega_connector.ports import free_ports
+from pravega_connector.tcp_ports import free_ports
 
 
 @pytest.fixture

@@ -20,5 +20,6 @@ def last_and_once(error: pytest.ExceptionInfo[BaseException], code: str) -> str:
     assert text.count("[PRAVEGA-") == 1, text
     # Spark shows the one place that it called; what lies beneath says nothing to a user.
     places = re.findall(r"pravega_connector/([\w/]+)\.py", text)
-    assert len(places) <= 1 and all(place.startswith("spark/") for place in places), f"places in the code: {text}"
+    assert len(places) <= 1, f"places in the code: {text}"
+    assert all(place.startswith("spark/") for place in places), text
     return lines[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import wait
 from typing import Any
 
-from pravega_connector.spark.source import PravegaStreamReader
+from pravega_connector.spark.source.readers import PravegaStreamReader
 
 _LOOK_ENDS = 60.0  # seconds: far more than a look's longest wait
 

@@ -16,7 +16,9 @@ from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import DataLossError, MalformedStreamCutError, StreamNotFoundError
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.columns import decoded_fields
+from pravega_connector.spark.source.readers import PravegaBatchReader, PravegaStreamReader
 from pravega_connector.wire import StreamName
 from tests.integration.spark._planning import next_offset
 

@@ -10,7 +10,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from pravega_connector.client import PravegaClient, TransactionStatus
 from pravega_connector.config import PravegaConfig
-from pravega_connector.exactly_once.batches import Ledger, Prepared, ledger_name
+from pravega_connector.exactly_once.batch_commit import Ledger, Prepared, ledger_name
 from pravega_connector.wire import StreamName
 from tests.integration.spark.test_streaming import KEYS, forget_batch, write_numbers
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry, RegistryUser
-from pravega_connector.ports import free_ports
+from pravega_connector.tcp_ports import free_ports
 from pravega_connector.wire import StreamName
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat, serializer
 from tests.integration.spark._registry_proxy import RegistryProxy

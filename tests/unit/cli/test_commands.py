@@ -19,7 +19,7 @@ from pravega_connector.errors import (
     SourceError,
     StreamNotFoundError,
 )
-from pravega_connector.exactly_once.batches import AppState, Finding
+from pravega_connector.exactly_once.batch_commit import AppState, Finding
 from pravega_serde import DeserializationError
 
 

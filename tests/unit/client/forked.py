@@ -21,8 +21,8 @@ from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.client import LeaseKeeper, PravegaClient
 from pravega_connector.client.shared import shared_client
 from pravega_connector.config import PravegaConfig
-from pravega_connector.exactly_once.batches import Ledger
-from pravega_connector.exactly_once.batches.entries import Barrier
+from pravega_connector.exactly_once.batch_commit import Ledger
+from pravega_connector.exactly_once.batch_commit.entries import Barrier
 from pravega_serde import ForkedError, serializer_for
 from pravega_serde.registry import AsyncSchemaRegistryClient, SchemaRegistryClient
 from pravega_serde.registry import shared_client as shared_registry

@@ -23,7 +23,7 @@ from pravega_connector.controller.keycloak import KeycloakTokens
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import SourceOptions
+from pravega_connector.spark.options.source import SourceOptions
 from tests.fakes import FakeController
 
 SECRET = "s3cr3t+/ü"

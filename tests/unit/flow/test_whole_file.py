@@ -5,8 +5,8 @@ import os
 
 import pytest
 
+from pravega_connector.atomic_file import WholeFile
 from pravega_connector.errors import OutputFileError
-from pravega_connector.whole_file import WholeFile
 from tests.small_files import no_file_beyond
 
 

@@ -1,8 +1,8 @@
 """A group in memory: its log, the controller's answers, and readers that are driven by a clock of the test's own."""
 
-from pravega_connector.group_protocol.machine import Now, Phase, Reader, Succession
-from pravega_connector.group_protocol.state import Bound, GroupConfig, KeyRange, Ranged, Segment, state_of
-from pravega_connector.group_protocol.updates import apply
+from pravega_connector.reader_group_protocol.machine import Now, Phase, Reader, Succession
+from pravega_connector.reader_group_protocol.state import Bound, GroupConfig, KeyRange, Ranged, Segment, state_of
+from pravega_connector.reader_group_protocol.updates import apply
 from pravega_connector.wire import StreamName
 
 STREAM = StreamName("a", "b")

@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.group_protocol import serialization
-from pravega_connector.group_protocol.serialization import decode_config, decode_update, encode_config, encode_update
-from pravega_connector.group_protocol.state import (
+from pravega_connector.reader_group_protocol import serialization
+from pravega_connector.reader_group_protocol.serialization import (
+    decode_config,
+    decode_update,
+    encode_config,
+    encode_update,
+)
+from pravega_connector.reader_group_protocol.state import (
     Bound,
     Checkpoints,
     GroupConfig,
@@ -22,7 +27,7 @@ from pravega_connector.group_protocol.state import (
     group_stream,
     ordered_set,
 )
-from pravega_connector.group_protocol.updates import (
+from pravega_connector.reader_group_protocol.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,

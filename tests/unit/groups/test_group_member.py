@@ -8,7 +8,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.core.values import Successor
 from pravega_connector.errors import ConfigError, OutcomeUnknownError, ReaderOfflineError, ReaderOnlineError
-from pravega_connector.group_protocol import (
+from pravega_connector.reader_group_protocol import (
     Bound,
     CreateCheckpoint,
     GroupConfig,
@@ -22,8 +22,8 @@ from pravega_connector.group_protocol import (
     apply,
     create,
 )
-from pravega_connector.group_protocol.machine import Now
-from pravega_connector.groups.member import GroupMember, init_of
+from pravega_connector.reader_group_protocol.machine import Now
+from pravega_connector.reader_groups.member import GroupMember, init_of
 from pravega_connector.wire import ConditionalAppend, SegmentRange, StreamCut, StreamName
 from pravega_serde.errors import DeserializationError
 from tests.fake_stream import FakeSegmentStore, FakeStream
@@ -179,7 +179,7 @@ def test_segments_whose_acquisition_nobody_confirmed_are_owned(
         session.deaf = True
 
     begun.store.on(ConditionalAppend, keep_silent)
-    with caplog.at_level("INFO", "pravega_connector.groups.member"):
+    with caplog.at_level("INFO", "pravega_connector.reader_groups.member"):
         one.turn()
     assert one.reading == {S0: 10, S1: 20} == begun.state.assigned["r1"]
     assert "reader r1 of group scope/group: [PRAVEGA-OUTCOME-UNKNOWN]" in caplog.text

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from pravega_connector.errors import ConfigError, ReaderGroupError
-from pravega_connector.group_protocol import administration
-from pravega_connector.group_protocol.state import Bound, GroupConfig, Ranged, Retention, Segment, by_stream
-from pravega_connector.group_protocol.updates import CheckpointReader, Init, RemoveReader, UpdatingConfig
+from pravega_connector.reader_group_protocol import administration
+from pravega_connector.reader_group_protocol.state import Bound, GroupConfig, Ranged, Retention, Segment, by_stream
+from pravega_connector.reader_group_protocol.updates import CheckpointReader, Init, RemoveReader, UpdatingConfig
 from pravega_connector.wire import StreamCut, StreamName
 
 from ._group import STREAM, Group, segment

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from pravega_connector.errors import ReaderOfflineError, ReaderOnlineError
-from pravega_connector.group_protocol.machine import Now, Phase, Reader, should_compact
-from pravega_connector.group_protocol.state import SILENT, Bound, Ranged, Retention
-from pravega_connector.group_protocol.updates import (
+from pravega_connector.reader_group_protocol.machine import Now, Phase, Reader, should_compact
+from pravega_connector.reader_group_protocol.state import SILENT, Bound, Ranged, Retention
+from pravega_connector.reader_group_protocol.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pravega_connector.errors import GroupStateError
-from pravega_connector.group_protocol.state import (
+from pravega_connector.reader_group_protocol.state import (
     Bound,
     GroupConfig,
     GroupState,
@@ -17,7 +17,7 @@ from pravega_connector.group_protocol.state import (
     ordered_set,
     state_of,
 )
-from pravega_connector.group_protocol.updates import (
+from pravega_connector.reader_group_protocol.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,

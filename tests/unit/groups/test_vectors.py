@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.group_protocol import (
+from pravega_connector.reader_group_protocol import (
     InitSerializer,
     StateSerializer,
     decode_checkpoint,
@@ -15,7 +15,7 @@ from pravega_connector.group_protocol import (
     encode_config,
     encode_position,
 )
-from pravega_connector.group_protocol.serialization import TYPES
+from pravega_connector.reader_group_protocol.serialization import TYPES
 from pravega_serde.errors import DeserializationError
 from tests.each import each_case
 from tests.group_values import plain, plain_checkpoint

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pravega_serde import DeserializationError, SerializationError, java
 from pravega_serde.java import ClassDescriptor, JavaObject, JavaSerializer, dump_stream, load_stream
 from pravega_serde.java.hashing import java_hash, map_capacity, set_capacity
-from pravega_serde.java.jdk_table import array_descriptor, jdk_descriptor
+from pravega_serde.java.jdk_classes import array_descriptor, jdk_descriptor
 from pravega_serde.java.protocol import _code_units, decode_utf, encode_utf, from_units
 from tests.unit.java._strategies import texts, values
 

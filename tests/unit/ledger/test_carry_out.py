@@ -9,7 +9,7 @@ from pravega_connector.client import StreamName
 from pravega_connector.client import TransactionStatus as Status
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.errors import DeadlineExceededError, OutcomeUnknownError, TransactionAbortedError
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     Ask,
     Commit,
     Committed,

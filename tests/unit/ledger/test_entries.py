@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pravega_connector.errors import LedgerFormatError
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     AppState,
     Barrier,
     Committed,

@@ -9,7 +9,7 @@ import pytest
 from pravega_connector.client import StreamName
 from pravega_connector.client import TransactionStatus as Status
 from pravega_connector.errors import FencedError
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     TABLE,
     Ask,
     Commit,
@@ -27,7 +27,7 @@ from pravega_connector.exactly_once.batches import (
     check,
     fold,
 )
-from pravega_connector.exactly_once.batches.machine import _JUDGES
+from pravega_connector.exactly_once.batch_commit.machine import _JUDGES
 
 ROWS, OTHER = Content(2, 20, 7), Content(2, 20, 8)
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     Commit,
     Content,
     Job,

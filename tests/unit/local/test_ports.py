@@ -8,7 +8,7 @@ import pytest
 
 from pravega_connector.errors import ConfigError
 from pravega_connector.local.server import ServerOptions
-from pravega_connector.ports import check_port_number, free_ports, is_free
+from pravega_connector.tcp_ports import check_port_number, free_ports, is_free
 
 FAMILIES = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0")]
 if socket.has_ipv6:

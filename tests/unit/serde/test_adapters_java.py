@@ -19,7 +19,7 @@ from pravega_serde.java import (
     Long,
     NanoDatetime,
 )
-from pravega_serde.java.jdk_table import jdk_descriptor
+from pravega_serde.java.jdk_classes import jdk_descriptor
 from pravega_serde.json import JsonSerializer
 from tests.unit.serde._classes import JAVA_LINE, JAVA_ORDER, SOME, Base, Line, Node, Order, Renamed, make
 

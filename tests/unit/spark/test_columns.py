@@ -10,8 +10,8 @@ import pytest
 from pravega_connector.client import EventBatch
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import SourceOptions, decoded_fields, serializer_of
-from pravega_connector.spark.source.columns import RowBuilder
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.columns import RowBuilder, decoded_fields, serializer_of
 from pravega_connector.wire import StreamName
 from pravega_serde import DeserializationError
 

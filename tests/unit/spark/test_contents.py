@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.exactly_once.batches import Content
+from pravega_connector.exactly_once.batch_commit import Content
 from pravega_connector.spark.sink import digest
 from pravega_connector.spark.sink.digest import LONGEST, RowTotal
 

@@ -8,8 +8,10 @@ import pytest
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.sink import EventEncoder, SinkOptions, encoder_for
-from pravega_connector.spark.source import SourceOptions, serializer_of
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.sink.encoding import EventEncoder, encoder_for
+from pravega_connector.spark.source.columns import serializer_of
 from pravega_serde.java import ClassDescriptor, JavaEnum, JavaSerializer
 from pravega_serde.routing import segment_keys
 

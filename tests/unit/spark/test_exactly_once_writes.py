@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ConfigError, DuplicateWriteError, LedgerFormatError, LedgerMissingError
-from pravega_connector.exactly_once.batches import Ledger, Recovery, ledger_name
+from pravega_connector.exactly_once.batch_commit import Ledger, Recovery, ledger_name
 from pravega_connector.spark.sink import transactions
 from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import VersionMismatchError
-from pravega_connector.exactly_once.batches import Content, Part
+from pravega_connector.exactly_once.batch_commit import Content, Part
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.pickling import VERSION, Exchanged, Portable, receive
 from pravega_connector.spark.sink.transactions import TaskPrepared, WriteId

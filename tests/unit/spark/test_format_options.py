@@ -10,9 +10,9 @@ import pytest
 
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.sink import SinkOptions
-from pravega_connector.spark.source import SourceOptions
 from pravega_serde import SchemaError, UnsupportedFormatError, formats
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 

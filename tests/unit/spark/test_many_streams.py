@@ -14,7 +14,8 @@ from pravega_connector.controller.service import ControllerClient
 from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import DataLossError, PravegaError, StreamNotFoundError
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import SourceOptions, streams
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source import streams
 from pravega_connector.spark.source.planner import QueryPlan
 from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource

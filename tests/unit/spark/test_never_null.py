@@ -9,7 +9,8 @@ import pytest
 
 from pravega_connector.client import EventBatch
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import RowBuilder, SourceOptions, decoded_fields, serializer_of, with_never_null
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.columns import RowBuilder, decoded_fields, serializer_of, with_never_null
 from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 

@@ -16,8 +16,8 @@ from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeEr
 from pravega_connector.spark import known_clusters
 from pravega_connector.spark.known_clusters import note_answer
 from pravega_connector.spark.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
-from pravega_connector.spark.sink import SinkOptions
-from pravega_connector.spark.source import SourceOptions
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.streams import StreamPattern
 from pravega_connector.wire import StreamName
 

@@ -10,7 +10,7 @@ import pytest
 from pravega_connector.client import StreamName
 from pravega_connector.reader.tail_notifications import Arrivals
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import SourceOptions
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.planner import QueryPlan
 from tools.scale._planning import (
     Measured,

@@ -13,8 +13,11 @@ import pytest
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.errors import DeadlineExceededError
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import PravegaStreamReader, SourceOptions, decoded_fields, readers
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source import readers
+from pravega_connector.spark.source.columns import decoded_fields
 from pravega_connector.spark.source.offsets import Offset
+from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.wire import StreamName
 
 NAME = StreamName("s", "t")

@@ -7,8 +7,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.sink import SinkOptions
-from pravega_connector.spark.source import SourceOptions, schema_ids_of, with_schema_ids
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.columns import schema_ids_of, with_schema_ids
 from pravega_serde import SerdeError
 
 PLACE = {"path": "shop/orders", "registry": "http://localhost:9092"}

@@ -16,7 +16,7 @@ from pravega_connector.errors import ConfigError, StreamNotFoundError
 from pravega_connector.spark import boundary
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.source import BrokenStreamReader, PravegaStreamReader
+from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader
 
 
 @called_by_spark("now", "later", "fails")

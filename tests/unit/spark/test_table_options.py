@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.table_options import is_table, options_to_read, options_to_write, with_options
+from pravega_connector.spark.options.sql_tables import is_table, options_to_read, options_to_write, with_options
 
 COLUMNS = StructType([StructField("id", LongType(), metadata={"k": "v"}), StructField("item", StringType())])
 OPTIONS = {

@@ -10,7 +10,8 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ColumnTypeError, ConfigError, InvalidNameError
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.sink import SinkOptions, encoder_for
+from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.sink.encoding import encoder_for
 from pravega_connector.spark.sink.targets import MAX_TARGETS, TargetWriters, Written, parts_of
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName

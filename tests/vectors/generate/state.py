@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.exactly_once.batches import (
+from pravega_connector.exactly_once.batch_commit import (
     Commit,
     Content,
     Ledger,
@@ -44,7 +44,8 @@ from pravega_connector.local import LocalPravega, pravega_jars, registry_jars
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.source import SourceOptions, with_schema_ids
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.columns import with_schema_ids
 from tests.integration.ledger.conftest import Target
 from tests.state_samples import Script, dump, write_lines
 from tools.micro_batches import MicroBatches

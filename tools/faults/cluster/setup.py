@@ -15,7 +15,7 @@ from typing import Final
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import ClusterOptions, ClusterProcess
 from pravega_connector.local.cluster import Cluster
-from pravega_connector.ports import free_ports
+from pravega_connector.tcp_ports import free_ports
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
 from tools.faults.cluster.clients import Clients

@@ -9,7 +9,7 @@ from typing import Final
 
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
 from pravega_connector.errors import ConnectorError
-from pravega_connector.exactly_once.batches import Ledger, ledger_name
+from pravega_connector.exactly_once.batch_commit import Ledger, ledger_name
 from pravega_connector.local import ClusterOptions
 from pravega_connector.local.cluster import Cluster
 from tests.interop._java import JavaPeer

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pravega_connector.client import StreamName
-from pravega_connector.exactly_once.batches import Ledger, Outcome, Recovery, ledger_name
+from pravega_connector.exactly_once.batch_commit import Ledger, Outcome, Recovery, ledger_name
 from tools.faults.harness import Table
 from tools.faults.record import PROOFS, Column, measured
 from tools.faults.sink.setup import CLUSTER, LONG_LEASE, SHORT_LEASE, SinkScenario, SinkSettings, SinkSetup

@@ -117,7 +117,7 @@ def _patch_ledger(module: Any) -> None:
 
 PATCHES: dict[str, Callable[[Any], None]] = {
     "pravega_connector.writer.transactions": _patch_transactions,
-    "pravega_connector.exactly_once.batches.servers": _patch_ledger,
+    "pravega_connector.exactly_once.batch_commit.servers": _patch_ledger,
     "pravega_connector.spark.sink.transactions": _patch_tasks,
 }
 

@@ -22,9 +22,9 @@ from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options.declaration import flag, number, option, text
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import UnsupportedFormatError
-from pravega_serde.guesses import did_you_mean
-from pravega_serde.interface import Serializer
 from pravega_serde.serializer import FORMATS, Format, FormatOption, formats, registry_formats, serializer_for
+from pravega_serde.serializer_interface import Serializer
+from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pravega_connector.client.pravega_client import PravegaClient

@@ -10,7 +10,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options import CommonOptions, choice, flag, number, option, registry_option
 from pravega_connector.wire import StreamName
-from pravega_serde.guesses import did_you_mean
+from pravega_serde.suggestions import did_you_mean
 
 # The Scala connector's columns, in its order.
 METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")

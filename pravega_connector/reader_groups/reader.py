@@ -19,6 +19,7 @@ from pravega_connector import metrics
 from pravega_connector.core import arguments, io
 from pravega_connector.core.connection import wait_ready
 from pravega_connector.core.deadline import Deadline
+from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
     DataLossError,
@@ -26,14 +27,13 @@ from pravega_connector.errors import (
     ReaderOfflineError,
     SegmentTruncatedError,
 )
-from pravega_connector.group_protocol import Positions, Ranged, Segment
-from pravega_connector.groups.member import GroupMember
-from pravega_connector.hints import HintedNames
 from pravega_connector.reader.slices import EventBatch, data_loss
 from pravega_connector.reader.tail import TailReader, _SegmentTail
+from pravega_connector.reader_group_protocol import Positions, Ranged, Segment
+from pravega_connector.reader_groups.member import GroupMember
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut, StreamName
-from pravega_serde import forks
+from pravega_serde import after_fork
 from pravega_serde.errors import DeserializationError, PravegaError
 
 T = TypeVar("T")
@@ -189,10 +189,10 @@ class GroupReader(HintedNames, Generic[T]):
         self._due = 0.0
         self._turning: _Turn | None = None
         self._closed = False
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._events = self._member = forks.inherited("GroupReader")
+        self._events = self._member = after_fork.inherited("GroupReader")
 
     @property
     def id(self) -> str:
@@ -284,7 +284,7 @@ class GroupReader(HintedNames, Generic[T]):
 
     def leave(self, position: Positions) -> None:
         """Leave the group, whose next readers go on at ``position``, where it has the segment. Durable on return."""
-        if not self._closed and not forks.is_inherited(self._member):
+        if not self._closed and not after_fork.is_inherited(self._member):
             try:
                 self._await_turn()
                 self._member.leave(position)
@@ -531,7 +531,7 @@ class GroupReader(HintedNames, Generic[T]):
 
     def _leave(self, row: int | None) -> None:
         """Leave the group; before a row of the batch, or behind what was handed out."""
-        if self._closed or forks.is_inherited(self._member):
+        if self._closed or after_fork.is_inherited(self._member):
             return
         try:
             self._await_turn()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import ConfigError, OutcomeUnknownError
-from pravega_connector.exactly_once.batches.entries import AppState, Entry, Forgotten, Key, Prepared, Resolved
-from pravega_connector.exactly_once.batches.machine import Commit, Job, Role, inferred, weigh
-from pravega_connector.exactly_once.batches.servers import Servers, carry_out, latest_of, note_batch, writer_of
-from pravega_connector.exactly_once.batches.state import Ledger, LedgerState, target_of
-from pravega_connector.exactly_once.batches.table import Outcome
+from pravega_connector.exactly_once.batch_commit.entries import AppState, Entry, Forgotten, Key, Prepared, Resolved
+from pravega_connector.exactly_once.batch_commit.machine import Commit, Job, Role, inferred, weigh
+from pravega_connector.exactly_once.batch_commit.servers import Servers, carry_out, latest_of, note_batch, writer_of
+from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState, target_of
+from pravega_connector.exactly_once.batch_commit.table import Outcome
 from pravega_connector.single_segment.revisioned import Revision
 from pravega_connector.wire import StreamName
 

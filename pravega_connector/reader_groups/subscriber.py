@@ -91,7 +91,7 @@ class Subscriber:
         Positions do not depend on it: what fails is a warning.
         """
         from pravega_connector.controller.methods import subscriber_config  # noqa: PLC0415 - loads gRPC
-        from pravega_connector.group_protocol import Init, Ranged, Segment, StateSerializer, group_stream  # noqa: PLC0415 - most clients have no group
+        from pravega_connector.reader_group_protocol import Init, Ranged, Segment, StateSerializer, group_stream  # noqa: PLC0415 - most clients have no group
 
         config = subscriber_config(self.stream, made)
         try:

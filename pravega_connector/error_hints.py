@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pravega_serde import guesses
+from pravega_serde import suggestions
 
 _WRITER: Final = "write client.writer(stream, serializer)"
 _ONE: Final = "write client.write(stream, value, serializer)"
@@ -319,7 +319,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
 }
 
 
-class HintedNames(guesses.HintedNames):
+class HintedNames(suggestions.HintedNames):
     """Base of the client's classes: their unknown names are told what they are called here."""
 
     __slots__ = ()

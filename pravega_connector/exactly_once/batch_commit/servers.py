@@ -22,10 +22,10 @@ from pravega_connector.errors import (
     TransactionCommittedError,
     TransactionUnknownError,
 )
-from pravega_connector.exactly_once.batches.entries import Part
-from pravega_connector.exactly_once.batches.machine import Ask, Commit, Request
-from pravega_connector.exactly_once.batches.state import Ledger
-from pravega_connector.exactly_once.batches.table import Phase
+from pravega_connector.exactly_once.batch_commit.entries import Part
+from pravega_connector.exactly_once.batch_commit.machine import Ask, Commit, Request
+from pravega_connector.exactly_once.batch_commit.state import Ledger
+from pravega_connector.exactly_once.batch_commit.table import Phase
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamName
 

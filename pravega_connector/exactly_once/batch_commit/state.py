@@ -20,7 +20,7 @@ from pravega_connector.errors import (
     OutcomeUnknownError,
     StreamNotFoundError,
 )
-from pravega_connector.exactly_once.batches.entries import (
+from pravega_connector.exactly_once.batch_commit.entries import (
     AppState,
     Barrier,
     Committed,
@@ -36,7 +36,7 @@ from pravega_connector.exactly_once.batches.entries import (
 )
 from pravega_connector.single_segment.revisioned import Revision, RevisionedStreamClient
 from pravega_connector.wire import StreamName, segment_number
-from pravega_serde import forks
+from pravega_serde import after_fork
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
@@ -140,7 +140,7 @@ def target_of(controller: ControllerClient, stream: StreamName) -> str:
 
 
 class _Entries:
-    """Serializer of entries: see :mod:`pravega_connector.exactly_once.batches.entries`."""
+    """Serializer of entries: see :mod:`pravega_connector.exactly_once.batch_commit.entries`."""
 
     serialize = staticmethod(to_bytes)
     deserialize = staticmethod(from_bytes)
@@ -161,10 +161,10 @@ class Ledger:
         self._revision: Revision | None = None
         self._state: LedgerState = {}
         self._since_snapshot = 0
-        forks.register(self)
+        after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._lock = forks.inherited(f"ledger {self.name}")
+        self._lock = after_fork.inherited(f"ledger {self.name}")
 
     def _opened(self) -> RevisionedStreamClient[Entry]:
         stores, name = self._stores, self.name

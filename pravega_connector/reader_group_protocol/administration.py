@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pravega_connector.errors import ReaderGroupError
-from pravega_connector.group_protocol.state import (
+from pravega_connector.reader_group_protocol.state import (
     END_OF_SEGMENT,
     SILENT,
     Bound,
@@ -23,7 +23,7 @@ from pravega_connector.group_protocol.state import (
     Segment,
     by_stream,
 )
-from pravega_connector.group_protocol.updates import (
+from pravega_connector.reader_group_protocol.updates import (
     ClearCheckpointsBefore,
     CreateCheckpoint,
     Init,

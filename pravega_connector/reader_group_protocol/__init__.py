@@ -6,7 +6,7 @@ group from outside. These two are imported by those who use a group, the rest fo
 well. A client without either imports nothing of it.
 """
 
-from pravega_connector.group_protocol.serialization import (
+from pravega_connector.reader_group_protocol.serialization import (
     InitSerializer,
     StateSerializer,
     decode_checkpoint,
@@ -18,7 +18,7 @@ from pravega_connector.group_protocol.serialization import (
     encode_position,
     encode_update,
 )
-from pravega_connector.group_protocol.state import (
+from pravega_connector.reader_group_protocol.state import (
     END_OF_SEGMENT,
     SILENT,
     Bound,
@@ -35,7 +35,7 @@ from pravega_connector.group_protocol.state import (
     group_stream,
     state_of,
 )
-from pravega_connector.group_protocol.updates import (
+from pravega_connector.reader_group_protocol.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,

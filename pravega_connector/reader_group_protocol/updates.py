@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from pravega_connector.errors import GroupStateError
-from pravega_connector.group_protocol.state import (
+from pravega_connector.reader_group_protocol.state import (
     LEAST_DISTANCE,
     SILENT,
     Checkpoints,

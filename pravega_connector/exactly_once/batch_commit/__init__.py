@@ -5,7 +5,7 @@
 operator can do without Spark. ``entries`` is the format of what the ledger holds, ``state`` the stream that holds it.
 """
 
-from pravega_connector.exactly_once.batches.entries import (
+from pravega_connector.exactly_once.batch_commit.entries import (
     AppState,
     Barrier,
     Committed,
@@ -20,10 +20,10 @@ from pravega_connector.exactly_once.batches.entries import (
     from_bytes,
     to_bytes,
 )
-from pravega_connector.exactly_once.batches.machine import Ask, Commit, Job, Request, Role
-from pravega_connector.exactly_once.batches.outcomes import check
-from pravega_connector.exactly_once.batches.recovery import Finding, Recovery
-from pravega_connector.exactly_once.batches.servers import (
+from pravega_connector.exactly_once.batch_commit.machine import Ask, Commit, Job, Request, Role
+from pravega_connector.exactly_once.batch_commit.outcomes import check
+from pravega_connector.exactly_once.batch_commit.recovery import Finding, Recovery
+from pravega_connector.exactly_once.batch_commit.servers import (
     Servers,
     await_visible,
     carry_out,
@@ -31,8 +31,15 @@ from pravega_connector.exactly_once.batches.servers import (
     note_batch,
     writer_of,
 )
-from pravega_connector.exactly_once.batches.state import Ledger, LedgerState, fold, ledger_name, snapshots_of, target_of
-from pravega_connector.exactly_once.batches.table import TABLE, Event, Move, Outcome, Phase, Table
+from pravega_connector.exactly_once.batch_commit.state import (
+    Ledger,
+    LedgerState,
+    fold,
+    ledger_name,
+    snapshots_of,
+    target_of,
+)
+from pravega_connector.exactly_once.batch_commit.table import TABLE, Event, Move, Outcome, Phase, Table
 
 __all__ = [
     "TABLE",

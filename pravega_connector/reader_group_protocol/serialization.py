@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from pravega_connector.errors import ConnectorError
-from pravega_connector.group_protocol.state import (
+from pravega_connector.reader_group_protocol.state import (
     END_OF_SEGMENT,
     Bound,
     Checkpoints,
@@ -28,7 +28,7 @@ from pravega_connector.group_protocol.state import (
     Written,
     ordered_set,
 )
-from pravega_connector.group_protocol.updates import (
+from pravega_connector.reader_group_protocol.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,

@@ -25,7 +25,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
 from pravega_connector.errors import ReaderOfflineError, ReaderOnlineError
-from pravega_connector.group_protocol.state import (
+from pravega_connector.reader_group_protocol.state import (
     END_OF_SEGMENT,
     SILENT,
     GroupState,
@@ -37,7 +37,7 @@ from pravega_connector.group_protocol.state import (
     Segment,
     by_stream,
 )
-from pravega_connector.group_protocol.updates import (
+from pravega_connector.reader_group_protocol.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,

@@ -18,8 +18,8 @@ from pravega_connector.errors import (
     TornBatchError,
     UnfinishedBatchError,
 )
-from pravega_connector.exactly_once.batches.machine import Commit, Role
-from pravega_connector.exactly_once.batches.table import Outcome
+from pravega_connector.exactly_once.batch_commit.machine import Commit, Role
+from pravega_connector.exactly_once.batch_commit.table import Outcome
 from pravega_connector.wire import StreamName
 
 _log: Final = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from pravega_connector.core.values import TransactionStatus as Status
-from pravega_connector.exactly_once.batches.entries import (
+from pravega_connector.exactly_once.batch_commit.entries import (
     AppState,
     Barrier,
     Committed,
@@ -23,8 +23,8 @@ from pravega_connector.exactly_once.batches.entries import (
     Part,
     Prepared,
 )
-from pravega_connector.exactly_once.batches.state import LedgerState
-from pravega_connector.exactly_once.batches.table import TABLE, Event, Outcome, Phase, Table
+from pravega_connector.exactly_once.batch_commit.state import LedgerState
+from pravega_connector.exactly_once.batch_commit.table import TABLE, Event, Outcome, Phase, Table
 
 
 class Role(Enum):
@@ -97,7 +97,7 @@ Judgement = tuple[Event, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Commit:
-    """The state of one commit, or of one abort: see :mod:`pravega_connector.exactly_once.batches.table`."""
+    """The state of one commit, or of one abort: see :mod:`pravega_connector.exactly_once.batch_commit.table`."""
 
     job: Job
     phase: Phase = Phase.READ
