@@ -95,7 +95,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/cli.md#Completion": "is for the file that an interactive shell of one of three kinds reads",
     "docs/deployment.md": _CLUSTER,
     "docs/exchange.md": _CHECKOUT,
-    "docs/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/flow/test_flow_docs.py",
+    "docs/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/ingest_and_export/test_flow_docs.py",
     "docs/local.md:pravega-serde": _FIXED_PORTS,
     "docs/local.md#Where things are kept": "needs a mirror of Maven Central",
     "docs/performance.md:python -m tools.startup": _CHECKOUT,

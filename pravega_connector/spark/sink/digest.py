@@ -5,7 +5,7 @@ equal rows have equal totals however a replay cuts them into partitions and batc
 their batch, and a row that is there twice counts twice. Other rows have the same total only by an accident of one in
 2**128 or so. It does not defend against deliberate collisions: the constants are public.
 
-The ledger keeps totals for good, so this must not change: ``tests/unit/spark/test_contents.py`` has it once more, row
+The ledger keeps totals for good, so this must not change: ``tests/unit/spark/test_digest.py`` has it once more, row
 by row, and golden values. All arithmetic is modulo 2**64, ``gamma = 0x9E3779B97F4A7C15``, ``fmix`` and ``mix13`` are
 the finalizers of MurmurHash3 and of SplitMix64.
 

@@ -46,7 +46,7 @@ from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.columns import with_schema_ids
-from tests.integration.ledger.conftest import Target
+from tests.integration.exactly_once.conftest import Target
 from tests.state_samples import Script, dump, write_lines
 from tools.micro_batches import MicroBatches
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 from pravega_connector.exactly_once.batch_commit import Outcome, Phase, Recovery, latest_of, note_batch, writer_of
-from tests.integration.ledger.conftest import Target
+from tests.integration.exactly_once.conftest import Target
 
 
 def test_the_operator_notes_the_time_of_a_batch_that_it_commits(target: Target, eventually) -> None:

@@ -1,6 +1,6 @@
 """The shape of what the processes of a query hand to each other, beside the number that stands for it.
 
-``python -m tests.unit.spark.test_exchange`` writes the shape down after the number was raised.
+``python -m tests.unit.spark.test_pickling`` writes the shape down after the number was raised.
 """
 
 import dataclasses
@@ -102,7 +102,7 @@ def shapes() -> dict[str, list[str]]:
 
 def test_another_shape_has_another_number():
     kept = json.loads(FILE.read_text())
-    write = "python -m tests.unit.spark.test_exchange"
+    write = "python -m tests.unit.spark.test_pickling"
     assert shapes() == kept["classes"], f"raise pravega_connector.spark.pickling.VERSION, then {write}"
     assert kept["version"] == VERSION, write
 

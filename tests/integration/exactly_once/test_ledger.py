@@ -41,7 +41,7 @@ from pravega_connector.exactly_once.batch_commit import (
     fold,
     target_of,
 )
-from tests.integration.ledger.conftest import Target
+from tests.integration.exactly_once.conftest import Target
 
 Sees = Callable[..., None]
 
