@@ -98,7 +98,7 @@ class ItemFinder:
         starts = array("q")
         lengths: list[int] = []
         stops: list[int] = []
-        memory = memoryview(cursor.data)  # type: ignore[arg-type]
+        memory = cursor.data.data
         active = cursor.select(rows)
         for at, end, count in zip(active.position.tolist(), active.ends.tolist(), left.tolist(), strict=True):
             before, stop = len(starts), -1
