@@ -8,6 +8,8 @@ import pytest
 import uvloop
 
 from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.client import PravegaClient
+from pravega_connector.testing import InProcessPravega
 from pravega_serde.registry import WithSchema, deserializer, event_type, serializer, with_schema_serializer
 from pravega_serde.registry.memory import MockTransport
 from tests.fake_stream import FakeStream
@@ -175,4 +177,35 @@ def test_writing(run, uri, slow, store, transaction):
 
     _, gap = run(main)
     assert calls
+    assert gap < 0.3
+
+
+@pytest.mark.parametrize("way", ["poll", "iterate", "exactly once"])
+def test_reading_in_a_group(run, uri, slow, way):
+    writes = serializer(uri, group="g", schema=_V1, format="avro", register_schema=True, create_group=True)
+    reads = deserializer(uri, group="g")
+    with InProcessPravega() as pravega:
+        with PravegaClient(pravega.config) as client:
+            client.create_scope("s")
+            client.create_stream("s/orders")
+            client.create_stream("s/bills")
+            with client.writer("s/orders", writes) as writer:
+                for _ in range(3):
+                    writer.write(_VALUE)
+        calls = slow()
+
+        async def main():
+            async with AsyncPravegaClient(pravega.config) as client, client.reader_group("s/g", "s/orders") as group:
+                exactly_once = way == "exactly once"
+                reader = group.exactly_once("r", reads, to="s/bills") if exactly_once else group.reader("r", reads)
+                found = []
+                async with reader:
+                    while len(found) < 3:
+                        events = [await anext(reader)] if way == "iterate" else await reader.poll(10)
+                        found += [event.value for event in events if not event.is_checkpoint]
+                return found
+
+        found, gap = run(main)
+    assert found == [_VALUE] * 3
+    assert len(calls) == 1
     assert gap < 0.3
