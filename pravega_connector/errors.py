@@ -83,67 +83,67 @@ __all__ = [
 
 
 class ConnectorError(PravegaError):
-    """Base of what the connector raises.
+    """Base class of the errors of client, connector and tools.
 
-    Cause: the base of what the connector raises; what is raised is a kind of it.
+    Cause: the base class; a raised error is an instance of a subclass.
 
-    Mend: catch it where errors of servers, streams and settings are to be handled alike.
+    Fix: catch this class to handle errors of servers, streams and settings in one place.
     """
 
     code = "PRAVEGA-CONNECTOR"
 
 
 class ConfigError(ConnectorError):
-    """A setting or an option cannot be right.
+    """A setting, an option or an argument is invalid.
 
-    Cause: an option, a setting or an argument has a value that cannot be right, or does not go with another one.
+    Cause: a value is invalid, or conflicts with another setting.
 
-    Mend: correct what the text names; it says what is allowed.
+    Fix: correct the setting that the text names; the text lists the allowed values.
     """
 
     code = "PRAVEGA-CONFIG"
 
 
 class UnknownOptionError(ConfigError):
-    """An option has a name that there is not.
+    """The name of an option is unknown.
 
-    Cause: the name of an option is misspelt.
+    Cause: the name of an option is misspelled.
 
-    Mend: take the name that the text gives; where the option is for something else, set ``ignore_unknown_options``.
+    Fix: use the name that the text suggests. If the option belongs to another component, set
+    ``ignore_unknown_options``.
     """
 
     code = "PRAVEGA-UNKNOWN-OPTION"
 
 
 class InvalidNameError(ConfigError):
-    """A scope or stream name that the server would refuse.
+    """The name of a scope or stream is invalid.
 
-    Cause: a scope or stream has letters that names do not have, or is too long.
+    Cause: the name is too long or has characters that Pravega does not allow.
 
-    Mend: take ASCII letters, digits, ``.`` and ``-`` alone.
+    Fix: use only ASCII letters, digits, ``.`` and ``-``.
     """
 
     code = "PRAVEGA-INVALID-NAME"
 
 
 class MalformedStreamCutError(ConfigError):
-    """Text or bytes are not a stream cut, or one of another stream.
+    """The text or bytes are not a stream cut of this stream.
 
-    Cause: a cut was cut off when it was copied, or is that of another stream.
+    Cause: the stream cut was copied incompletely, or belongs to another stream.
 
-    Mend: take it anew: ``pravega-serde cut of``, ``client.tail``, Java's ``asText()``.
+    Fix: get a new one with ``pravega-serde cut of``, ``client.tail`` or Java's ``asText()``.
     """
 
     code = "PRAVEGA-MALFORMED-STREAM-CUT"
 
 
 class UnsupportedModeError(ConfigError):
-    """Something was asked for that this version does not do.
+    """The requested operation is not supported by this version.
 
-    Cause: a version of Spark or of a server that lacks what is needed, or a combination of options that is not
-    done.
+    Cause: Spark or a server has an unsupported version, or the options cannot be combined.
 
-    Mend: do as the text says: mostly another version, mode or option.
+    Fix: use the version, mode or option that the text names.
     """
 
     code = "PRAVEGA-UNSUPPORTED-MODE"
@@ -154,7 +154,7 @@ class VersionMismatchError(ConfigError):
 
     Cause: driver and executors have different versions, or a package was replaced under a running query.
 
-    Mend: install one version everywhere and start the query again: it goes on from its checkpoint.
+    Fix: install one version everywhere and restart the query. It resumes from its checkpoint.
     """
 
     code = "PRAVEGA-VERSION-MISMATCH"
@@ -163,9 +163,9 @@ class VersionMismatchError(ConfigError):
 class ColumnTypeError(ConfigError):
     """The columns of a DataFrame cannot be written as events.
 
-    Cause: a column is missing, is one too many, or has a type that the format does not hold.
+    Cause: a column is missing, is not expected, or has a type that the format does not support.
 
-    Mend: select and cast the columns that the text names.
+    Fix: select and cast the columns that the text names.
     """
 
     code = "PRAVEGA-COLUMN-TYPE"
@@ -174,9 +174,9 @@ class ColumnTypeError(ConfigError):
 class ControllerError(ConnectorError):
     """The controller refused a call or answered with a failure.
 
-    Cause: the controller refused a call for a reason without a kind of its own.
+    Cause: the controller refused a call for a reason that has no subclass.
 
-    Mend: read the text, which has what the controller said, and the controller's log.
+    Fix: read the controller's answer in the text, and the controller's log.
     """
 
     code = "PRAVEGA-CONTROLLER"
@@ -184,12 +184,12 @@ class ControllerError(ConnectorError):
 
 
 class ControllerUnavailableError(ControllerError):
-    """All controllers were unreachable or silent until the deadline.
+    """No controller was reachable before the deadline.
 
-    Cause: a wrong address, a controller that is down, a network that does not let the connection through.
+    Cause: the address is wrong, the controller is down, or the network blocks the connection.
 
-    Mend: check ``controller``; try again when it is up. A service that has been answered before waits for
-    ``failover_timeout`` by itself.
+    Fix: check ``controller``, and retry when the controller is up. A client that has reached it before retries for
+    ``failover_timeout``.
     """
 
     code = "PRAVEGA-CONTROLLER-UNAVAILABLE"
@@ -197,11 +197,11 @@ class ControllerUnavailableError(ControllerError):
 
 
 class ControllerFailureError(ControllerError):
-    """The controller answered with a failure of its own: a store is away, or another client was faster.
+    """The controller reported an internal failure or a conflict with another client.
 
-    Cause: a segment store or ZooKeeper behind the controller is away, for longer than a failover takes.
+    Cause: a segment store or ZooKeeper is unavailable to the controller for longer than a failover takes.
 
-    Mend: look after the cluster, then try again: nothing was changed, or the same call makes the same change.
+    Fix: check the cluster, then retry. Nothing was changed, or the same call makes the same change.
     """
 
     code = "PRAVEGA-CONTROLLER-FAILURE"
@@ -209,13 +209,13 @@ class ControllerFailureError(ControllerError):
 
 
 class AuthenticationError(ControllerError):
-    """Credentials are missing, wrong, or do not permit the call.
+    """Credentials are missing or wrong, or do not permit the call.
 
     Cause: user, password or token are missing or wrong, or the user lacks the permission that the text names. Or the
-    client does not trust the server's certificate, or the certificate is of another host.
+    client does not trust the server's certificate, or the certificate is for another host.
 
-    Mend: give credentials by option, environment or profile; have the permission granted (docs/operations.md lists
-    them). For a certificate, set ``tls_ca_file`` or ``tls_server_name``.
+    Fix: set the credentials with an option, the environment or a profile. Have the permission granted
+    (docs/operations.md lists all permissions). For a certificate, set ``tls_ca_file`` or ``tls_server_name``.
     """
 
     code = "PRAVEGA-AUTHENTICATION"
@@ -225,10 +225,10 @@ class AuthenticationError(ControllerError):
 class ScopeNotFoundError(ControllerError):
     """The scope does not exist.
 
-    Cause: a misspelt name, another cluster, or nobody has created the scope.
+    Cause: the name is misspelled, the cluster is another one, or the scope was not created.
 
-    Mend: check the name; create it: ``client.create_scope``, ``allow_create_scope``, ``pravega-serde scope
-    create``.
+    Fix: check the name. To create the scope, use ``client.create_scope``, ``allow_create_scope`` or ``pravega-serde
+    scope create``.
     """
 
     code = "PRAVEGA-SCOPE-NOT-FOUND"
@@ -241,11 +241,11 @@ class ScopeNotFoundError(ControllerError):
 
 
 class ScopeExistsError(ControllerError):
-    """The scope exists already.
+    """The scope already exists.
 
-    Cause: another program, or an earlier run, has created the scope.
+    Cause: another program or an earlier run created the scope.
 
-    Mend: go on with it: ``if_exists="ignore"``, ``--exist-ok``.
+    Fix: to use the existing scope, set ``if_exists="ignore"`` or ``--exist-ok``.
     """
 
     code = "PRAVEGA-SCOPE-EXISTS"
@@ -258,11 +258,11 @@ class ScopeExistsError(ControllerError):
 
 
 class StreamExistsError(ControllerError):
-    """The stream exists already.
+    """The stream already exists.
 
-    Cause: another program, or an earlier run, has created the stream.
+    Cause: another program or an earlier run created the stream.
 
-    Mend: go on with it: ``if_exists="ignore"``, ``--exist-ok``; its number of segments may differ.
+    Fix: to use the existing stream, set ``if_exists="ignore"`` or ``--exist-ok``. Its number of segments may differ.
     """
 
     code = "PRAVEGA-STREAM-EXISTS"
@@ -277,11 +277,11 @@ class StreamExistsError(ControllerError):
 class StreamNotFoundError(ControllerError):
     """The stream does not exist.
 
-    Cause: a misspelt name, another scope or cluster, or nobody has created the stream: reading creates nothing,
-    writing only if it is told to.
+    Cause: the name is misspelled, the scope or cluster is another one, or the stream was not created. A read never
+    creates a stream; a write does so only with ``allow_create_stream``.
 
-    Mend: check the name; create it: ``client.create_stream``, ``allow_create_stream``, ``pravega-serde stream
-    create``.
+    Fix: check the name. To create the stream, use ``client.create_stream``, ``allow_create_stream`` or ``pravega-serde
+    stream create``.
     """
 
     code = "PRAVEGA-STREAM-NOT-FOUND"
@@ -299,11 +299,11 @@ class StreamNotFoundError(ControllerError):
 
 
 class StreamSealedError(ControllerError):
-    """The stream is sealed: it can be read, but no more events can be written.
+    """The stream is sealed: you can read it, but not write to it.
 
-    Cause: somebody has sealed the stream, which cannot be undone.
+    Cause: a user or program sealed the stream, which cannot be undone.
 
-    Mend: write to another stream; readers of this one come to its end.
+    Fix: write to another stream. Readers of this stream stop at its end.
     """
 
     code = "PRAVEGA-STREAM-SEALED"
@@ -318,9 +318,9 @@ class StreamSealedError(ControllerError):
 class SegmentStoreError(ConnectorError):
     """A segment store refused a request or answered with a failure.
 
-    Cause: a segment store refused a request for a reason without a kind of its own.
+    Cause: a segment store refused a request for a reason that has no subclass.
 
-    Mend: read the text, which has what the store said, and the store's log.
+    Fix: read the store's answer in the text, and the store's log.
     """
 
     code = "PRAVEGA-SEGMENT-STORE"
@@ -328,11 +328,11 @@ class SegmentStoreError(ConnectorError):
 
 
 class ConnectionLostError(SegmentStoreError):
-    """The connection to a segment store ended; the same call may succeed on a new one.
+    """The connection to a segment store ended; a retry on a new connection may succeed.
 
-    Cause: a segment store died, restarted or was cut off, for longer than the call could wait.
+    Cause: a segment store died, restarted or was cut off for longer than the call could wait.
 
-    Mend: try again: readers go on from their position, writers send what was not acknowledged.
+    Fix: retry. Readers resume from their position, and writers resend unacknowledged events.
     """
 
     code = "PRAVEGA-CONNECTION-LOST"
@@ -340,23 +340,23 @@ class ConnectionLostError(SegmentStoreError):
 
 
 class ProtocolError(SegmentStoreError):
-    """Bytes arrived that the wire protocol does not allow here.
+    """A server sent bytes that the wire protocol does not allow.
 
-    Cause: the address is not that of a Pravega server, or its version speaks another protocol, or bytes were
-    damaged on their way.
+    Cause: the address does not belong to a Pravega server, the server's version is not supported, or bytes were damaged
+    in flight.
 
-    Mend: check address and version of the server; report it if both are right.
+    Fix: check the address and the version of the server. If both are correct, report a bug.
     """
 
     code = "PRAVEGA-PROTOCOL"
 
 
 class UnexpectedReplyError(SegmentStoreError):
-    """A segment store sent a reply that belongs to no request; the same call may succeed on a new connection.
+    """A segment store sent a reply to no request; a retry on a new connection may succeed.
 
     Cause: a segment store, or a proxy in front of it, repeated a reply or confused the replies to two requests.
 
-    Mend: retry. If the error returns, check which proxies are between the client and the store, and report it.
+    Fix: retry. If the error returns, check which proxies are between the client and the store, and report a bug.
     """
 
     code = "PRAVEGA-UNEXPECTED-REPLY"
@@ -370,11 +370,11 @@ class UnexpectedReplyError(SegmentStoreError):
 
 
 class TokenExpiredError(SegmentStoreError):
-    """A delegation token was refused; the controller may give a new one.
+    """A segment store refused a delegation token; the controller may issue a new one.
 
-    Cause: the token for segment stores ran out and no new one could be had in time; clocks differ.
+    Cause: the token expired and was not renewed in time, or the servers' clocks differ.
 
-    Mend: try again; check that the user still has the permission, and the servers' clocks.
+    Fix: retry. Check that the user still has the permission, and check the servers' clocks.
     """
 
     code = "PRAVEGA-TOKEN-EXPIRED"
@@ -382,23 +382,22 @@ class TokenExpiredError(SegmentStoreError):
 
 
 class SegmentSealedError(SegmentStoreError):
-    """The segment has ended; its successors take over its key range.
+    """The segment is sealed; its successors hold its key range.
 
-    Cause: the stream was scaled or sealed while a segment was addressed directly.
+    Cause: the stream was scaled or sealed while the segment was addressed directly.
 
-    Mend: ask for the successors (``client.controller.successors``), or use a writer or reader, which do so
-    themselves.
+    Fix: get the successors from ``client.controller.successors``, or use a writer or reader, which follow them.
     """
 
     code = "PRAVEGA-SEGMENT-SEALED"
 
 
 class SegmentTruncatedError(SegmentStoreError):
-    """The offset lies before the first one that the segment still holds.
+    """The offset is before the first offset that the segment still has.
 
-    Cause: retention or a truncation was faster than a reader of single segments.
+    Cause: retention or a truncation overtook a reader of single segments.
 
-    Mend: read from the stream's head: ``client.head``.
+    Fix: read from the head of the stream: ``client.head``.
     """
 
     code = "PRAVEGA-SEGMENT-TRUNCATED"
@@ -409,22 +408,22 @@ class SegmentTruncatedError(SegmentStoreError):
 
 
 class NoSuchSegmentError(SegmentStoreError):
-    """The segment was deleted, truncated away, or never existed.
+    """The segment was deleted or truncated, or never existed.
 
-    Cause: a segment id of another stream, or one that retention has removed since.
+    Cause: the segment id belongs to another stream, or retention has removed the segment.
 
-    Mend: take the ids anew: ``client.describe``, ``client.head``.
+    Fix: get the current ids from ``client.describe`` or ``client.head``.
     """
 
     code = "PRAVEGA-NO-SUCH-SEGMENT"
 
 
 class WrongHostError(SegmentStoreError):
-    """The segment lives on another segment store now.
+    """The segment is on another segment store now.
 
-    Cause: the segment moved, and the controller did not know its new place in time.
+    Cause: the segment moved, and the controller did not report the new host in time.
 
-    Mend: try again: the place is asked for anew.
+    Fix: retry. The client asks for the host again.
     """
 
     code = "PRAVEGA-WRONG-HOST"
@@ -432,11 +431,11 @@ class WrongHostError(SegmentStoreError):
 
 
 class EventNumberError(SegmentStoreError):
-    """An append was refused because its writer id has moved on (InvalidEventNumber).
+    """An append was refused because its writer id has a later event number (InvalidEventNumber).
 
-    Cause: two processes write with one ``writer_id`` at a time.
+    Cause: two processes write with the same ``writer_id`` at the same time.
 
-    Mend: give each writer an id of its own, or none; then try again.
+    Fix: use a separate id for each writer, or none, then retry.
     """
 
     code = "PRAVEGA-EVENT-NUMBER"
@@ -444,11 +443,11 @@ class EventNumberError(SegmentStoreError):
 
 
 class TransactionError(ConnectorError):
-    """A transaction is not in the state that was asked for.
+    """The state of a transaction does not allow the operation.
 
-    Cause: a step that the transaction's state does not allow, or a kind below.
+    Cause: the operation does not match the state, or the error is of a subclass below.
 
-    Mend: ask ``status()``, and begin a new one where it is over.
+    Fix: check ``status()``. If the transaction has ended, begin a new one.
     """
 
     code = "PRAVEGA-TRANSACTION"
@@ -456,59 +455,61 @@ class TransactionError(ConnectorError):
 
 
 class TransactionCommittedError(TransactionError):
-    """The transaction is committed, or about to be: it takes no more events and cannot be aborted.
+    """The transaction is committed or committing: it accepts no events and no abort.
 
-    Cause: a commit has been asked for before, here or by another process.
+    Cause: this process or another one has already requested the commit.
 
-    Mend: nothing is to be done: its events can be read, or will be soon.
+    Fix: do nothing. Readers see the events now or soon.
     """
 
     code = "PRAVEGA-TRANSACTION-COMMITTED"
 
 
 class TransactionAbortedError(TransactionError):
-    """The transaction is aborted, or about to be, by a client or by its lease: its events are gone.
+    """The transaction is aborted or aborting: its events were deleted.
 
-    Cause: an abort was asked for, or the stream was sealed, or the lease has ended.
+    Cause: a client requested the abort, the stream was sealed, or the lease expired.
 
-    Mend: begin a new transaction and write the events again.
+    Fix: begin a new transaction and write the events again.
     """
 
     code = "PRAVEGA-TRANSACTION-ABORTED"
 
 
 class TransactionExpiredError(TransactionAbortedError):
-    """The transaction was aborted because its lease ended before it was pinged or committed.
+    """The transaction was aborted because its lease expired before a ping or a commit.
 
-    Cause: nobody pinged it for as long as its lease: a pause of the process, a step that took longer.
+    Cause: no ping arrived within the lease: the process paused, or a step took longer.
 
-    Mend: write again in a new one with a longer ``lease``, or keep it open with a ``LeaseKeeper``.
+    Fix: write again in a new transaction with a longer ``lease``, or keep it open with a ``LeaseKeeper``.
     """
 
     code = "PRAVEGA-TRANSACTION-EXPIRED"
 
 
 class TransactionUnknownError(TransactionError):
-    """The controller knows no such transaction: never there, or completed so long ago that it is forgotten.
+    """The controller does not know the transaction: it never existed, or completed long ago.
 
-    It does not say whether the transaction was committed.
+    The error does not say whether the transaction was committed.
 
-    Cause: a wrong id or stream, or a transaction that was completed more than a day ago.
+    Cause: the id or stream is wrong, or the transaction completed more than a day ago.
 
-    Mend: check id and stream; whether it was committed, only its events can tell.
+    Fix: check id and stream. Read the stream to find out if the transaction was committed.
     """
 
     code = "PRAVEGA-TRANSACTION-UNKNOWN"
 
 
 class LeaseRangeError(TransactionError):
-    """The lease is out of range; ``shortest`` and ``longest`` are the server's bounds (seconds; None: unknown).
+    """The lease is out of range.
 
-    Cause: a lease shorter or longer than the server's bounds, 10 s and 600 s unless set; or a sink whose
-    ``transaction_timeout_ms`` is not longer than its ``commit_timeout_ms``.
+    ``shortest`` and ``longest`` are the server's bounds in seconds, or None if they are unknown.
 
-    Mend: set a lease within the bounds that the error names, raise ``controller.transaction.lease.count.max``, or set a
-    shorter ``commit_timeout_ms``.
+    Cause: the lease is outside the server's bounds, by default 10 s to 600 s; or the sink's ``transaction_timeout_ms``
+    is not longer than its ``commit_timeout_ms``.
+
+    Fix: set a lease within the bounds of the text, raise ``controller.transaction.lease.count.max``, or set a shorter
+    ``commit_timeout_ms``.
     """
 
     code = "PRAVEGA-LEASE-RANGE"
@@ -520,33 +521,34 @@ class LeaseRangeError(TransactionError):
 
 
 class ReaderGroupError(ConnectorError):
-    """A reader group is not as it would have to be for what was asked.
+    """The state of a reader group does not allow the operation.
 
-    Cause: the group is missing, has other streams, or is in use where it may not be; or a kind below.
+    Cause: the group does not exist, reads other streams, or is in use; or the error is of a subclass below.
 
-    Mend: do as the text says; check the group's name.
+    Fix: follow the text, and check the name of the group.
     """
 
     code = "PRAVEGA-READER-GROUP"
 
 
 class ReaderGroupNotFoundError(ReaderGroupError):
-    """There is no reader group of that name.
+    """The reader group does not exist.
 
-    Cause: the name is another one, or the group was deleted.
+    Cause: the name is misspelled, or the group was deleted.
 
-    Mend: ``pravega-serde group list`` shows the groups of a scope; make it by naming the streams that it is to read.
+    Fix: list the groups of a scope with ``pravega-serde group list``. To create the group, name the streams that it
+    reads.
     """
 
     code = "PRAVEGA-READER-GROUP-NOT-FOUND"
 
 
 class GroupStateError(ReaderGroupError):
-    """The state of a group holds an update that does not fit: no client can go on with it before a reset.
+    """The state of a group has an invalid update: no client can use the group before a reset.
 
-    Cause: another client, or damage, has written an update that does not follow from the state.
+    Cause: another client, or damage, wrote an update that does not match the state.
 
-    Mend: reset the group to a stream cut; keep the text for a report.
+    Fix: reset the group to a stream cut, and keep the text for a bug report.
     """
 
     code = "PRAVEGA-GROUP-STATE"
@@ -554,35 +556,36 @@ class GroupStateError(ReaderGroupError):
 
 
 class ReaderOnlineError(ReaderGroupError):
-    """The group has a reader of that id: it reads, or has died and must be taken offline first.
+    """The group already has a reader with this id: it is reading, or it failed without being removed.
 
-    Cause: two readers with one id, or one that has died without being taken offline.
+    Cause: two readers have the same id, or a reader failed without being removed.
 
-    Mend: take another id, or take the dead reader offline first.
+    Fix: use another id, or remove the failed reader first.
     """
 
     code = "PRAVEGA-READER-ONLINE"
 
 
 class ReaderOfflineError(ReaderGroupError):
-    """The reader was taken offline, or the group was reset: what it read since its last checkpoint comes again.
+    """The reader was removed, or the group was reset: events since its last checkpoint are read again.
 
-    Cause: somebody took the reader offline, or reset the group.
+    Cause: a user or program removed the reader or reset the group.
 
-    Mend: make a new reader; be ready to meet events again since its last checkpoint.
+    Fix: create a new reader. Expect the events since the last checkpoint again.
     """
 
     code = "PRAVEGA-READER-OFFLINE"
 
 
 class OutcomeUnknownError(ConnectorError):
-    """It is unknown whether a step took effect within the time: it may have, it may do so yet, or never.
+    """It is unknown whether an operation took effect: it may have, may still do so, or never will.
 
-    Repeating the very same step is safe and tells; taking it for done, or for refused, is not.
+    Repeat the same operation; this is safe. Do not treat it as done or as refused.
 
-    Cause: the answer to a step was lost and could not be asked for in time.
+    Cause: the answer to an operation was lost and could not be requested again in time.
 
-    Mend: repeat the very same step, or restart the query: what was done is found out, and not done twice.
+    Fix: repeat the same operation, or restart the query. The repetition finds out what was done and does not do it
+    twice.
     """
 
     code = "PRAVEGA-OUTCOME-UNKNOWN"
@@ -591,11 +594,11 @@ class OutcomeUnknownError(ConnectorError):
 
 
 class DeadlineExceededError(ConnectorError):
-    """Something was not done in time; what was acknowledged until then is durable.
+    """An operation did not finish in time; acknowledged events are durable.
 
-    Cause: servers that stall or are overloaded, or a ``timeout`` that is too short for the amount.
+    Cause: servers stall or are overloaded, or ``timeout`` is too short for the amount of data.
 
-    Mend: try again; raise the timeout that the text names.
+    Fix: retry, or raise the timeout that the text names.
     """
 
     code = "PRAVEGA-DEADLINE-EXCEEDED"
@@ -604,11 +607,11 @@ class DeadlineExceededError(ConnectorError):
 
 
 class DataLossError(ConnectorError):
-    """Events that a reader still wanted are gone: truncated by retention, or deleted.
+    """Events that a reader had not read yet were truncated or deleted.
 
-    Cause: retention, a truncation or a deletion was faster than the reader.
+    Cause: retention, a truncation or a deletion overtook the reader.
 
-    Mend: decide whether to go on without them (``fail_on_data_loss=false``); let retention wait:
+    Fix: to continue without these events, set ``fail_on_data_loss=false``. To make retention wait for readers, set
     ``publish_position``.
     """
 
@@ -617,11 +620,11 @@ class DataLossError(ConnectorError):
 
 
 class TimeUnknownError(ConnectorError):
-    """The position of a time in a stream is unknown: there is no watermark for it, or not yet.
+    """The stream has no watermark for the requested time, or not yet.
 
-    Cause: the stream's writers note no times, or none as late as was asked for.
+    Cause: the stream's writers note no times, or none as late as the requested time.
 
-    Mend: name a cut, ``earliest`` or ``latest``; have writers note times (docs/event-time.md).
+    Fix: pass a stream cut, ``earliest`` or ``latest``, or let writers note times (docs/event-time.md).
     """
 
     code = "PRAVEGA-TIME-UNKNOWN"
@@ -630,9 +633,9 @@ class TimeUnknownError(ConnectorError):
 class ExactlyOnceError(ConnectorError):
     """A batch cannot be committed exactly once, or not now.
 
-    Cause: a commit that cannot be done for a reason without a kind of its own.
+    Cause: the commit failed for a reason that has no subclass.
 
-    Mend: restart the query; look at the ledger with ``pravega-serde recover``.
+    Fix: restart the query. Check the ledger with ``pravega-serde recover``.
     """
 
     code = "PRAVEGA-EXACTLY-ONCE"
@@ -640,12 +643,12 @@ class ExactlyOnceError(ConnectorError):
 
 
 class FencedError(ExactlyOnceError):
-    """Another run of the query has taken over, or a later batch is prepared; this run wrote nothing that can be seen.
+    """Another run of the query has taken over, or a later batch is prepared; this run wrote no visible rows.
 
-    Cause: the query runs twice: a driver that was taken for dead has come back, or two were started. Or its checkpoint
-    was put back from an older copy while a later batch was prepared.
+    Cause: the query runs twice: two drivers were started, or a suspended driver resumed. Or an older copy of the
+    checkpoint was restored while a later batch was prepared.
 
-    Mend: stop one of the two. If there is only one, run ``pravega-serde recover STREAM --finish`` and restart it.
+    Fix: stop one of the two. If only one is running, run ``pravega-serde recover STREAM --finish`` and restart it.
     """
 
     code = "PRAVEGA-FENCED"
@@ -653,11 +656,11 @@ class FencedError(ExactlyOnceError):
 
 
 class DuplicateWriteError(ExactlyOnceError):
-    """One run wrote the same batch twice: two writes of a batch need application ids of their own.
+    """One run wrote the same batch twice with the same application id.
 
-    Cause: two writes of one ``foreachBatch`` have the same ``txn_app_id``.
+    Cause: two writes in one ``foreachBatch`` have the same ``txn_app_id``.
 
-    Mend: give each write an id of its own.
+    Fix: use a separate id for each write.
     """
 
     code = "PRAVEGA-DUPLICATE-WRITE"
@@ -665,11 +668,11 @@ class DuplicateWriteError(ExactlyOnceError):
 
 
 class LedgerMissingError(ExactlyOnceError):
-    """The ledger does not know a query that has committed batches: it was deleted, or the query had no ledger.
+    """The ledger does not have a query that has committed batches.
 
-    Cause: the ledger was deleted, the target was made anew, or the query was at_least_once before.
+    Cause: the ledger was deleted, the target was recreated, or the query was at_least_once before.
 
-    Mend: find out which; then ``ledger_adopt=true`` for one run.
+    Fix: find out which of these happened, then set ``ledger_adopt=true`` for one run.
     """
 
     code = "PRAVEGA-LEDGER-MISSING"
@@ -677,11 +680,11 @@ class LedgerMissingError(ExactlyOnceError):
 
 
 class LedgerTruncatedError(ExactlyOnceError):
-    """Entries of the ledger were deleted, so nothing tells which batches are committed.
+    """Entries of the ledger were deleted, so the committed batches are unknown.
 
-    Cause: a retention policy on the ledger, or a truncation by hand.
+    Cause: the ledger has a retention policy, or was truncated manually.
 
-    Mend: look which batches are in the target, delete the ledger, then ``ledger_adopt=true`` for one run.
+    Fix: find the batches that are in the target, delete the ledger, then set ``ledger_adopt=true`` for one run.
     """
 
     code = "PRAVEGA-LEDGER-TRUNCATED"
@@ -689,11 +692,11 @@ class LedgerTruncatedError(ExactlyOnceError):
 
 
 class AppIdReusedError(ExactlyOnceError):
-    """The application id belongs to another query, whose versions are as high already.
+    """The application id belongs to another query that has reached the same versions.
 
-    Cause: a ``txn_app_id`` of another program.
+    Cause: another program uses the same ``txn_app_id``.
 
-    Mend: take another id.
+    Fix: use another id.
     """
 
     code = "PRAVEGA-APP-ID-REUSED"
@@ -701,11 +704,11 @@ class AppIdReusedError(ExactlyOnceError):
 
 
 class LeaseExpiredError(ExactlyOnceError):
-    """A task's transaction ended before its batch was recorded; nothing of the batch is visible.
+    """A task's transaction expired before its batch was recorded; no row of the batch is visible.
 
     Cause: a task or the driver took longer than ``transaction_timeout_ms``.
 
-    Mend: restart the query: nothing is lost; give it a longer lease, or smaller batches.
+    Fix: restart the query: no row is lost. Set a longer lease, or use smaller batches.
     """
 
     code = "PRAVEGA-LEASE-EXPIRED"
@@ -713,35 +716,35 @@ class LeaseExpiredError(ExactlyOnceError):
 
 
 class TornBatchError(ExactlyOnceError):
-    """A part of a batch is visible and a part is lost, or the server has forgotten which: an operator must choose.
+    """A batch is partially committed, or the server no longer knows its state: an operator must decide.
 
-    Cause: the driver was away for longer than the lease between two commits of one batch, and its repetition placed
-    the rows otherwise; or for longer than servers remember.
+    Cause: the driver was down for longer than the lease between two commits of one batch, and the replay partitioned
+    the rows differently; or it was down for longer than servers keep completed transactions.
 
-    Mend: ``pravega-serde recover``: ``--accept`` (the lost rows stay lost) or ``--discard`` (the visible ones come
-    twice).
+    Fix: run ``pravega-serde recover``. ``--accept`` leaves the missing rows out. ``--discard`` writes the batch again,
+    so its visible rows are duplicated.
     """
 
     code = "PRAVEGA-TORN-BATCH"
 
 
 class LostBatchError(ExactlyOnceError):
-    """A batch that Spark has done with was recorded and never became visible.
+    """A batch that Spark has finished was recorded but never became visible.
 
-    Cause: the leases of a recorded batch ended before it was committed, and Spark has gone on.
+    Cause: the transactions of a recorded batch expired before the commit, and Spark has started a later batch.
 
-    Mend: ``pravega-serde recover`` shows which; write its rows again from their source.
+    Fix: find the batch with ``pravega-serde recover``, and write its rows again from their source.
     """
 
     code = "PRAVEGA-LOST-BATCH"
 
 
 class ReplayDiffersError(ExactlyOnceError):
-    """A committed batch was repeated with other rows, or is too old to be compared; the repetition wrote nothing.
+    """A committed batch was replayed with other rows, or is too old to compare; the replay wrote nothing.
 
-    Cause: files of the checkpoint were removed, two drivers share it, or the query cannot repeat its rows.
+    Cause: files of the checkpoint were removed, two drivers share the checkpoint, or the query cannot repeat its rows.
 
-    Mend: put the checkpoint back; else a new one, or ``accept_recorded_batch`` (docs/exactly-once.md).
+    Fix: restore the checkpoint. If you cannot, use a new one or ``accept_recorded_batch`` (docs/exactly-once.md).
     """
 
     code = "PRAVEGA-REPLAY-DIFFERS"
@@ -749,22 +752,22 @@ class ReplayDiffersError(ExactlyOnceError):
 
 
 class UnfinishedBatchError(ExactlyOnceError):
-    """A recorded batch cannot be finished without its rows, and this run has none.
+    """A recorded batch cannot be finished without its rows, and this run does not have them.
 
-    Cause: what was recorded is lost, and ``recover`` or a batch without rows has nothing to write.
+    Cause: the recorded transactions were lost, and ``recover`` or an empty batch has no rows to write.
 
-    Mend: restart the query, which has the rows.
+    Fix: restart the query, which has the rows.
     """
 
     code = "PRAVEGA-UNFINISHED-BATCH"
 
 
 class LedgerFormatError(ExactlyOnceError):
-    """The ledger holds something that this version cannot read.
+    """The ledger cannot be read by this version.
 
-    Cause: a later version has written the ledger, or it is no ledger.
+    Cause: a later version wrote the ledger, or the stream is not a ledger.
 
-    Mend: update this driver; check option ``ledger``.
+    Fix: update the driver, and check the option ``ledger``.
     """
 
     code = "PRAVEGA-LEDGER-FORMAT"
@@ -772,22 +775,22 @@ class LedgerFormatError(ExactlyOnceError):
 
 
 class IngestError(ConnectorError):
-    """A source cannot be ingested, or its ingestion cannot go on.
+    """A source cannot be ingested, or the ingestion cannot continue.
 
-    Cause: an ingestion that cannot go on for a reason without a kind of its own.
+    Cause: the ingestion failed for a reason that has no subclass.
 
-    Mend: do as the text says, and run the same command again: it goes on where it was.
+    Fix: follow the text, then run the same command again. It resumes where it stopped.
     """
 
     code = "PRAVEGA-INGEST"
 
 
 class SourceError(IngestError):
-    """A source of an ingestion is not what it should be; nothing is lost, and another run goes on from there.
+    """A source of an ingestion is invalid; nothing is lost, and the next run resumes there.
 
-    Cause: a source that is not as it was described, or a kind below.
+    Cause: the source does not match its description, or the error is of a subclass below.
 
-    Mend: correct the file that the text names, and run the same command again.
+    Fix: correct the file that the text names, and run the same command again.
     """
 
     code = "PRAVEGA-SOURCE"
@@ -797,45 +800,45 @@ class SourceError(IngestError):
 
 
 class SourceUnreadableError(SourceError):
-    """A source is missing, may not be read, or is damaged.
+    """A source is missing, unreadable or damaged.
 
-    Cause: a wrong path, a permission, or a damaged file.
+    Cause: the path is wrong, a permission is missing, or the file is damaged.
 
-    Mend: check the path; put the file right, and run the same command again.
+    Fix: check the path, repair the file, and run the same command again.
     """
 
     code = "PRAVEGA-SOURCE-UNREADABLE"
 
 
 class SourceChangedError(SourceError):
-    """A source is not what it was when it was read, or when a part of it was.
+    """A source changed after a part of it was read.
 
-    Cause: a file was written to or replaced after a part of it had been read.
+    Cause: the file was modified or replaced after a part of it was read.
 
-    Mend: put the old file back, or give the new contents a new name.
+    Fix: restore the old file, or use a new name for the new contents.
     """
 
     code = "PRAVEGA-SOURCE-CHANGED"
 
 
 class BadRecordError(SourceError):
-    """A record of a source does not fit the common columns.
+    """A record of a source does not match the common columns.
 
-    Cause: a line with other columns, or a value of another type than the others.
+    Cause: a line has other columns, or a value has another type than the other values.
 
-    Mend: correct it, or let bad records go elsewhere: ``--dead-letters FOLDER``.
+    Fix: correct the record, or write malformed records to a dead-letter queue: ``--dead-letters FOLDER``.
     """
 
     code = "PRAVEGA-BAD-RECORD"
 
 
 class IngestUndecidedError(IngestError):
-    """The server does not know what became of a recorded transaction: an operator must choose.
+    """The outcome of a recorded transaction is unknown to the server: an operator must decide.
 
-    Cause: a run was away for longer than servers remember its transaction.
+    Cause: a run was down for longer than servers keep completed transactions.
 
-    Mend: look for its events in the stream, then run once with ``--resolve committed`` if they are there, else
-    ``aborted``.
+    Fix: check if its events are in the stream. Then run once with ``--resolve committed``, or with ``--resolve
+    aborted`` if they are not.
     """
 
     code = "PRAVEGA-INGEST-UNDECIDED"
@@ -844,9 +847,9 @@ class IngestUndecidedError(IngestError):
 class StepsStateError(ConnectorError):
     """The log of an ingestion, or of exactly-once readers, cannot be continued.
 
-    Cause: a later version has written it, or the stream that is named for it belongs to another target.
+    Cause: a later version wrote the log, or the stream of the log belongs to another target.
 
-    Mend: update, or name another stream for the log.
+    Fix: update, or set another stream for the log.
     """
 
     code = "PRAVEGA-STEPS-STATE"
@@ -856,9 +859,9 @@ class StepsStateError(ConnectorError):
 class EventError(ConnectorError):
     """An event cannot be written.
 
-    Cause: a value that is no event, or a kind below.
+    Cause: the value is not an event, or the error is of a subclass below.
 
-    Mend: correct the value that the text names.
+    Fix: correct the value that the text names.
     """
 
     code = "PRAVEGA-EVENT"
@@ -866,22 +869,22 @@ class EventError(ConnectorError):
 
 
 class EventTooLargeError(EventError):
-    """An event is larger than the limit in force.
+    """An event is larger than the limit.
 
-    Cause: an event beyond 8 MiB, or beyond ``max_event_size``; or beyond 128 MiB, which no reader here can pass.
+    Cause: the event is larger than 8 MiB or than ``max_event_size``; or larger than 128 MiB, the limit of the readers.
 
-    Mend: make it smaller, or raise ``max_event_size`` if no Java or Rust client is to write such ones.
+    Fix: write a smaller event. If no Java or Rust client writes such events, raise ``max_event_size``.
     """
 
     code = "PRAVEGA-EVENT-TOO-LARGE"
 
 
 class NullEventError(EventError):
-    """An event is null, and Pravega has no null events.
+    """An event is null, which Pravega does not support.
 
-    Cause: a null in the event's column.
+    Cause: the event's column has a null.
 
-    Mend: leave such rows out, or write something in their place.
+    Fix: filter such rows, or replace the null.
     """
 
     code = "PRAVEGA-NULL-EVENT"
@@ -893,11 +896,11 @@ class NullEventError(EventError):
 
 
 class InputLostError(ConnectorError):
-    """A connection or pipe that events came from broke.
+    """The connection or pipe that events came from broke.
 
-    Cause: the sender broke the connection.
+    Cause: the sender closed the connection.
 
-    Mend: start the sender, and the same command again; what was acknowledged is durable.
+    Fix: restart the sender and the same command. Acknowledged events are durable.
     """
 
     code = "PRAVEGA-INPUT-LOST"
@@ -906,11 +909,11 @@ class InputLostError(ConnectorError):
 
 
 class OutputFileError(ConnectorError):
-    """A file cannot be written; nothing half is left under its name.
+    """A file cannot be written; no partial file is left under its name.
 
-    Cause: a full disk, a missing permission, a folder that is not there.
+    Cause: the disk is full, a permission is missing, or the folder does not exist.
 
-    Mend: make room, or name another file; then the same command.
+    Fix: free disk space or name another file, then run the same command again.
     """
 
     code = "PRAVEGA-OUTPUT-FILE"
@@ -918,33 +921,33 @@ class OutputFileError(ConnectorError):
 
 
 class LocalServerError(ConnectorError):
-    """An embedded server cannot be started, or ended on its own.
+    """An embedded server did not start, or stopped unexpectedly.
 
-    Cause: a port that is taken, too little memory, or a server that ended: the text has the end of its log.
+    Cause: a port is in use, memory is too small, or the server stopped. The text has the end of the server's log.
 
-    Mend: free the port or the memory, or take another port.
+    Fix: free the port or the memory, or use another port.
     """
 
     code = "PRAVEGA-LOCAL-SERVER"
 
 
 class JavaNotFoundError(LocalServerError):
-    """Java is missing in the version that the servers need.
+    """Java is not installed in the version that the servers require.
 
-    Cause: no Java on ``PATH`` or at ``JAVA_HOME``, or one before 17.
+    Cause: ``PATH`` and ``JAVA_HOME`` have no Java, or one before 17.
 
-    Mend: install a JDK 17 or newer, or set ``JAVA_HOME``.
+    Fix: install JDK 17 or newer, or set ``JAVA_HOME``.
     """
 
     code = "PRAVEGA-JAVA-NOT-FOUND"
 
 
 class JarDownloadError(LocalServerError):
-    """The servers' jars could not be fetched.
+    """The servers' jars could not be downloaded.
 
-    Cause: no network, a proxy, or a repository that lacks a jar.
+    Cause: the network, a proxy or the repository failed, or the repository lacks a jar.
 
-    Mend: try again: it goes on where it was; name a mirror (``--maven-repository``) or proxy.
+    Fix: retry: the download resumes. To use a mirror, set ``--maven-repository``, or set a proxy.
     """
 
     code = "PRAVEGA-JAR-DOWNLOAD"

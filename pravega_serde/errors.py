@@ -33,15 +33,14 @@ Fault = Literal["local", "remote", "data"]
 
 
 class PravegaError(Exception):
-    """Base of every error of this project.
+    """Base class of all errors of this project.
 
-    ``code`` is stable and stands at the start of the text. ``fault`` says whose it is: the caller's ("local"), the
-    server's or the network's ("remote"), or the events' ("data"). ``retriable`` says whether the same call may
-    succeed later.
+    ``code`` is stable and is the first word of the text. ``fault`` names the side at fault: the caller ("local"), the
+    server or the network ("remote"), or the events ("data"). ``retriable`` means that the same call may succeed later.
 
-    Cause: the base of all; what is raised is a kind of it.
+    Cause: the base class of all errors; a raised error is an instance of a subclass.
 
-    Mend: catch it where any error of this project is to be handled alike.
+    Fix: catch this class to handle all errors of the project in one place.
     """
 
     code: ClassVar[str] = "PRAVEGA-ERROR"
@@ -57,41 +56,41 @@ class PravegaError(Exception):
 
 
 class ForkedError(PravegaError):
-    """An object is used in a forked process, and belongs to the process that forked it.
+    """An object was used in a forked process but belongs to the parent process.
 
-    Connections, background threads and locks cannot be shared with a child. The error is raised at once, before
-    anything is written, and the parent's object is not affected. Closing such an object in the child has no effect.
+    Connections, background threads and locks cannot be shared with a child. The error is raised before anything is
+    written, and the parent's object is not affected. Closing such an object in the child has no effect.
 
     Cause: a client, writer, reader or transaction was used, then the process forked (``os.fork``, or
-    ``multiprocessing`` with the start method ``fork``), and the child uses the same object; or the child calls a
-    controller although its parent has called one, which gRPC does not support.
+    ``multiprocessing`` with the start method ``fork``). The child then used the same object. Or the child called a
+    controller after its parent had called one, which gRPC does not support.
 
-    Mend: start processes with the method ``spawn`` or ``forkserver``, or use the first client after the fork.
+    Fix: start processes with the method ``spawn`` or ``forkserver``, or use the first client after the fork.
     """
 
     code = "PRAVEGA-FORKED"
 
 
 class SerdeError(PravegaError):
-    """Base of what the serializers raise.
+    """Base class of the serializers' errors.
 
-    Cause: an argument of a serializer that cannot be right, or a kind below.
+    Cause: an argument of a serializer is invalid, or the error is of a subclass below.
 
-    Mend: the text names the argument and what it may be.
+    Fix: pass a value that the text allows for the named argument.
     """
 
     code = "PRAVEGA-SERDE"
 
 
 class SerializationError(SerdeError):
-    """A value cannot be written in the format asked for.
+    """A value cannot be written in the requested format.
 
-    ``field_path`` is the place inside the value (``$.a[0]``), ``row`` the position in the column that was encoded.
+    ``field_path`` is the place inside the value (``$.a[0]``). ``row`` is the position in the encoded column.
 
-    Cause: the value has another type than its schema says, or a number that the type cannot hold; the text has the
-    field and, of a column, the row.
+    Cause: the value has another type than its schema, or a number is out of the type's range. The text names the field
+    and, for a column, the row.
 
-    Mend: correct the value, or write with a schema that holds it.
+    Fix: correct the value, or write with a schema that accepts it.
     """
 
     code = "PRAVEGA-SERIALIZATION"
@@ -110,16 +109,16 @@ class SerializationError(SerdeError):
 
 
 class DeserializationError(SerdeError):
-    """Bytes are not a valid event of the format asked for.
+    """Bytes are not a valid event of the requested format.
 
-    ``field_path`` is the place inside the event (``$.a[0]``), ``row`` the position in the column that was decoded.
-    ``scope``, ``stream``, ``segment_id`` and ``offset`` are filled by the reader of the event (see :meth:`at`).
+    ``field_path`` is the place inside the event (``$.a[0]``). ``row`` is the position in the decoded column. The reader
+    of the event fills in ``scope``, ``stream``, ``segment_id`` and ``offset`` (see :meth:`at`).
 
-    Cause: the event was written in another format or with another schema, with an encoding header that the reader
-    does not expect, or is damaged; the text has stream, segment, offset and field.
+    Cause: the event was written in another format, with another schema, or with an encoding header that the reader does
+    not expect; or it is damaged. The text names stream, segment, offset and field.
 
-    Mend: read with the writer's format and schema, or with the registry; let bad events pass by ``mode`` or dead
-    letters.
+    Fix: read with the writer's format and schema, or with the registry. To skip malformed records, set ``mode`` or a
+    dead-letter queue.
     """
 
     code = "PRAVEGA-DESERIALIZATION"
@@ -173,58 +172,60 @@ class DeserializationError(SerdeError):
 
 
 class LimitExceededError(DeserializationError):
-    """Bytes would take more depth, handles or memory than a named limit allows.
+    """Bytes need more depth, handles or memory than a named limit allows.
 
-    Cause: an event nests, refers back or unfolds further than a named limit; events made to do harm do so.
+    Cause: an event nests, refers back or expands further than a named limit. Events that are made to attack a reader do
+    so.
 
-    Mend: raise the limit that the text names, if the event is to be trusted.
+    Fix: if you trust the event, raise the limit that the text names.
     """
 
     code = "PRAVEGA-LIMIT-EXCEEDED"
 
 
 class SchemaError(SerdeError):
-    """A schema cannot be parsed, or reader and writer schema do not fit.
+    """A schema cannot be parsed, or the reader's schema does not match the writer's.
 
-    Cause: the schema's text is wrong, a type is named that it does not have, or the schemas of reader and writer
-    differ in a way that resolution does not allow.
+    Cause: the schema is malformed, names an unknown type, or differs from the other schema in a way that resolution
+    does not allow.
 
-    Mend: correct the schema; the text names the place in it.
+    Fix: correct the schema at the place that the text names.
     """
 
     code = "PRAVEGA-SCHEMA"
 
 
 class UnsupportedCodecError(SerdeError):
-    """Events are wrapped in a codec that this reader was not given, or a codec name is unknown.
+    """Events have a codec that this reader does not have, or a codec name is unknown.
 
-    Cause: a group of the registry has codecs of its own, or the name of one is misspelt.
+    Cause: the registry group uses custom codecs, or the name of a codec is misspelled.
 
-    Mend: give the codec (``codecs``), or set ``fail_on_codec_mismatch`` to false if no event has it.
+    Fix: pass the codec in ``codecs``. If no event uses it, set ``fail_on_codec_mismatch`` to false.
     """
 
     code = "PRAVEGA-UNSUPPORTED-CODEC"
 
 
 class UnsupportedFormatError(SerdeError):
-    """A format is not in the table of formats.
+    """The format is unknown or not supported here.
 
-    Cause: the name of the format is misspelt, or it is one that the place asked does not take.
+    Cause: the name of the format is misspelled, or this function does not accept the format.
 
-    Mend: take one of the formats that the text lists.
+    Fix: use one of the formats that the text lists.
     """
 
     code = "PRAVEGA-UNSUPPORTED-FORMAT"
 
 
 class RegistryError(SerdeError):
-    """The schema registry refused a call or could not answer it. Says nothing about events: their bytes may be fine.
+    """The schema registry refused a call or could not answer it.
 
-    ``status`` is the HTTP status of the last answer, None where there was none.
+    ``status`` is the HTTP status of the last answer, or None without an answer. The error says nothing about the
+    events: their bytes may be valid.
 
-    Cause: a request at which the server fails each time, or a kind below.
+    Cause: the server fails on this request each time, or the error is of a subclass below.
 
-    Mend: read what the server said, which is in the text, and its log.
+    Fix: read the server's answer in the text, and the server's log.
     """
 
     code = "PRAVEGA-REGISTRY"
@@ -236,11 +237,11 @@ class RegistryError(SerdeError):
 
 
 class RegistryUnavailableError(RegistryError):
-    """The schema registry gave no answer, or none but server faults, until the deadline.
+    """The schema registry did not answer, or answered only with server errors, until the deadline.
 
-    Cause: the registry is down, slow, or at another address; or a proxy answers for it.
+    Cause: the registry is down, slow or at another address, or a proxy answers in its place.
 
-    Mend: check the address; try again when it is up. The text says so if a change may have been made all the same.
+    Fix: check the address, and retry when the registry is up. The text says if a change may have been made.
     """
 
     code = "PRAVEGA-REGISTRY-UNAVAILABLE"
@@ -250,10 +251,10 @@ class RegistryUnavailableError(RegistryError):
 class RegistryAuthenticationError(RegistryError):
     """Credentials for the schema registry are missing or wrong (401).
 
-    Cause: no credentials were given, or wrong ones.
+    Cause: no credentials were passed, or they are wrong.
 
-    Mend: give ``username`` and ``password`` or ``token`` (in Spark ``registry_username`` and so on), by argument,
-    environment or profile.
+    Fix: set ``username`` and ``password``, or ``token``, with an argument, the environment or a profile. In Spark the
+    options are ``registry_username`` and so on.
     """
 
     code = "PRAVEGA-REGISTRY-AUTHENTICATION"
@@ -261,11 +262,11 @@ class RegistryAuthenticationError(RegistryError):
 
 
 class RegistryPermissionError(RegistryError):
-    """The user of the schema registry is not permitted to do this (403).
+    """The user of the schema registry lacks a permission (403).
 
     Cause: the user may not do this in the namespace or group.
 
-    Mend: have the permission granted, or act as another user.
+    Fix: have the permission granted, or use another user.
     """
 
     code = "PRAVEGA-REGISTRY-PERMISSION"
@@ -275,11 +276,10 @@ class RegistryPermissionError(RegistryError):
 class RegistryNotFoundError(RegistryError):
     """The group, schema, version or encoding is not in the schema registry (404).
 
-    Cause: a group that no writer has made yet, a misspelt name, another namespace, or another registry than the
-    writer's.
+    Cause: no writer has created the group yet, its name is misspelled, or it is in another namespace or registry.
 
-    Mend: check group and namespace; make it with ``create_group`` and ``register_schema``, or beforehand by
-    ``add_group``.
+    Fix: check group and namespace. To create the group, use ``create_group`` and ``register_schema``, or call
+    ``add_group`` first.
     """
 
     code = "PRAVEGA-REGISTRY-NOT-FOUND"
@@ -287,11 +287,11 @@ class RegistryNotFoundError(RegistryError):
 
 
 class RegistryConflictError(RegistryError):
-    """The request conflicts with the group's contents: incompatible, of another format or type (409, 412, 417).
+    """The request conflicts with the group: incompatible schema, other format or type (409, 412, 417).
 
-    Cause: the schema is not compatible by the group's policy, or the group has another format, type or codec.
+    Cause: the schema is not compatible under the group's policy, or the group has another format, type or codec.
 
-    Mend: see what stands against it with ``pravega-serde registry check``; change the schema, or the policy.
+    Fix: list the conflicts with ``pravega-serde registry check``, then change the schema or the policy.
     """
 
     code = "PRAVEGA-REGISTRY-CONFLICT"
@@ -299,11 +299,11 @@ class RegistryConflictError(RegistryError):
 
 
 class RegistryRequestError(RegistryError):
-    """The schema registry rejected the request as malformed: a schema that it cannot parse, an unknown policy.
+    """The schema registry rejected a malformed request.
 
-    Cause: a schema that the server cannot parse, or a policy that the format does not have.
+    Cause: the server cannot parse the schema, or the format does not have the policy.
 
-    Mend: correct what the text names.
+    Fix: correct the value that the text names.
     """
 
     code = "PRAVEGA-REGISTRY-REQUEST"
@@ -311,23 +311,22 @@ class RegistryRequestError(RegistryError):
 
 
 class RegistryProtocolError(RegistryError):
-    """Something answered that is not a schema registry, or not one that speaks this interface.
+    """The server that answered is not a schema registry, or has another interface.
 
-    Cause: the address is that of something else, such as the controller or a proxy's page, or the certificate is
-    not trusted.
+    Cause: the address belongs to another server, such as the controller or a proxy, or the certificate is not trusted.
 
-    Mend: check the address; name the authority's certificate with ``ca_file``.
+    Fix: check the address. For a private certificate authority, set ``ca_file``.
     """
 
     code = "PRAVEGA-REGISTRY-PROTOCOL"
 
 
 class MissingExtraError(SerdeError):
-    """An optional package is needed and not installed.
+    """An optional package is required but not installed.
 
-    Cause: an extra of this package was not installed, on this machine or on an executor.
+    Cause: an extra of this package is not installed on this machine or on an executor.
 
-    Mend: run the ``pip install`` of the text, on the driver and on all executors.
+    Fix: run the ``pip install`` command of the text on the driver and on all executors.
     """
 
     code = "PRAVEGA-MISSING-EXTRA"

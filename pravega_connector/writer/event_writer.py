@@ -345,13 +345,13 @@ class EventWriter(HintedNames, Generic[T]):
 
     def _too_large(self, size: int) -> EventTooLargeError:
         limit = self._intake.max_event_size
-        mend = (
+        fix = (
             "no larger ones can be read: cut it into several"
             if limit == READABLE
             else "raise max_event_size if all readers of the stream can take it"
         )
         return EventTooLargeError(
-            f"an event of {size} bytes is over the limit of {limit} bytes for stream {self.stream}; {mend}"
+            f"an event of {size} bytes is over the limit of {limit} bytes for stream {self.stream}; {fix}"
         )
 
     def _hand_over(self, rows: Rows, deadline: Deadline) -> None:

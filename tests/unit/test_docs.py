@@ -86,10 +86,10 @@ def test_every_error_has_cause_and_mend_under_its_code():
     found = list(errors.kinds())
     assert len(found) > 70
     for kind in found:
-        _, cause, mend = errors.explained(kind)
+        _, cause, fix = errors.explained(kind)
         assert f"\n### {kind.code}\n" in page
         assert cause in page
-        assert mend in page
+        assert fix in page
 
 
 def test_errors_name_pages_and_options_that_there_are():

@@ -1,4 +1,4 @@
-"""``docs/errors.md``: every error with its code, cause and mend, base classes before what is derived from them."""
+"""``docs/errors.md``: every error with its code, cause and fix, base classes before what is derived from them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["explained", "kinds", "page"]
 _HEAD = """\
 # Errors
 
-Made by `python -m tools.pages` from the classes. The text of an error is one line and begins with the code:
-`[PRAVEGA-STREAM-NOT-FOUND] stream demo/fligths does not exist: …`. Codes are stable; where an error comes through
-Spark, the text is all that is left of it. The code in small letters is the link to its section here:
-`errors.md#pravega-stream-not-found`. `except ControllerError` takes what is derived from it as well; `help(kind)`
-shows cause and mend.
+Look up an error by its code to find its cause and its fix. The text of an error is one line and begins with the code:
+`[PRAVEGA-STREAM-NOT-FOUND] stream demo/fligths does not exist: …`. Codes are stable. Spark shows only the text of an
+error. To link to an error, use its code in lower case: `errors.md#pravega-stream-not-found`. An `except` clause with a
+base class, such as `ControllerError`, catches its subclasses too. In Python, `help(kind)` shows the same text.
 
-`fault` says whose it is: the caller's or the machine's (local), the server's or the network's (remote), or the events'
-(data). `retriable`: the same call may succeed later; a client has tried again itself until its time was up. `exit` is
-the code with which a command of `pravega-serde` ends: [cli.md](cli.md#exit-codes).
+- `fault` is the side at fault: the caller or its machine (local), the server or the network (remote), or the events
+  (data).
+- `retriable` means that the same call may succeed later. The client has already retried until its deadline.
+- `exit` is the exit code of a command of `pravega-serde`: see [exit codes](cli.md#exit-codes).
 """
 _SECTIONS = {"Serializers and the schema registry": of_serializers, "Client, Spark, ingestion, servers": of_connector}
 
@@ -34,7 +34,7 @@ def page(_: str) -> str:
     parts = [_HEAD]
     for title, module in _SECTIONS.items():
         here = [kind for kind in kinds() if inspect.getmodule(kind) is module]
-        head = ["| code | class | what it says | fault | retriable | exit |", "|---|---|---|---|---|--:|"]
+        head = ["| code | class | meaning | fault | retriable | exit |", "|---|---|---|---|---|--:|"]
         parts.append("\n".join(["", f"## {title}", "", *head, *map(_row, here), ""]))
         parts += map(_section, here)
     return "".join(parts)
@@ -49,21 +49,23 @@ def kinds(base: type[PravegaError] = PravegaError) -> Iterator[type[PravegaError
 
 
 def explained(kind: type[PravegaError]) -> tuple[str, str, str]:
-    """What an error says, its cause and its mend. Raises ValueError where the docstring lacks one of them."""
+    """What an error says, its cause and its fix. Raises ValueError where the docstring lacks one of them."""
     paragraphs = [" ".join(each.split()) for each in (inspect.getdoc(kind) or "").split("\n\n")]
     found = {
         name: each.removeprefix(f"{name}: ")
-        for name in ("Cause", "Mend")
+        for name in ("Cause", "Fix")
         for each in paragraphs
         if each.startswith(name)
     }
-    if not paragraphs[0] or found.keys() != {"Cause", "Mend"}:
-        raise ValueError(f"the docstring of {kind.__name__} has to say what it is, its Cause and its Mend")
-    return tuple(map(_as_markdown, (paragraphs[0], found["Cause"], found["Mend"])))  # type: ignore[return-value]
+    if not paragraphs[0] or found.keys() != {"Cause", "Fix"}:
+        raise ValueError(f"the docstring of {kind.__name__} has to say what it is, its Cause and its Fix")
+    return tuple(map(_as_markdown, (paragraphs[0], found["Cause"], found["Fix"])))  # type: ignore[return-value]
 
 
 def _as_markdown(text: str) -> str:
-    text = re.sub(r"docs/([a-z-]+\.md)", r"[\1](\1)", text.replace("``", "`"))
+    text = re.sub(
+        r"docs/([a-z-]+)\.md", lambda page: f"[{page[1].replace('-', ' ')}]({page[1]}.md)", text.replace("``", "`")
+    )
     return text[0].upper() + text[1:] if text[0].isalpha() else text
 
 
@@ -77,5 +79,5 @@ def _row(kind: type[PravegaError]) -> str:
 
 
 def _section(kind: type[PravegaError]) -> str:
-    text, cause, mend = explained(kind)
-    return f"\n### {kind.code}\n\n{text}\n\n- **Cause.** {cause}\n- **Mend.** {mend}\n"
+    text, cause, fix = explained(kind)
+    return f"\n### {kind.code}\n\n{text}\n\n- **Cause.** {cause}\n- **Fix.** {fix}\n"
