@@ -190,6 +190,7 @@ def main() -> int:
 CHECKED: Final = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "README.md",
     "SECURITY.md",
     "docs/errors.md",
     "pravega_connector/errors.py",
