@@ -497,20 +497,15 @@ class ControllerClient:
         rpc, action = (calls.COMMIT_TRANSACTION, "commit") if commits else (calls.ABORT_TRANSACTION, "abort")
         what = f"transaction {transaction} of stream {stream}"
 
+        def unknown(trouble: ControllerError) -> OutcomeUnknownError:
+            return OutcomeUnknownError(
+                f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
+                f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
+            )
+
         with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
-            trouble: ControllerFailureError
-
-            def again(error: ControllerError) -> None:
-                nonlocal trouble
-                trouble = ControllerFailureError(error.message)
-                unknown = OutcomeUnknownError(
-                    f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
-                    f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
-                )
-                attempts.again(trouble, unknown)
-
             while True:
-                doubts = 0
+                doubts = 0  # answers UNKNOWN that are not believed
                 try:
                     # Half of what is left: a controller that does not answer must leave time to ask for the state.
                     answer = self._call(rpc, request, stream, Deadline(deadline.left / 2))
@@ -522,35 +517,22 @@ class ControllerClient:
                 except ControllerError as error:
                     trouble = ControllerFailureError(error.message)
                     doubts = _DOUBTS if commits else 0
-                status = self._told_status(stream, transaction, deadline, doubts, again)
-                if status is not TransactionStatus.OPEN:
-                    return status
-                again(trouble)
-
-    def _told_status(
-        self,
-        stream: StreamName,
-        transaction: uuid.UUID,
-        deadline: Deadline,
-        doubts: int,
-        again: Callable[[ControllerError], None],
-    ) -> TransactionStatus:
-        """The state, asked for until the controller tells it; UNKNOWN is believed after so many doubts.
-
-        ``again`` pauses after each answer that tells nothing, or raises.
-        """
-        while True:
-            try:
-                status = self.transaction_status(stream, transaction, deadline=deadline)
-            except AuthenticationError:
-                raise
-            except ControllerError as error:
-                again(error)
-                continue
-            if status is not TransactionStatus.UNKNOWN or not doubts:
-                return status
-            doubts -= 1
-            deadline.pause(_DOUBT)
+                status = None
+                while status is not TransactionStatus.OPEN:
+                    try:
+                        status = self.transaction_status(stream, transaction, deadline=deadline)
+                    except AuthenticationError:
+                        raise
+                    except ControllerError as error:
+                        trouble = ControllerFailureError(error.message)
+                        attempts.again(trouble, unknown(trouble))
+                        continue
+                    if status is TransactionStatus.UNKNOWN and doubts:
+                        doubts -= 1
+                        deadline.pause(_DOUBT)
+                    elif status is not TransactionStatus.OPEN:
+                        return status
+                attempts.again(trouble, unknown(trouble))
 
     # ---- event time ----
 
