@@ -35,6 +35,7 @@ from pravega_connector.spark.options.source import CORRUPT_RECORD, SourceOptions
 from pravega_connector.spark.pickling import Portable
 from pravega_connector.spark.source.bad_records import CORRUPT_TYPES, corrupt_names, decode
 from pravega_connector.spark.source.columns import VALUE, serializer_of
+from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_keys
 from pravega_serde.serializer_interface import Serializer
@@ -193,5 +194,4 @@ class _Reader:
 
 
 def _without_row(error: DeserializationError) -> DeserializationError:
-    """Error without its row, which counts in a batch that only Spark sees."""
-    return type(error)(error.reason, field_path=error.field_path, encoding_id=error.encoding_id)
+    return relocated(error, row=None)  # rows count in a batch that only Spark sees

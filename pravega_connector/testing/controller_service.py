@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import threading
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.methods import decode_transaction
 from pravega_connector.controller.rpc import grpc
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import ConfigError, InvalidNameError
@@ -243,21 +243,21 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
 
     def _commitTransaction(self, request: pb.TxnRequest) -> Message:
         noted = (request.writerId, request.timestamp) if request.writerId else None
-        name = self.cluster.commit_transaction(_stream(request.streamInfo), _transaction(request.txnId), noted)
+        name = self.cluster.commit_transaction(_stream(request.streamInfo), decode_transaction(request.txnId), noted)
         return _status(pb.TxnStatus, name)
 
     def _abortTransaction(self, request: pb.TxnRequest) -> Message:
-        name = self.cluster.abort_transaction(_stream(request.streamInfo), _transaction(request.txnId))
+        name = self.cluster.abort_transaction(_stream(request.streamInfo), decode_transaction(request.txnId))
         return _status(pb.TxnStatus, name)
 
     def _pingTransaction(self, request: pb.PingTxnRequest) -> Message:
-        which = _transaction(request.txnId)
+        which = decode_transaction(request.txnId)
         return _status(
             pb.PingTxnStatus, self.cluster.ping_transaction(_stream(request.streamInfo), which, request.lease)
         )
 
     def _checkTransactionState(self, request: pb.TxnRequest) -> Message:
-        found = self.cluster.transaction(_stream(request.streamInfo), _transaction(request.txnId))
+        found = self.cluster.transaction(_stream(request.streamInfo), decode_transaction(request.txnId))
         return pb.TxnState(state=pb.TxnState.UNKNOWN if found is None else _STATES[found.status])
 
     # ---- event time ----
@@ -342,7 +342,3 @@ def _range(info: pb.StreamInfo, segment: SegmentRange) -> pb.SegmentRange:
 
 def _ranges(info: pb.StreamInfo, segments: Iterable[SegmentRange]) -> list[pb.SegmentRange]:
     return [_range(info, segment) for segment in segments]
-
-
-def _transaction(message: pb.TxnId) -> uuid.UUID:
-    return uuid.UUID(bytes=struct.pack(">qq", message.highBits, message.lowBits))

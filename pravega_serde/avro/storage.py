@@ -33,6 +33,7 @@ from pravega_serde.columnar import Lower, at_path, days_of, holds_bytes, is_text
 from pravega_serde.columnar.lowering import (
     Absent,
     dictionary_lowering,
+    fits_64_bits,
     is_any_list,
     itself,
     list_lowering,
@@ -128,15 +129,11 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return holds_bytes(kind) and not is_text(kind)
 
 
-def _is_long(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
-
-
 _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "null": pa.types.is_null,
     "boolean": pa.types.is_boolean,
     "int": _is_small_int,
-    "long": _is_long,
+    "long": fits_64_bits,
     "float": lambda kind: kind in (pa.float16(), pa.float32()),
     "double": lambda kind: pa.types.is_floating(kind) or _is_small_int(kind) or kind == pa.uint32(),
     "bytes": _is_bytes,
@@ -151,7 +148,7 @@ def _timestamp(kind: pa.DataType, *, local: bool) -> Lower | None:
 
 
 def _timestamp_millis(kind: pa.DataType, *, local: bool) -> Lower | None:
-    if _is_long(kind):
+    if fits_64_bits(kind):
         # Numbers are what is written: milliseconds.
         return lambda column: to_micros(column, "ms", what="timestamp")
     return _timestamp(kind, local=local)
@@ -164,7 +161,7 @@ def _date(kind: pa.DataType) -> Lower | None:
 def _time(kind: pa.DataType, unit: str, target: pa.DataType) -> Lower | None:
     if pa.types.is_time(kind):
         return lambda column: time_of_day(column, unit).cast(target)
-    if _is_small_int(kind) or (_is_long(kind) and target == pa.int64()):
+    if _is_small_int(kind) or (fits_64_bits(kind) and target == pa.int64()):
         # Numbers are what is written; those that are no time of a day cannot be read.
         as_time = pa.time32(unit) if target == pa.int32() else pa.time64(unit)
         return lambda column: time_of_day(column.cast(target).cast(as_time), unit).cast(target)

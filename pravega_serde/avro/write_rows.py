@@ -31,7 +31,7 @@ from pravega_serde.avro.schema import (
 )
 from pravega_serde.avro.values import default_value, is_decimal, is_uuid
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.bad_rows import invalid, lone_surrogate
+from pravega_serde.columnar.bad_rows import invalid, lone_surrogate, raw_bytes
 from pravega_serde.errors import SchemaError, SerializationError
 
 #: Writes a value behind what is there already.
@@ -406,14 +406,8 @@ def _write_double(value: Any, out: bytearray) -> None:
         raise invalid("64-bit double", value) from None
 
 
-def _raw(value: Any) -> bytes:
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise invalid("bytes", value)
-    return bytes(value)
-
-
 def _write_bytes(value: Any, out: bytearray) -> None:
-    data = _raw(value)
+    data = raw_bytes(value)
     _write_long(len(data), out)
     out += data
 
@@ -446,7 +440,7 @@ def _write_fixed(size: int) -> Write:
     """Writes a fixed number of bytes."""
 
     def write(value: Any, out: bytearray) -> None:
-        data = _raw(value)
+        data = raw_bytes(value)
         if len(data) != size:
             raise MalformedError(f"{len(data)} bytes where {size} are needed")
         out += data

@@ -28,8 +28,8 @@ from pravega_serde.columnar import (
     to_micros,
 )
 from pravega_serde.columnar.base import Write
-from pravega_serde.columnar.lowering import is_any_list
-from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.columnar.lowering import check_between, is_any_list
+from pravega_serde.errors import SchemaError
 
 #: Gives the values of a column as cbor2 writes them, None for null.
 Values = Callable[[pa.Array], Sequence[Any]]
@@ -79,7 +79,7 @@ def _tagged(texts: pa.StringArray, tag: int) -> list[Any]:
 def _date(kind: pa.DataType, path: str) -> Values:  # noqa: ARG001
     def values(column: pa.Array) -> list[Any]:
         days = days_of(column)
-        _check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 1 to 9999")
+        check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 1 to 9999")
         return _tagged(days.cast(pa.string()), DATE_TEXT)
 
     return values
@@ -92,7 +92,7 @@ def _time(kind: pa.DataType, path: str) -> Values:  # noqa: ARG001
 def _timestamp(kind: pa.DataType, path: str) -> Values:  # noqa: ARG001
     def values(column: pa.Array) -> list[Any]:
         micros = to_micros(column, kind.unit, what="timestamp")
-        _check_between(micros, _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1, "a timestamp beyond the years 1 to 9999")
+        check_between(micros, _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1, "a timestamp beyond the years 1 to 9999")
         texts = pc.replace_substring(_short(micros.cast(pa.timestamp("us")).cast(pa.string())), " ", "T")
         if kind.tz is None:
             local: list[Any] = texts.to_pylist()
@@ -111,12 +111,6 @@ def _short(texts: pa.StringArray) -> pa.StringArray:
 #: First and last day of the years 1 to 9999, counted from 1970.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY: Final = 86_400_000_000
-
-
-def _check_between(numbers: pa.Array, low: int, high: int, what: str) -> None:
-    bounds = pc.min_max(numbers).as_py()
-    if bounds["min"] is not None and (bounds["min"] < low or bounds["max"] > high):
-        raise SerializationError(what)
 
 
 def _list(kind: pa.DataType, path: str) -> Values:

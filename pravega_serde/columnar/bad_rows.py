@@ -59,6 +59,13 @@ def invalid(what: str, value: object) -> MalformedError:
     return MalformedError(f"invalid {what}: {text if len(text) < 60 else text[:57] + '...'} ({type(value).__name__})")
 
 
+def raw_bytes(value: Any) -> bytes:
+    """Return a bytes-like value as bytes; raise MalformedError for other values."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise invalid("bytes", value)
+    return bytes(value)
+
+
 def invalid_utf8(error: UnicodeDecodeError) -> MalformedError:
     """Error of the bytes of a string."""
     return MalformedError(f"invalid UTF-8 at byte {error.start} of the string")
@@ -182,7 +189,7 @@ def _read_plainly(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_e
                 values[row] = None
         array = pa.array(values, plain.arrow_type)
     for row in sorted(errors):
-        located = _with_row(errors[row], int(places[row]))
+        located = relocated(errors[row], row=int(places[row]))
         if on_error is None:
             raise located from errors[row]
         on_error(located)
@@ -241,8 +248,10 @@ def _parts(value: Any, kind: pa.DataType) -> Iterator[tuple[str, Any, pa.DataTyp
         yield from ((f"[{index}]", item, kind.value_type) for index, item in enumerate(value))
 
 
-def _with_row(error: DeserializationError, row: int) -> DeserializationError:
-    return type(error)(error.reason, field_path=error.field_path, row=row, encoding_id=error.encoding_id)
+def relocated(error: DeserializationError, *, row: int | None, encoding_id: int | None = None) -> DeserializationError:
+    """The same error in another row, or of an encoding."""
+    known = error.encoding_id if encoding_id is None else encoding_id
+    return type(error)(error.reason, field_path=error.field_path, row=row, encoding_id=known)
 
 
 def written(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> pa.BinaryArray:

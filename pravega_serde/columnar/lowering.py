@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pravega_serde.columnar.arrays import list_items, list_offsets, map_entries
 from pravega_serde.columnar.bad_rows import UNFIT
@@ -55,6 +56,18 @@ def dictionary_lowering(inner: Lower) -> Lower:
 def null_lowering(target: pa.DataType) -> Lower:
     """Lowering of a column of nulls. Whether they may stand there is seen when they are written."""
     return lambda column: pa.nulls(len(column), target)
+
+
+def check_between(numbers: pa.Array, low: int, high: int, refusal: str) -> None:
+    """Raise SerializationError with the text ``refusal`` if a number is out of bounds."""
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is not None and (bounds["min"] < low or bounds["max"] > high):
+        raise SerializationError(refusal)
+
+
+def fits_64_bits(kind: pa.DataType) -> bool:
+    """Whether a signed 64-bit integer holds all values of a type."""
+    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
 
 
 def is_any_list(kind: pa.DataType) -> bool:

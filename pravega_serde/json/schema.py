@@ -241,13 +241,9 @@ def _matching(pattern: str, texts: Iterable[str]) -> list[str]:
     every = list(texts)
     # JSON may have an unpaired surrogate, UTF-8, which RE2 reads, may not.
     column = pa.array([text.encode("utf-8", "replace") for text in every], pa.binary()).cast(pa.string())
-    found = pc.match_substring_regex(column, _as_re2(pattern)).to_pylist()
+    as_re2 = re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern)
+    found = pc.match_substring_regex(column, as_re2).to_pylist()
     return [text for text, there in zip(every, found, strict=True) if there]
-
-
-def _as_re2(pattern: str) -> str:
-    r"""ECMAScript's ``\u00e9`` as RE2 writes it."""
-    return re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern)
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001

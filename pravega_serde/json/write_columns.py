@@ -30,8 +30,8 @@ from pravega_serde.columnar import (
 )
 from pravega_serde.columnar.arrays import offsets_of, valid_rows
 from pravega_serde.columnar.base import Write
-from pravega_serde.columnar.lowering import is_any_list
-from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.columnar.lowering import check_between, is_any_list
+from pravega_serde.errors import SchemaError
 from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 
 #: Parts of each row's text in order: columns of texts, and texts that are the same in all rows.
@@ -168,7 +168,7 @@ def _binary(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
 def _date(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     def render(column: pa.Array) -> Parts:
         days = days_of(column)
-        _check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 0 to 9999 of ISO 8601")
+        check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 0 to 9999 of ISO 8601")
         return ['"', days.cast(pa.string()), '"']
 
     return render
@@ -187,7 +187,7 @@ def _timestamp(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     def render(column: pa.Array) -> Parts:
         # Whatever zone the column shows its instants in, the text is in UTC.
         micros = to_micros(column, kind.unit, what="timestamp")
-        _check_between(
+        check_between(
             micros, _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1, "a timestamp beyond the years 0 to 9999 of ISO 8601"
         )
         text = micros.cast(pa.timestamp("us")).cast(pa.string())
@@ -199,12 +199,6 @@ def _timestamp(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
 #: First and last day of the years 0 to 9999, counted from 1970: Java writes other years with a sign, which few read.
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 _DAY: Final = 86_400_000_000
-
-
-def _check_between(numbers: pa.Array, low: int, high: int, what: str) -> None:
-    bounds = pc.min_max(numbers).as_py()
-    if bounds["min"] is not None and (bounds["min"] < low or bounds["max"] > high):
-        raise SerializationError(what)
 
 
 def _list(kind: pa.DataType, path: str) -> Render:

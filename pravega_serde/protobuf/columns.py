@@ -155,7 +155,7 @@ def _finish(field: _Field, found: Last | Items, cursor: Cursor, starts: Int64s) 
     values, bad = field.build(parts, cursor)
     _fail(cursor, owners, bad)
     if field.plan.label == "repeated":
-        return _list_of(owners, values, len(cursor), field.kind)
+        return pa.ListArray.from_arrays(_offsets(owners, len(cursor)), values, type=field.kind)
     keys, items = values.flatten()
     if items.null_count:
         # A message that is left out is an empty one; a number that is none of the enum is left out with its entry.
@@ -177,7 +177,9 @@ def _finish_single(field: _Field, found: Last, cursor: Cursor, starts: Int64s) -
     values, bad = field.build(parts, cursor)
     if bad is not None:
         cursor.fail(bad & there)
-    return values if field.plan.label == "implicit" else _nulled(values, there)
+    if field.plan.label == "implicit" or there.all():
+        return values
+    return pc.if_else(number_column(there), values, nothing(values.type))
 
 
 def _finish_message(field: _Field, found: Last, parts: Parts, cursor: Cursor) -> pa.Array:
@@ -593,16 +595,6 @@ class _Enum:
         index[unknown] = len(self._numbers) + places
         names = pa.concat_arrays([self._names, text_column([str(number) for number in others.tolist()])])
         return select(names, index), None
-
-
-def _nulled(values: pa.Array, there: Bools) -> pa.Array:
-    """Values where they are there, null elsewhere."""
-    return values if there.all() else pc.if_else(number_column(there), values, nothing(values.type))
-
-
-def _list_of(owners: Int64s, items: pa.Array, count: int, kind: pa.DataType) -> pa.Array:
-    """Lists of all rows from their items; ``owners`` are the items' rows, ascending."""
-    return pa.ListArray.from_arrays(_offsets(owners, count), items, type=kind)
 
 
 def _offsets(owners: Int64s, count: int) -> pa.Array:

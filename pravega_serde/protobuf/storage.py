@@ -16,6 +16,7 @@ from pravega_serde.columnar import Lower, at_path, holds_bytes, is_text, to_micr
 from pravega_serde.columnar.lowering import (
     Absent,
     dictionary_lowering,
+    fits_64_bits,
     is_any_list,
     itself,
     list_lowering,
@@ -87,10 +88,6 @@ def _is_small(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind)) and kind.bit_width <= 32 and kind != pa.uint32()
 
 
-def _is_long(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
-
-
 def _is_unsigned(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind)) or (pa.types.is_decimal128(kind) and kind.scale == 0 and kind.precision < 21)
 
@@ -100,17 +97,17 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "bytes": lambda kind: holds_bytes(kind) and not is_text(kind),
     "double": lambda kind: pa.types.is_floating(kind) or _is_small(kind),
     "enum": lambda kind: is_text(kind) or _is_small(kind),
-    "fixed32": _is_long,
+    "fixed32": fits_64_bits,
     "fixed64": _is_unsigned,
     "float": lambda kind: kind in (pa.float16(), pa.float32()),
     "int32": _is_small,
-    "int64": _is_long,
+    "int64": fits_64_bits,
     "sfixed32": _is_small,
-    "sfixed64": _is_long,
+    "sfixed64": fits_64_bits,
     "sint32": _is_small,
-    "sint64": _is_long,
+    "sint64": fits_64_bits,
     "string": is_text,
-    "uint32": _is_long,
+    "uint32": fits_64_bits,
     "uint64": _is_unsigned,
 }
 

@@ -20,7 +20,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.bad_rows import invalid, lone_surrogate
+from pravega_serde.columnar.bad_rows import invalid, lone_surrogate, raw_bytes
 from pravega_serde.protobuf.plan import EnumPlan, FieldPlan, MessagePlan
 from pravega_serde.text import java_decode
 
@@ -245,15 +245,9 @@ def _string(value: Any) -> str:
     return value
 
 
-def _bytes(value: Any) -> bytes:
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise invalid("bytes", value)
-    return bytes(value)
-
-
 _CONVERTERS: Final[Mapping[str, Convert]] = {
     "bool": _bool,
-    "bytes": _bytes,
+    "bytes": raw_bytes,
     "double": _double,
     "float": _float,
     "string": _string,

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar.arrays import Int64s, number_column, numbers_of, select, valid_rows
+from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import (
     DeserializationError,
     LimitExceededError,
@@ -115,12 +116,6 @@ class Entry:
         except DeserializationError as error:
             on_error(relocated(error, row=row))
             return None
-
-
-def relocated(error: DeserializationError, *, row: int | None, encoding_id: int | None = None) -> DeserializationError:
-    """The same error in another row, or of an encoding."""
-    known = error.encoding_id if encoding_id is None else encoding_id
-    return type(error)(error.reason, field_path=error.field_path, row=row, encoding_id=known)
 
 
 class Entries:

@@ -13,6 +13,7 @@ from typing import Any, Final, Unpack
 import pyarrow as pa
 
 from pravega_serde.columnar import as_binary
+from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.encodings import (
@@ -21,7 +22,6 @@ from pravega_serde.registry.encodings import (
     UnknownEncodingError,
     decode_column,
     decode_first,
-    relocated,
 )
 from pravega_serde.registry.formats import event_type, part_of, reader_type
 from pravega_serde.registry.header import HEADER_SIZE, read_header
