@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from pravega_serde.suggestions import UnknownNameError, nearest
 
-# Packages that declare public names.
-_WITH_NAMES: Final = ("pravega_connector", "pravega_serde")
+# Packages loaded until now, with their public names.
+_PUBLIC: Final[dict[str, list[str]]] = {}
 _NEEDS_SPARK: Final = "it needs Spark; install it with: pip install 'pravega-serde[spark]'"
 
 
@@ -30,6 +30,7 @@ def public_names(
     """
     where = {name: f"{package}.{module}" for module, names in places.items() for name in names.split()}
     public = sorted({*where, *there}, key=lambda name: (not name.isupper(), name[0].islower(), name))
+    _PUBLIC[package] = public
 
     def load(name: str) -> Any:
         loaded = vars(sys.modules[package])
@@ -77,16 +78,13 @@ def _meaning(package: str, name: str) -> str:
     for names, meant in (pair for table in (*ELSEWHERE.values(), GUESSES) for pair in table.items()):
         if name in names.split():
             return meant.replace("`", "")
-    module = sys.modules.get(package)
-    own = getattr(module, "__all__", ())
-    public = {each: import_module(each).__all__ for each in _WITH_NAMES}
-    for other, names in public.items():
-        if name in names:
+    for other, public in _PUBLIC.items():
+        if name in public:
             return f"write from {other} import {name}"
-    modules = [each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))]
-    if near := nearest(name, [each for each in (*own, *modules) if not each.startswith("_")]):
+    modules = [each.name for each in pkgutil.iter_modules(sys.modules[package].__path__)]
+    if near := nearest(name, [each for each in (*_PUBLIC[package], *modules) if not each.startswith("_")]):
         return f"did you mean {near}?"
-    for other, names in public.items():
-        if near := nearest(name, names):
+    for other, public in _PUBLIC.items():
+        if near := nearest(name, public):
             return f"did you mean {near}? Write from {other} import {near}"
     return ""

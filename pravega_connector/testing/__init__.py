@@ -1,17 +1,31 @@
 """Pravega and a schema registry for tests, in this process: started in milliseconds, without Java, failing on request.
 
-Users have it as :mod:`pravega_serde.testing`. ``requests`` reads the wire protocol as a server does, ``segments`` is
-what a segment store keeps, ``store`` the store itself. ``history`` has the epochs of a stream, ``event_time`` makes its
-watermarks, ``cluster`` is the rest of what a controller knows, ``controller`` its gRPC interface. ``in_process`` puts
-them together, ``faults`` makes them fail. The schema registry is :mod:`pravega_serde.registry.memory`;
-``registry_server`` lets it answer over HTTP.
+``requests`` reads the wire protocol as a server does, ``segments`` holds the data of a segment, ``segment_store`` the
+store itself. ``history`` has the epochs of a stream, ``event_time`` computes its watermarks, ``controller_state`` is
+the rest of the controller's state, ``controller_service`` its gRPC interface. ``in_process`` combines them, ``faults``
+makes them fail. The schema registry is :mod:`pravega_serde.registry.memory`; ``registry_server`` serves it over HTTP.
+``pytest_plugin`` has the fixtures, which pytest finds where the package is installed.
 
-What is trusted of it is what the suites of the client, the ledger and the registry ask: they pass on it and on the real
-servers alike (``--pravega=kit``). Users' rights, TLS, tokens, retention, auto-scaling and key-value tables it has not.
+The suites of the client, the ledger and the registry pass on these servers and on the real ones (``--pravega=kit``).
+docs/testing.md lists the limitations.
 """
 
-from pravega_connector.testing.faults import Faults, RequestKind
-from pravega_connector.testing.in_process import InProcessPravega
-from pravega_connector.testing.registry_server import InProcessRegistry
+from typing import TYPE_CHECKING
 
-__all__ = ["Faults", "InProcessPravega", "InProcessRegistry", "RequestKind"]
+if TYPE_CHECKING:
+    from pravega_connector.testing.faults import Faults as Faults
+    from pravega_connector.testing.in_process import InProcessPravega as InProcessPravega
+    from pravega_connector.testing.registry_server import InProcessRegistry as InProcessRegistry
+    from pravega_serde.registry.memory import MemoryRegistry as MemoryRegistry
+    from pravega_serde.registry.memory import mock_registry as mock_registry
+else:
+    from pravega_serde.public_names import public_names
+
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "faults": "Faults",
+            "in_process": "InProcessPravega",
+            "registry_server": "InProcessRegistry MemoryRegistry mock_registry",
+        },
+    )

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from pravega_connector.errors import LocalServerError
-from pravega_serde.registry.memory import MemoryRegistry
+from pravega_serde.registry.memory import MemoryRegistry, mock_registry  # noqa: F401 - the second is public here
 
 _BASE: Final = "/v1"
 _POLL_SECONDS: Final = 0.02

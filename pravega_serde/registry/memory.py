@@ -2,7 +2,7 @@
 
 The URI ``mock://name`` is the registry of that name in this process; :func:`mock_registry` gives it to look into, or to
 make it fail. Another process that uses the same URI has one of its own: Spark's workers need a registry that answers
-over HTTP, such as that of :mod:`pravega_serde.testing`.
+over HTTP, such as that of :mod:`pravega_connector.testing`.
 
 Answers are those that were measured of server 0.6.0; paths, bodies and statuses are described in ``calls``.
 """

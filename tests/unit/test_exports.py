@@ -62,6 +62,7 @@ def seen_by_type_checkers(package: str) -> dict[str, object]:
 LAZY = [
     "pravega_connector",
     "pravega_connector.monitoring",
+    "pravega_connector.testing",
     "pravega_serde",
     "pyspark_pravega",
 ]
@@ -101,7 +102,6 @@ PUBLIC_MODULES = {
     "pravega_connector/wire/messages.py",
     "pravega_serde/errors.py",
     "pravega_serde/serializer.py",
-    "pravega_serde/testing.py",
     "pravega_serde/text.py",
     "pyspark_pravega/functions.py",
     "pyspark_pravega/session.py",

@@ -24,8 +24,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_connector.cli import main as command
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_serde import MissingExtraError, SchemaRegistryClient, serializer_for
-from pravega_serde.testing import InProcessPravega, InProcessRegistry
 
 __all__ = ["EXTRAS", "Extra", "main", "tried"]
 

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pravega_serde.testing import InProcessPravega, InProcessRegistry
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from tests import pages
 from tools.packages import extras
 

@@ -23,7 +23,7 @@ API: Final = {
             "pravega_connector.monitoring",
             "pravega_connector.ingest",
             "pravega_connector.metrics",
-            "pravega_serde.testing",
+            "pravega_connector.testing",
             "pyspark_pravega",
         ),
     ),

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from pravega_connector.testing import mock_registry
 from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, RegistryUnavailableError, SerdeError
 from pravega_serde.registry import (
     AsyncSchemaRegistryClient,
@@ -16,7 +17,6 @@ from pravega_serde.registry import (
     deserializer,
     serializer,
 )
-from pravega_serde.testing import mock_registry
 
 AVRO = SerializationFormat.AVRO
 ONE = SchemaInfo("n.R", AVRO, b'{"type":"record","name":"n.R","fields":[{"name":"a","type":"int"}]}')

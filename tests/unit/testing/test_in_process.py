@@ -7,7 +7,7 @@ import pytest
 
 from pravega_connector.client import TransactionStatus
 from pravega_connector.errors import LeaseRangeError, LocalServerError
-from pravega_serde.testing import InProcessPravega, InProcessRegistry
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 
 
 def test_it_starts_again_empty_and_somewhere_else_at_the_same_time():
@@ -51,7 +51,7 @@ def test_a_lease_may_be_as_short_as_it_was_made_to_be(eventually):
 
 def test_the_door_loads_nothing_before_it_is_asked_for():
     code = (
-        "import pravega_serde.testing, pravega_serde.pytest_plugin, sys\n"
+        "import pravega_connector.testing, pravega_connector.testing.pytest_plugin, sys\n"
         "print(len({'numpy', 'pyarrow', 'grpc', 'google.protobuf', 'http.server'} & {*sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
@@ -59,8 +59,8 @@ def test_the_door_loads_nothing_before_it_is_asked_for():
 
 
 def test_names_that_it_does_not_have():
-    import pravega_serde.testing as door
+    import pravega_connector.testing as door
 
     assert {*door.__all__} <= {*dir(door)}
-    with pytest.raises(AttributeError, match=r"pravega_serde\.testing.*'Pravega'"):
+    with pytest.raises(AttributeError, match=r"pravega_connector\.testing.*'Pravega'"):
         door.Pravega  # noqa: B018

@@ -1,0 +1,62 @@
+"""Fixtures for tests that need Pravega or a schema registry. pytest finds this module when the package is installed.
+
+Nothing of Pravega is imported before a test asks for one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_connector.testing import InProcessPravega, InProcessRegistry
+    from pravega_connector.wire import StreamName
+
+_SEGMENTS = "pravega_segments"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", f"{_SEGMENTS}(count): number of segments of the fixture pravega_stream")
+
+
+@pytest.fixture
+def pravega() -> Iterator[InProcessPravega]:
+    """Pravega of the test's own, in this process. The test fails if a fault that it asked for has not happened."""
+    from pravega_connector.testing import InProcessPravega  # noqa: PLC0415 - when it is asked for
+
+    with InProcessPravega() as server:
+        yield server
+        if server.faults.pending:
+            pytest.fail(
+                f"{server.faults.pending} faults that the test asked for have not happened; if that is right, end it "
+                "with pravega.faults.clear()",
+                pytrace=False,
+            )
+
+
+@pytest.fixture
+def pravega_client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
+    """Client of ``pravega``."""
+    with pravega.client() as client:
+        yield client
+
+
+@pytest.fixture
+def pravega_stream(pravega_client: PravegaClient, request: pytest.FixtureRequest) -> StreamName:
+    """Empty stream of ``pravega``; one segment, or as many as the marker ``pravega_segments`` says."""
+    marker = request.node.get_closest_marker(_SEGMENTS)
+    pravega_client.create_stream("test/stream", 1 if marker is None else marker.args[0])
+    return pravega_client.describe("test/stream").stream
+
+
+@pytest.fixture
+def schema_registry() -> Iterator[InProcessRegistry]:
+    """Schema registry of the test's own, in this process, reached over HTTP."""
+    from pravega_connector.testing import InProcessRegistry  # noqa: PLC0415 - when it is asked for
+
+    with InProcessRegistry() as server:
+        yield server
