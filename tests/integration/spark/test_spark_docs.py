@@ -14,6 +14,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 def test_the_examples_run_as_they_stand(spark: SparkSession, config: PravegaConfig):
     program = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
     assert program.count("assert ") >= 3
+    program = program.replace("tcp://localhost:9090", config.controller)
     try:
         exec(compile(program, str(PAGE), "exec"), {"spark": spark, "controller": config.controller})
     finally:
