@@ -142,8 +142,7 @@ class _Place:
 
     def _write(self, state: DetachedServer) -> None:
         partial = self._state_file().with_suffix(".partial")
-        # Without what is None: commands of an earlier version know nothing of it.
-        partial.write_text(json.dumps({name: value for name, value in asdict(state).items() if value is not None}))
+        partial.write_text(json.dumps(asdict(state)))
         partial.replace(self._state_file())
 
     def _alive_file(self) -> Path:

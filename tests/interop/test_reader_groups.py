@@ -96,7 +96,7 @@ def test_groups_that_are_there_already_are_left_alone_or_made_whole(
     before = entries(client, stream_name, f"java.{stream_name.stream}")
     client.subscriber(stream_name, "java").publish(client.tail(stream_name))
     assert entries(client, stream_name, f"java.{stream_name.stream}") == before
-    # As an earlier version of this client left it.
+    # As a client that ended before it wrote the group's state leaves it.
     client.controller.create_subscriber(stream_name, f"old.{stream_name.stream}")
     assert entries(client, stream_name, f"old.{stream_name.stream}") == []
     client.subscriber(stream_name, "old").publish(client.tail(stream_name))

@@ -99,7 +99,7 @@ def test_a_batch_between_two_offsets_is_what_it_was(samples: Path, scope: str):
     assert by_case["a pattern, and a new stream"] == [[f"{scope}/wild-b", 0, 0, 60]]
     assert by_case["after a loss"] == [[f"{scope}/lost", 0, 120, 182]]
     ends = [json.loads(line["end"]) for line in lines]
-    assert {end["version"] for end in ends} == {1, 2}
+    assert {end["version"] for end in ends} == {1}
     assert {key for end in ends for key in end} == {"streams", "from", "parts", "marks", "version"}
 
 
@@ -406,7 +406,7 @@ def test_servers_in_the_background(
 
     for name, found in (("server", detached_server()), ("registry", detached_registry())):
         state = states[name]
-        assert found == DetachedServer(state["uri"], state["pid"], state["started"], state["log"])
+        assert found == DetachedServer(**state)
 
     def run(*args: str) -> tuple[int, list[str]]:
         with pytest.raises(SystemExit) as ended:

@@ -7,12 +7,11 @@
      "parts":   {"scope/stream": {"0.#epoch.0": [700, 900]}},  where segments are divided among tasks
      "tasks":   262144,                                        bytes up to which segments share a task
      "marks":   {"scope/stream": 339, …},                      how far the watermarks went, if columns come of them
-     "version": 2}
+     "version": 1}
 
 What a batch reads follows from the offset before it and its own, and from nothing else: so a replay after a crash
 reads the same bytes in the same parts, whatever has changed since. ``from`` holds streams that are new to the query,
-and those that lost data and go on elsewhere. Without ``tasks`` each segment has a task of its own. An offset of
-``streams`` alone is of version 1.
+and those that lost data and go on elsewhere. Without ``tasks`` each segment has a separate task.
 
 Spark compares offsets as text, so keys are sorted and numbers canonical: the same position is always the same text.
 """
@@ -30,8 +29,7 @@ from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
 from pravega_serde.errors import PravegaError
 
-_VERSION: Final = 2
-_READABLE: Final = (1, 2)
+_VERSION: Final = 1
 
 #: Bytes of several segments that one task reads: less is read before Spark has begun a task for it.
 TASK_BYTES: Final = 256 * 1024
@@ -72,15 +70,15 @@ class Offset:
             value["tasks"] = self.task_bytes
         if self.marks:
             value["marks"] = {str(name): end for name, end in sorted(self.marks.items())}
-        return value | {"version": _VERSION if len(value) > 1 else 1}
+        return value | {"version": _VERSION}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Offset:
-        """The offset that a JSON value stands for. Raises ConfigError for what no version up to this one wrote."""
-        if value.get("version") not in _READABLE:
+        """Parse the JSON value. Raises ConfigError for another version, and for a value that is not an offset."""
+        if value.get("version") != _VERSION:
             raise ConfigError(
-                f"the checkpoint holds an offset of version {value.get('version')!r}, this connector reads versions "
-                f"up to {_VERSION}: use the connector that wrote it, or a new checkpoint"
+                f"the checkpoint holds an offset of version {value.get('version')!r}, this connector reads version "
+                f"{_VERSION}: use the connector that wrote it, or a new checkpoint"
             )
         try:
             cuts, begins = _cuts(value["streams"]), _cuts(value.get("from", {}))
@@ -126,7 +124,7 @@ def slices_of(
 
 
 def from_offset(value: Mapping[str, Any]) -> dict[StreamName, StreamCut]:
-    """The position in each stream. Raises ConfigError for what no version up to this one wrote."""
+    """Return the position in each stream. Raises ConfigError as :meth:`Offset.from_json`."""
     return dict(Offset.from_json(value).cuts)
 
 

@@ -1,14 +1,9 @@
 """Lock files of the servers' jars, and the folders that they name."""
 
 import hashlib
-import json
 
-from pravega_connector.local import pravega_jars, registry_jars
 from pravega_connector.local.jars import PRAVEGA_JARS, REGISTRY_JARS, JarSet
 from pravega_connector.local.maven import Jar
-
-# Names of the folders that versions which fetched with Ivy have filled.
-FOLDERS = {pravega_jars: "pravega-standalone-0.13.0-0b0c9642", registry_jars: "schemaregistry-0.6.0-33fa5737"}
 
 
 def test_the_list_that_ships():
@@ -32,20 +27,6 @@ def test_the_place_in_a_repository():
     (jar,) = (jar for jar in PRAVEGA_JARS.jars if jar.name == "netty-transport-native-epoll" and jar.classifier)
     folder = "io/netty/netty-transport-native-epoll/4.1.63.Final"
     assert jar.path == f"{folder}/netty-transport-native-epoll-4.1.63.Final-linux-x86_64.jar"
-
-
-def test_a_cache_of_an_earlier_version_is_used(monkeypatch, tmp_path):
-    monkeypatch.setenv("PRAVEGA_SERDE_CACHE", str(tmp_path))
-    monkeypatch.setenv("PRAVEGA_SERDE_MAVEN_REPOSITORY", f"{tmp_path.as_uri()}/nothing")
-    monkeypatch.setattr(Jar, "is_at", lambda *_: True)  # their bytes are not at hand
-    for (ask, name), jars in zip(FOLDERS.items(), (PRAVEGA_JARS, REGISTRY_JARS), strict=True):
-        folder = tmp_path / "jars" / name
-        folder.mkdir(parents=True)
-        for jar in jars.jars:
-            with (folder / jar.file_name).open("wb") as file:
-                file.truncate(jar.size)
-        (folder / "manifest.json").write_text(json.dumps({jar.file_name: jar.size for jar in jars.jars}, indent=1))
-        assert ask() == folder
 
 
 def test_the_folder_changes_with_every_jar():
