@@ -193,7 +193,10 @@ CHECKED: Final = (
     "README.md",
     "SECURITY.md",
     "docs/errors.md",
+    "pravega_connector/aio",
+    "pravega_connector/client",
     "pravega_connector/errors.py",
+    "pravega_connector/writer",
     "pravega_serde/errors.py",
 )
 

@@ -1,7 +1,7 @@
-"""The client for asyncio: the calls of :class:`PravegaClient` as coroutines, around the very same client.
+"""The client for asyncio: the calls of :class:`PravegaClient` as coroutines, around one plain client.
 
-Each call runs the client's own function by :func:`event_loop.run`; what the calls make is in ``async_objects``, which
-says what a cancellation does.
+Each call runs the plain client's function with :func:`event_loop.run`. ``objects`` has the readers, writers and
+transactions, and describes cancellation.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ T = TypeVar("T")
 
 
 class AsyncPravegaClient:
-    """Connection to a Pravega cluster for coroutines of one event loop; the arguments are those of PravegaClient.
+    """Client of a Pravega cluster for the coroutines of one event loop; the arguments are those of PravegaClient.
 
-    Its calls have the names and arguments of PravegaClient's, and raise the same errors. What it has no call for,
-    :meth:`run` does.
+    Its calls have the names and arguments of PravegaClient's and raise the same errors. For other calls, use
+    :meth:`run`.
     """
 
     def __init__(self, config: PravegaConfig | str | None = None, **settings: Any) -> None:
@@ -77,30 +77,31 @@ class AsyncPravegaClient:
         return self._client
 
     async def run(self, function: Callable[Concatenate[PravegaClient, P], R], *args: P.args, **options: P.kwargs) -> R:
-        """The result of ``function(client, …)``, where ``client`` is the plain client; what waits in it blocks nothing.
+        """Return the result of ``function(client, …)``, where ``client`` is the plain client.
 
-        For what has no call here: ``await client.run(lambda plain: plain.controller.scale_stream(…))``. What it makes
-        (a synchronizer, say) is used by this method only.
+        Its waits do not block the loop. Use it for calls that this class does not have: ``await client.run(lambda
+        plain: plain.controller.scale_stream(…))``. Use the objects that it returns, such as a synchronizer, only with
+        this method.
         """
         return await run(function, await self._core(), *args, **options)
 
     @property
     def config(self) -> PravegaConfig:
-        """Where the cluster is, and how it is reached."""
+        """Address and settings of the cluster."""
         return self._client.config
 
     @property
     def counters(self) -> Counters:
-        """Counts of retries, reconnects, moved segments, refreshed tokens, outages."""
+        """Number of retries, reconnects, moved segments, refreshed tokens and outages."""
         return self._client.counters
 
     @property
     def trouble(self) -> str | None:
-        """One line about an outage that goes on now, of 10 s or more; None when all is well."""
+        """One line about the current outage if it has lasted 10 s or more, otherwise None."""
         return self._client.trouble
 
     def name(self, stream: Stream) -> StreamName:
-        """The full name of a stream."""
+        """Return the full name of a stream."""
         return self._client.name(stream)
 
     # ---------------------------------------------------------------- scopes, streams, places
@@ -126,7 +127,7 @@ class AsyncPravegaClient:
     write = as_coroutine(PravegaClient.write)
 
     def streams(self, scope: str | None = None, *, internal: bool = False) -> AsyncEvents[StreamName]:
-        """The streams of a scope, or of all; see PravegaClient.streams."""
+        """Yield the streams of a scope, or of all scopes; see PravegaClient.streams."""
         return AsyncEvents(self._home, lambda: self._client.streams(scope, internal=internal))
 
     # ---------------------------------------------------------------- events
@@ -153,7 +154,7 @@ class AsyncPravegaClient:
     def writer(self, stream: Stream, serializer: str, **options: Unpack[WriterOptions]) -> AsyncEventWriter[Any]: ...
 
     def writer(self, stream: Stream, serializer: Any = None, **options: Any) -> AsyncEventWriter[Any]:
-        """A writer of events to a stream; see PravegaClient.writer. It opens when it is entered, awaited, or used."""
+        """Return a writer of events to a stream; see PravegaClient.writer. It opens when entered, awaited or used."""
         return AsyncEventWriter(self._home, lambda: self._client.writer(stream, serializer, **options))
 
     @overload
@@ -194,7 +195,7 @@ class AsyncPravegaClient:
     def transactions(
         self, stream: Stream, serializer: Any = None, *, lease: float = DEFAULT_LEASE, **options: Any
     ) -> AsyncTransactionalWriter[Any]:
-        """A writer that begins transactions on a stream; see PravegaClient.transactions."""
+        """Return a writer that begins transactions on a stream; see PravegaClient.transactions."""
         return AsyncTransactionalWriter(
             self._home, lambda: self._client.transactions(stream, serializer, lease=lease, **options)
         )
@@ -202,7 +203,7 @@ class AsyncPravegaClient:
     def transaction(
         self, stream: Stream, transaction: uuid.UUID, *, lease: float = DEFAULT_LEASE, writer_id: str | None = None
     ) -> AsyncTransaction:
-        """A transaction by its id, which any process may have begun; see PravegaClient.transaction."""
+        """Return a transaction of any process by its id; see PravegaClient.transaction."""
         known = self._client.transaction(stream, transaction, lease=lease, writer_id=writer_id)
         found = AsyncTransaction(self._home, lambda: known)
         found._made = known
@@ -211,7 +212,7 @@ class AsyncPravegaClient:
     def read_columns(
         self, stream: Streams, *, start: Place | None = None, end: Place | None = None
     ) -> AsyncEvents[EventBatch]:
-        """The events between two places as Arrow columns; see PravegaClient.read_columns."""
+        """Return the events between two positions as Arrow columns; see PravegaClient.read_columns."""
         return AsyncEvents(self._home, lambda: iter(self._client.read_columns(stream, start=start, end=end)), at_once=1)
 
     @overload
@@ -247,7 +248,10 @@ class AsyncPravegaClient:
     ) -> AsyncEvents[Any]: ...
 
     def read(self, stream: Streams, serializer: Any = None, **places: Any) -> AsyncEvents[Any]:
-        """The events between two places one by one; see PravegaClient.read. Nothing is asked before the first step."""
+        """Yield the events between two positions one by one; see PravegaClient.read.
+
+        It requests nothing before the first step.
+        """
         return AsyncEvents(self._home, lambda: self._client.read(stream, serializer, **places))
 
     @overload
@@ -274,26 +278,32 @@ class AsyncPravegaClient:
     def follow(
         self, stream: Streams, serializer: Any = None, *, start: Place | None = None
     ) -> AsyncTailReader | AsyncValueReader[Any]:
-        """A reader that goes on as events arrive; see PravegaClient.follow. It opens when entered, awaited, or used."""
+        """Return a reader of events as they arrive; see PravegaClient.follow.
+
+        It opens when entered, awaited or used.
+        """
         kind: Any = AsyncTailReader if serializer is None else AsyncValueReader
         return kind(self._home, lambda: self._client.follow(stream, serializer, start=start))  # type: ignore[no-any-return]
 
     # ---------------------------------------------------------------- reader groups
 
     def reader_group(self, name: Stream, streams: Streams | None = None, **settings: Any) -> AsyncReaderGroup:
-        """A reader group, made or joined when it is entered, awaited, or first used; see PravegaClient.reader_group."""
+        """Return a reader group; see PravegaClient.reader_group.
+
+        It is created or joined when entered, awaited or used.
+        """
         from pravega_connector.aio.reader_groups import AsyncReaderGroup  # noqa: PLC0415 - most clients have no group
 
         return AsyncReaderGroup(self._home, lambda: self._client.reader_group(name, streams, **settings))
 
     def reader_groups(self, scope: str | None = None) -> AsyncEvents[str]:
-        """The reader groups of a scope; see PravegaClient.reader_groups."""
+        """Yield the reader groups of a scope; see PravegaClient.reader_groups."""
         return AsyncEvents(self._home, lambda: self._client.reader_groups(scope))
 
     # ---------------------------------------------------------------- the end
 
     async def close(self) -> None:
-        """Wait for closings that go on in the background, and close all connections."""
+        """Wait for objects that close in the background, and close all connections."""
         try:
             if self._home.ending:
                 await asyncio.wait(self._home.ending)

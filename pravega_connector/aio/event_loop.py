@@ -1,11 +1,11 @@
-"""The client's waits in an event loop: its functions run in greenlets that switch to the loop while they wait.
+"""Operations that block in a thread, mapped to an asyncio event loop with greenlets.
 
-:func:`run` is a coroutine around a function. The function runs in a greenlet. Where it waits, the greenlet switches
-back to the coroutine with something to await, and is switched to again with the result; an exception of the await, a
-cancellation too, is raised in the function at that place. So there is one client, not two. All greenlets of a loop run
-in its one thread, and change at a wait alone.
+:func:`run` is a coroutine around a function, which runs in a greenlet. When the function must wait, the greenlet
+switches to the coroutine with an awaitable and receives the result. An exception of the awaitable, also a cancellation,
+is raised in the function at that place. So one client serves both worlds. All greenlets of a loop run in its thread and
+switch only when they wait.
 
-(SQLAlchemy's asyncio extension does the same.)
+(SQLAlchemy's asyncio extension uses the same technique.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 class _Core(greenlet):  # type: ignore[misc]
-    """A greenlet in which the client's code runs on behalf of a coroutine."""
+    """A greenlet that runs the client's code for a coroutine."""
 
     def __init__(self, work: Callable[..., Any], driver: greenlet) -> None:
         super().__init__(work, driver)
@@ -43,7 +43,10 @@ class _Core(greenlet):  # type: ignore[misc]
 
 
 async def run(function: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
-    """The result of a function of the client that may wait. A cancellation is raised where it waits."""
+    """Return the result of a function of the client that may wait.
+
+    A cancellation is raised where the function waits.
+    """
     core = _Core(function, getcurrent())
     result = core.switch(*arguments, **options)
     while not core.dead:
@@ -59,15 +62,15 @@ async def run(function: Callable[P, R], *arguments: P.args, **options: P.kwargs)
 async def run_to_the_end(
     going_on: set[asyncio.Future[Any]], function: Callable[P, R], *arguments: P.args, **options: P.kwargs
 ) -> R:
-    """The result of a function that a cancellation does not reach: it goes on in the background then.
+    """Return the result of a function that a cancellation does not reach: it continues in the background.
 
-    As long as it does, it is in the set ``going_on``.
+    Until it ends, it is in the set ``going_on``.
     """
     return await to_the_end(going_on, run(function, *arguments, **options))
 
 
 async def to_the_end(going_on: set[asyncio.Future[Any]], coroutine: Coroutine[Any, Any, R]) -> R:
-    """The result of a coroutine that a cancellation does not reach, as :func:`run_to_the_end`."""
+    """Return the result of a coroutine that a cancellation does not reach, as :func:`run_to_the_end`."""
     task = asyncio.ensure_future(coroutine)
     going_on.add(task)
     task.add_done_callback(going_on.discard)
@@ -79,13 +82,13 @@ async def to_the_end(going_on: set[asyncio.Future[Any]], coroutine: Coroutine[An
 
 
 def _tell(task: asyncio.Future[Any]) -> None:
-    """Log the error of what nobody waits for any more."""
+    """Log the error of a call whose caller was cancelled."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        _logger.warning("what went on after a cancellation has failed: %s", error)
+        _logger.warning("a call that continued after its cancellation failed: %s", error)
 
 
 def _wait(awaitable: Awaitable[R]) -> R:
-    """The result of an awaitable, from within a core."""
+    """Return the result of an awaitable from within a core."""
     core = getcurrent()
     assert isinstance(core, _Core)
     assert core.parent is not None
@@ -93,14 +96,14 @@ def _wait(awaitable: Awaitable[R]) -> R:
 
 
 class _Turn:
-    """Lets all others that can run do so once."""
+    """An awaitable that lets each other ready task run once."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield
 
 
 class _Lock:
-    """A lock between cores, handed on in the order in which it was asked for."""
+    """A lock between cores; waiting cores acquire it in order."""
 
     def __init__(self) -> None:
         self._held = False
@@ -152,7 +155,7 @@ class _Lock:
 
 
 class _RLock:
-    """A lock that the core which holds it may take again."""
+    """A lock that its owner may acquire again."""
 
     def __init__(self) -> None:
         self._lock = _Lock()
@@ -181,7 +184,7 @@ class _RLock:
 
 
 class _Condition:
-    """News for cores. Nothing else runs within its context until it waits, so there is nothing to lock."""
+    """A condition variable for cores. Nothing else runs inside its context until it waits, so it needs no lock."""
 
     def __init__(self) -> None:
         self._waiters: set[asyncio.Future[None]] = set()
@@ -212,7 +215,7 @@ class _Condition:
 
 
 class _Bell:
-    """Bell for cores: nothing else runs between the question and the wait."""
+    """A wake-up signal for cores: nothing else runs between the check and the wait."""
 
     def __init__(self) -> None:
         self._news = _Condition()
@@ -237,7 +240,7 @@ class _Worker:
         self._task = asyncio.get_running_loop().create_task(run(work), name=name)
 
     def join(self) -> None:
-        """Wait until it has ended; a cancellation is put off until then."""
+        """Wait until the task has ended. A cancellation is raised after that."""
         cancelled: asyncio.CancelledError | None = None
         while not self._task.done():
             try:
@@ -252,7 +255,7 @@ class _Worker:
 
 
 class _ClosedError(grpc.RpcError):  # type: ignore[misc]
-    """A call that was ended because its channel was closed."""
+    """A call ended because its channel was closed."""
 
     def code(self) -> grpc.StatusCode:
         return grpc.StatusCode.CANCELLED
@@ -269,7 +272,7 @@ class _Channel:
         self._calls = set[Any]()
 
     def unary_unary(self, path: str, **options: Any) -> Callable[..., Any]:
-        """A method, as gRPC's own."""
+        """Return a callable for a method, as gRPC's own."""
         stub = self._channel.unary_unary(path, **options)
 
         def call(request: Any, **details: Any) -> Any:
@@ -290,14 +293,14 @@ class _Channel:
         return call
 
     def close(self) -> None:
-        """End the calls that are under way. The channel is closed by gRPC with the last use of it."""
+        """End the calls in progress. gRPC closes the channel after its last use."""
         calls, self._calls, self._channel = self._calls, set(), None
         for under_way in calls:
             under_way.cancel()
 
 
 class _Channels:
-    """Makes channels, as the module grpc does."""
+    """Factory of channels, with the interface of the module grpc."""
 
     @staticmethod
     def insecure_channel(target: str, options: Any) -> _Channel:
@@ -320,7 +323,7 @@ def _end_wait(descriptor: int) -> asyncio.Future[None]:
 
 
 class _Seam:
-    """The waits of the running event loop."""
+    """The blocking operations of the running event loop."""
 
     lock = staticmethod(_Lock)
     rlock = staticmethod(_RLock)

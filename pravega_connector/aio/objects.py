@@ -1,11 +1,11 @@
-"""What the client for asyncio makes: readers, writers and transactions, each around the plain client's own.
+"""Readers, writers and transactions for asyncio, each around the plain client's object.
 
-What opens connections when it is made is opened when it is first used, entered by ``async with``, or awaited. Its
-methods run those of the plain object by :func:`event_loop.run`.
+An object that opens connections opens them when it is first used, entered with ``async with``, or awaited. Its methods
+run those of the plain object with :func:`event_loop.run`.
 
-A cancellation loses nothing. It is raised where the call waits, and what the call had not done by then is not done: an
-event was not taken, a position not moved. Two things go on in the background instead, because nobody could take them up
-again: the closing of a writer or a transaction, and the step of an iterator, whose result the next one gets.
+A cancellation loses nothing. It is raised where the call waits, and unfinished work is not done: an event was not
+accepted, a position did not move. Two operations continue in the background, because no later call could resume them:
+closing a writer or a transaction, and a step of an iterator, whose result the next step returns.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _WRITES: Final = 256
 
 
 class Home:
-    """Event loop of a client and of what it makes: the one in which the first of them is used."""
+    """Event loop of a client and its objects: the loop that first uses one of them."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.ending = set[asyncio.Future[Any]]()
-        """Closings that were cancelled, and go on."""
+        """Cancelled closings, which continue."""
         self._forked = False
         after_fork.register(self)
 
@@ -71,7 +71,7 @@ class Home:
 
 
 class Opened(Generic[C]):
-    """An object of the client that is made when it is needed."""
+    """An object of the client that is created on first use."""
 
     def __init__(self, home: Home, make: Callable[[], C]) -> None:
         self._home, self._make = home, make
@@ -84,7 +84,7 @@ class Opened(Generic[C]):
             self._made = after_fork.inherited(type(self).__name__)
 
     async def _core(self) -> C:
-        """The object."""
+        """Return the object."""
         if self._made is None:
             self._home.check()
             async with self._making:
@@ -93,7 +93,7 @@ class Opened(Generic[C]):
         return self._made
 
     def _known(self) -> C:
-        """The object, for what is known of it without waiting. Raises ConfigError before there is one."""
+        """Return the object for a property that needs no wait. Raises ConfigError before it exists."""
         if self._made is None:
             raise ConfigError(f"this {type(self).__name__} is not open yet: await it, or enter it by 'async with'")
         return self._made
@@ -117,7 +117,7 @@ class Opened(Generic[C]):
 
 
 def as_coroutine(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """A method of the client as a coroutine."""
+    """Return a method of the client as a coroutine function."""
 
     @functools.wraps(method)
     async def call(self: Any, /, *arguments: P.args, **options: P.kwargs) -> R:
@@ -130,10 +130,11 @@ def as_coroutine(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatena
 
 
 class AsyncEvents(AsyncIterator[T_co]):
-    """What an iterator of the client yields. One task at a time.
+    """Values of an iterator of the client. Use it from one task at a time.
 
-    A cancelled step goes on, and the next one gets its values: so ``asyncio.wait_for`` around one loses none. Leaving
-    it early closes its connection, at the latest when it is collected as garbage: ``await events.aclose()``.
+    A cancelled step continues, and the next step returns its values, so ``asyncio.wait_for`` around a step loses none.
+    If you stop early, call ``await events.aclose()`` to close the connection. Otherwise it closes when the object is
+    garbage collected.
     """
 
     def __init__(self, home: Home, begin: Callable[[], Iterator[T_co]], at_once: int = _STEP) -> None:
@@ -168,7 +169,7 @@ class AsyncEvents(AsyncIterator[T_co]):
         return self._values.popleft()
 
     def _take(self) -> None:
-        """Take some values, and what ends them."""
+        """Return some values, and the exception that ended them."""
         try:
             if self._iterator is None:
                 self._iterator = self._begin()
@@ -179,7 +180,7 @@ class AsyncEvents(AsyncIterator[T_co]):
             self._error, self._ended = error, True
 
     async def aclose(self) -> None:
-        """Take nothing more, and close the connection."""
+        """Stop the iteration and close the connection."""
         step, self._step, self._ended = self._step, None, True
         if step is not None:
             step.cancel()
@@ -203,9 +204,9 @@ Reader = TypeVar("Reader", bound=TailReader | StreamsReader | ValueReader[Any])
 
 
 class _AsyncReader(Opened[Reader]):
-    """Goes on as events arrive. One task at a time.
+    """A reader of events as they arrive. Use it from one task at a time.
 
-    A cancelled poll leaves the position before the events that were not handed out.
+    A cancelled poll leaves the position before the events that it did not return.
     """
 
     _polled = False
@@ -221,7 +222,7 @@ class _AsyncReader(Opened[Reader]):
 
     @property
     def position(self) -> StreamCut:
-        """Cut after the last event that was handed out. Raises ConfigError if there are several streams."""
+        """Stream cut after the last returned event. Raises ConfigError for several streams."""
         reader = self._known()
         if isinstance(reader, StreamsReader):
             raise ConfigError("this reader follows several streams: 'positions' has the cut of each")
@@ -229,12 +230,12 @@ class _AsyncReader(Opened[Reader]):
 
     @property
     def positions(self) -> list[StreamCut]:
-        """Cut of each stream after the last event that was handed out."""
+        """Stream cut of each stream after the last returned event."""
         return self._known().positions
 
     @property
     def at_end(self) -> bool:
-        """Whether every stream was sealed and read to its end."""
+        """True if all streams are sealed and read to their ends."""
         return self._known().at_end
 
     def __aiter__(self) -> Self:
@@ -247,10 +248,10 @@ class _AsyncReader(Opened[Reader]):
 
 
 class AsyncTailReader(_AsyncReader[TailReader | StreamsReader]):
-    """Reads one stream or several on and does not end; see TailReader."""
+    """Reader of one or several streams without an end; see TailReader."""
 
     async def poll(self, timeout: float) -> EventBatch | None:
-        """The next events of one segment, or None if none arrived within ``timeout`` seconds; as TailReader."""
+        """Return the next events of one segment, or None after ``timeout`` seconds without events; see TailReader."""
         return await self._poll((await self._core()).poll, timeout)
 
     async def __anext__(self) -> EventBatch:
@@ -263,10 +264,10 @@ class AsyncTailReader(_AsyncReader[TailReader | StreamsReader]):
 
 
 class AsyncValueReader(_AsyncReader[ValueReader[T]]):
-    """Reads the values of events as they arrive; see ValueReader."""
+    """Reader of the events' values as they arrive; see ValueReader."""
 
     async def poll(self, timeout: float) -> list[T]:
-        """The next values, all of one segment; none if none arrived within ``timeout`` seconds; as ValueReader."""
+        """Return the next values of one segment, or none after ``timeout`` seconds without events; see ValueReader."""
         return await self._poll((await self._core()).poll, timeout)
 
     async def __anext__(self) -> T:
@@ -281,17 +282,17 @@ class AsyncValueReader(_AsyncReader[ValueReader[T]]):
 
 
 class AsyncEventWriter(Opened[EventWriter[T]]):
-    """Writes events to one stream; any number of tasks may use it, one background task. See EventWriter.
+    """Writer of events to one stream. Any number of tasks may use it; it has one background task. See EventWriter.
 
-    A cancelled ``write`` has not taken its event; a cancelled ``flush`` leaves the events on their way; a cancelled
-    ``close``, or end of the block, goes on in the background, and the client's own end waits for it. A column of over
-    16 MiB, which is written in pieces, may be taken in part when it is cancelled.
+    A cancelled ``write`` has not accepted its event. A cancelled ``flush`` leaves the events in flight. A cancelled
+    ``close``, or end of the block, continues in the background, and closing the client waits for it. A column over 16
+    MiB is written in pieces, so a cancellation may leave a part of it written.
     """
 
     _taken = 0
 
     async def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
-        """Write one event; waits only while too many bytes are not yet durable. See EventWriter.write."""
+        """Write one event. Waits only while too many bytes are not yet durable. See EventWriter.write."""
         writer = self._made or await self._core()
         self._taken += 1
         if not self._taken % _WRITES:
@@ -312,7 +313,7 @@ class AsyncEventWriter(Opened[EventWriter[T]]):
             await run_to_the_end(self._home.ending, self._made.close, timeout)
 
     async def abandon(self) -> None:
-        """End the background task without a flush; events that are not durable yet may be lost."""
+        """End the background task without a flush. Events that are not yet durable may be lost."""
         if self._made is not None:
             await run(self._made.abandon)
 
@@ -321,16 +322,16 @@ class AsyncEventWriter(Opened[EventWriter[T]]):
 
 
 class AsyncTransaction(Opened[Transaction]):
-    """A transaction known by its id; see Transaction. A cancelled commit may have been done: ask for the status."""
+    """A transaction known by its id; see Transaction. A cancelled commit may have taken effect: check the status."""
 
     @property
     def id(self) -> uuid.UUID:
-        """Id by which any process may commit or abort it."""
+        """Id with which any process may commit or abort the transaction."""
         return self._known().id
 
     @property
     def stream(self) -> StreamName:
-        """The stream that it is on."""
+        """Stream of the transaction."""
         return self._known().stream
 
     status = as_coroutine(Transaction.status)
@@ -340,16 +341,16 @@ class AsyncTransaction(Opened[Transaction]):
 
 
 class AsyncOpenTransaction(AsyncTransaction, Generic[T]):
-    """A transaction that takes events; as a context it commits at the end, or aborts on an error. See OpenTransaction.
+    """A transaction that accepts events. As a context manager it commits at the end, or aborts on an error.
 
-    A cancelled ``commit`` can be repeated, and so can ``detach``. The end of the block, once begun, goes on in the
-    background when it is cancelled.
+    You can repeat a cancelled ``commit`` or ``detach``. A cancelled end of the block continues in the background. See
+    OpenTransaction.
     """
 
     _taken = 0
 
     async def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
-        """Write one event; waits only while too many bytes are not yet durable. See OpenTransaction.write."""
+        """Write one event. Waits only while too many bytes are not yet durable. See OpenTransaction.write."""
         transaction: Any = self._made or await self._core()
         self._taken += 1
         if not self._taken % _WRITES:
@@ -368,10 +369,10 @@ class AsyncOpenTransaction(AsyncTransaction, Generic[T]):
 
 
 class AsyncTransactionalWriter(Opened[TransactionalWriter[T]]):
-    """Begins transactions on one stream; see TransactionalWriter."""
+    """Factory of transactions on one stream; see TransactionalWriter."""
 
     def begin(self) -> AsyncOpenTransaction[T]:
-        """A new transaction, which begins when it is awaited, entered by ``async with``, or first used."""
+        """Return a new transaction, which begins when it is awaited, entered with ``async with``, or first used."""
         return AsyncOpenTransaction(self._home, lambda: self._writer().begin())
 
     def _writer(self) -> TransactionalWriter[T]:
@@ -383,31 +384,31 @@ class AsyncTransactionalWriter(Opened[TransactionalWriter[T]]):
 
 
 class AsyncLeaseKeeper(Opened[LeaseKeeper]):
-    """Pings transactions until they are given back; one background task while it has any. See LeaseKeeper."""
+    """Keeps transactions open with pings, in one background task. See LeaseKeeper."""
 
     def __init__(self, interval: float | None = None) -> None:
-        """``interval`` is the seconds between two pings of a transaction; by default it follows from its lease."""
+        """``interval`` is the number of seconds between two pings; the default depends on the transaction's lease."""
         super().__init__(Home(), lambda: LeaseKeeper(interval))
 
     async def add(self, transaction: AsyncTransaction) -> None:
-        """Keep a transaction open by pings of its own lease; the first one comes at once. See LeaseKeeper.add."""
+        """Keep a transaction open for its lease with pings, the first at once. See LeaseKeeper.add."""
         await run((await self._core()).add, await transaction._core())
 
     async def discard(self, transaction: AsyncTransaction) -> None:
-        """Ping a transaction no more; forget its failure, if it had one."""
+        """Stop the pings of a transaction and drop its failure."""
         await run((await self._core()).discard, await transaction._core())
 
     @property
     def failures(self) -> dict[uuid.UUID, ConnectorError]:
-        """The transactions that could be kept open no longer, and why."""
+        """Transactions that could not be kept open, with their errors."""
         return {} if self._made is None else self._made.failures
 
     def check(self) -> None:
-        """Raise the first failure, if there is one."""
+        """Raise the first failure, if any."""
         if self._made is not None:
             self._made.check()
 
     async def close(self) -> None:
-        """Ping nothing more. The transactions stay open until their leases end."""
+        """Stop all pings. The transactions stay open until their leases expire."""
         if self._made is not None:
             await run(self._made.close)

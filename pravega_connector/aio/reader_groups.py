@@ -1,8 +1,8 @@
 """Reader groups for asyncio: those of the plain client, as coroutines.
 
-A call of a reader takes part in its group before it reads, and what it began there cannot be left half done. So a
-cancellation does not stop it: it goes on in the background, and the next call gets what it brings; ``asyncio.wait_for``
-around a call loses nothing. Calls that wait long do so in parts, so that the end of a block waits for a part at most.
+A reader's call first takes part in the group's protocol, and that work must not stop half done. So a cancelled call
+continues in the background, and the next call returns its result: ``asyncio.wait_for`` around a call loses nothing.
+Long waits are split, so that the end of a block waits for one part at most.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from pravega_serde import after_fork
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
-# Seconds for which a call that was cancelled goes on at most.
+# Longest time in seconds that a cancelled call continues.
 _PART: Final = 1.0
 
 
 class AsyncReaderGroup(Opened[ReaderGroup]):
-    """A reader group; see ReaderGroup. It is made or joined when it is entered, awaited, or first used."""
+    """A reader group; see ReaderGroup. It is created or joined when entered, awaited or first used."""
 
     def reader(self, reader_id: str, serializer: Any = None, *, delay: float = 0.0) -> AsyncGroupReader[Any]:
-        """A reader that comes into the group when it is entered, awaited, or first used; see ReaderGroup.reader."""
+        """Return a reader that joins the group when it is entered, awaited or first used; see ReaderGroup.reader."""
         return AsyncGroupReader(self._home, lambda: self._group().reader(reader_id, serializer, delay=delay))
 
     def exactly_once(
         self, reader_id: str, serializer: Any = None, *, to: Stream, **options: Any
     ) -> AsyncExactlyOnceReader[Any]:
-        """A reader whose output becomes visible together with its position; see ReaderGroup.exactly_once.
+        """Return a reader whose output is committed together with its position; see ReaderGroup.exactly_once.
 
-        It comes into the group when it is entered, awaited, or first used.
+        It joins the group when it is entered, awaited or first used.
         """
         return AsyncExactlyOnceReader(
             self._home, lambda: self._group().exactly_once(reader_id, serializer, to=to, **options)
@@ -55,11 +55,11 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
         return self._made
 
     async def state(self) -> GroupState:
-        """The state as it is now."""
+        """Return the current state."""
         return await run(lambda group: group.state, await self._core())
 
     async def config(self) -> GroupConfig:
-        """The configuration, as the state has it now."""
+        """Return the current configuration."""
         return await run(lambda group: group.config, await self._core())
 
     online_readers = as_coroutine(ReaderGroup.online_readers)
@@ -74,13 +74,13 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
     delete = as_coroutine(ReaderGroup.delete)
 
     async def close(self) -> None:
-        """Close the connection; the group and its readers go on."""
+        """Close the connection. The group and its readers are not affected."""
         if self._made is not None:
             await run(self._made.close)
 
 
 class _AsyncReader(Opened[Any], Generic[T]):
-    """What GroupReader and ExactlyOnceReader have in common, whose calls go on when they are cancelled."""
+    """Common part of AsyncGroupReader and AsyncExactlyOnceReader, whose calls continue after a cancellation."""
 
     def __init__(self, home: Home, make: Callable[[], Any]) -> None:
         super().__init__(home, make)
@@ -98,11 +98,11 @@ class _AsyncReader(Opened[Any], Generic[T]):
 
     @property
     def at_end(self) -> bool:
-        """Whether the group has read all there is."""
+        """True if the group has read all events up to its end."""
         return bool(self._known().at_end) and self._part is None
 
     async def poll(self, timeout: float) -> list[GroupEvent[T]]:
-        """The next events, all of one segment, or one checkpoint; see the ``poll`` of the plain reader."""
+        """Return the next events of one segment, or one checkpoint; see ``poll`` of the plain reader."""
         arguments.wait("timeout", timeout)
         return await self._next("poll", timeout) or []
 
@@ -118,7 +118,7 @@ class _AsyncReader(Opened[Any], Generic[T]):
         raise StopAsyncIteration
 
     async def close(self) -> None:
-        """Leave the group: others go on behind what was handed out. Durable on return."""
+        """Leave the group. Other readers resume after the returned events. Durable on return."""
         await self.__aexit__(None, None, None)
 
     async def __aexit__(
@@ -130,7 +130,7 @@ class _AsyncReader(Opened[Any], Generic[T]):
     # ---------------------------------------------------------------- inside
 
     async def _next(self, name: str, timeout: float) -> Any:
-        """What a method of the reader gives within so many seconds; nothing if it gives nothing."""
+        """Return the result of a method of the reader within ``timeout`` seconds, or nothing."""
         self._enter()
         try:
             reader, end = await self._core(), time.monotonic() + timeout
@@ -141,7 +141,7 @@ class _AsyncReader(Opened[Any], Generic[T]):
                     self._part = name, asyncio.get_running_loop().create_task(part)
                 begun, task = self._part
                 if begun != name:
-                    raise ConfigError(f"a {begun} that was cancelled has not given what it brings: call {begun} again")
+                    raise ConfigError(f"a cancelled {begun} still has a result: call {begun} again")
                 done, _ = await asyncio.wait({task}, timeout=max(left, 0.001))
                 if done:
                     self._part = None
@@ -175,35 +175,34 @@ class _AsyncReader(Opened[Any], Generic[T]):
         await run(self._known().__exit__, kind, error, tb)
 
     async def _give_back(self, found: Any, kind: type[BaseException] | None) -> None:
-        """Do what is to be done before others begin at ``found``, which was not handed out."""
+        """Move the reader back before ``found``, which was not returned, so that other readers start there."""
 
 
 class AsyncGroupReader(_AsyncReader[T]):
-    """Reads what a group gives it; see GroupReader. One task at a time.
+    """Reader of a group's events; see GroupReader. Use it from one task at a time.
 
-    What a cancelled call brings is not handed out, and the next call gives it. The end of the block, once begun, goes
-    on in the background when it is cancelled.
+    The next call returns the events of a cancelled call. A cancelled end of the block continues in the background.
     """
 
     @property
     def position(self) -> Ranged:
-        """Offsets behind what was handed out, or is about to be, in all segments that it owns."""
+        """Offsets after the events that were returned, or are about to be, in all segments that the reader owns."""
         position: Ranged = self._known().position
         return position
 
     async def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
-        """The next events of one segment as columns, or a checkpoint; see GroupReader.poll_columns."""
+        """Return the next events of one segment as columns, or a checkpoint; see GroupReader.poll_columns."""
         arguments.wait("timeout", timeout)
         found: EventBatch | GroupEvent[T] | None = await self._next("poll_columns", timeout)
         return found
 
 
 class AsyncExactlyOnceReader(_AsyncReader[T]):
-    """Reads events of a group, and writes what becomes of them exactly once; see ExactlyOnceReader. One task at a time.
+    """Reader of a group's events that writes its results exactly once; see ExactlyOnceReader. One task at a time.
 
-    What a cancelled ``poll`` brings the next one gives: a commit in between ends before it, and so does the end of the
-    block. A cancelled ``write`` has not taken its event. A ``commit`` that is cancelled goes on; the next call waits
-    for it, and raises its error. So does the end of the block, once begun.
+    The next ``poll`` returns the events of a cancelled ``poll``; a commit or the end of the block comes after it. A
+    cancelled ``write`` has not accepted its event. A cancelled ``commit`` continues, and the next call waits for it and
+    raises its error. The end of the block does the same.
     """
 
     def __init__(self, home: Home, make: Callable[[], Any]) -> None:
@@ -216,12 +215,12 @@ class AsyncExactlyOnceReader(_AsyncReader[T]):
 
     @property
     def committed(self) -> dict[Segment, int]:
-        """Offsets up to which the events of its segments are in the output; END_OF_SEGMENT for all of them."""
+        """Offsets up to which the results of its segments' events are committed; END_OF_SEGMENT for all events."""
         committed: dict[Segment, int] = self._known().committed
         return committed
 
     async def write(self, value: Any, routing_key: str | None = None, *, key: object = None) -> None:
-        """Write an event that comes of those handed out; see ExactlyOnceReader.write."""
+        """Write an event that results from the returned events; see ExactlyOnceReader.write."""
         reader = await self._core()
         self._enter()
         try:
@@ -232,7 +231,7 @@ class AsyncExactlyOnceReader(_AsyncReader[T]):
             self._polled = False
 
     async def commit(self) -> None:
-        """Have all that was handed out count as processed: its output is visible on return; as ExactlyOnceReader."""
+        """Commit the results of all returned events: readers see them on return. See ExactlyOnceReader."""
         reader = await self._core()
         self._enter()
         try:
@@ -255,7 +254,7 @@ class AsyncExactlyOnceReader(_AsyncReader[T]):
         return await super()._next(name, timeout)
 
     async def _rest(self) -> Any:
-        """What a cancelled poll brought, which the next one gives; waits until nothing is under way any more."""
+        """Return the events of a cancelled poll, after all calls in progress have ended."""
         await self._worked()
         if self._part is None:
             return None
@@ -264,7 +263,7 @@ class AsyncExactlyOnceReader(_AsyncReader[T]):
         return None if task.exception() is not None else task.result()  # an error is the next poll's as well
 
     async def _to_the_end(self, work: Callable[[], object]) -> None:
-        """Do what a cancellation does not stop; the next call waits for it then."""
+        """Do work that a cancellation does not stop; the next call then waits for it."""
         self._work = asyncio.get_running_loop().create_task(_done(work))
         await self._worked()
 
@@ -289,7 +288,7 @@ class AsyncExactlyOnceReader(_AsyncReader[T]):
 
 
 def _first(found: Any) -> Any:
-    """The first event of what a poll brought, if it brought any."""
+    """Return the first event of a poll's result, or None."""
     return found[0] if isinstance(found, list) and found else found or None
 
 

@@ -1,7 +1,7 @@
-"""The Pravega client: streams, stream cuts, writers, readers, transactions. It needs no Spark.
+"""The Pravega client: streams, stream cuts, writers, readers and transactions, without Spark.
 
-A program starts with :class:`PravegaClient`. Readers of groups are loaded on first access, because most programs have
-none.
+A program starts with :class:`PravegaClient`. The classes of reader groups are loaded on first access, because most
+programs do not use them.
 """
 
 from typing import TYPE_CHECKING, Any

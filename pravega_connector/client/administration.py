@@ -1,4 +1,4 @@
-"""Scopes and streams: made, listed, described, changed, deleted. What :class:`PravegaClient` does beside events."""
+"""Administration of scopes and streams: create, list, describe, change and delete. Part of :class:`PravegaClient`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamDescription:
-    """What the servers know of a stream at a moment."""
+    """Settings, segments and size of a stream at one moment."""
 
     stream: StreamName
     """Its full name."""
@@ -47,7 +47,7 @@ class StreamDescription:
 
     @property
     def sealed(self) -> bool:
-        """Whether it takes no more events."""
+        """True if the stream is sealed and accepts no more events."""
         return not self.segments
 
     def _repr_html_(self) -> str:
@@ -64,7 +64,7 @@ class StreamDescription:
 
 
 class StreamChanges(TypedDict, total=False):
-    """Settings of a stream that :meth:`Administration.update_stream` changes; the others stay."""
+    """Settings that :meth:`Administration.update_stream` changes; the others stay."""
 
     segments: ScalingPolicy | int
     """Scaling policy, or a fixed number of segments: then the stream is scaled at once."""
@@ -79,32 +79,32 @@ class StreamChanges(TypedDict, total=False):
 
 
 class Administration(HintedNames):
-    """Scopes and streams of a cluster; :class:`PravegaClient` is one."""
+    """Scopes and streams of a cluster; base class of :class:`PravegaClient`."""
 
     config: PravegaConfig
     stores: SegmentStores
 
     @property
     def controller(self) -> ControllerClient:
-        """All calls to the controller."""
+        """Client for all calls to the controller."""
         return self.stores.controller
 
     def name(self, stream: Stream) -> StreamName:
-        """The full name of a stream: ``scope/stream``, or ``stream`` in the configured scope."""
+        """Return the full name of a stream: ``scope/stream``, or ``stream`` in the configured scope."""
         return arguments.stream_name(stream, self.config.scope)
 
     # ---------------------------------------------------------------- scopes
 
     def scopes(self) -> list[str]:
-        """Names of all scopes, sorted; Pravega's own, which begin with ``_``, included."""
+        """Return the names of all scopes, sorted, with Pravega's internal ones, which begin with ``_``."""
         return self.controller.list_scopes()
 
     def scope_exists(self, scope: str) -> bool:
-        """Whether a scope exists."""
+        """Return True if the scope exists."""
         return self.controller.scope_exists(scope)
 
     def create_scope(self, scope: str, *, if_exists: IfExists = "ignore") -> bool:
-        """Create a scope; False if it was there, which is ScopeExistsError with ``if_exists="error"``."""
+        """Create a scope. Return False if it exists. With ``if_exists="error"``, raise ScopeExistsError."""
         must = arguments.is_error("if_exists", if_exists)
         created = self.controller.create_scope(scope)
         if must and not created:
@@ -112,7 +112,10 @@ class Administration(HintedNames):
         return created
 
     def delete_scope(self, scope: str, *, if_missing: IfExists = "ignore") -> bool:
-        """Delete an empty scope; False if there was none, which is ScopeNotFoundError with ``if_missing="error"``."""
+        """Delete an empty scope.
+
+        Return False if it is missing. With ``if_missing="error"``, raise ScopeNotFoundError.
+        """
         must = arguments.is_error("if_missing", if_missing)
         deleted = self.controller.delete_scope(scope)
         if must and not deleted:
@@ -122,9 +125,10 @@ class Administration(HintedNames):
     # ---------------------------------------------------------------- streams
 
     def streams(self, scope: str | None = None, *, internal: bool = False) -> Iterator[StreamName]:
-        """Yield the streams of a scope, by default the configured one, page by page as the controller gives them.
+        """Yield the streams of a scope, by default the configured one, page by page.
 
-        With ``internal`` also those that Pravega made, such as ``_MARK…``. Raises ScopeNotFoundError at the first one.
+        ``internal`` includes Pravega's internal streams, such as ``_MARK…``. Raises ScopeNotFoundError on the first
+        step.
         """
         scope = scope if scope is not None else self.config.scope
         if scope is None:
@@ -132,7 +136,7 @@ class Administration(HintedNames):
         return self.controller.iterate_streams(scope, internal=internal)
 
     def stream_exists(self, stream: Stream) -> bool:
-        """Whether a stream exists."""
+        """Return True if the stream exists."""
         return self.controller.stream_exists(self.name(stream))
 
     def create_stream(
@@ -144,10 +148,10 @@ class Administration(HintedNames):
         tags: Iterable[str] = (),
         if_exists: IfExists = "ignore",
     ) -> bool:
-        """Create a stream, and its scope if need be; False if the stream was there already, whatever its settings.
+        """Create a stream, and its scope if it is missing. Return False if the stream exists, with any settings.
 
-        ``segments`` is a fixed number or a policy. With ``if_exists="error"``, StreamExistsError instead of False. (An
-        answer that was lost is asked for again, and then finds its own work done: see ControllerClient.)
+        ``segments`` is a fixed number or a policy. With ``if_exists="error"``, raise StreamExistsError instead. If an
+        answer is lost, the client asks again and treats its own earlier call as success: see ControllerClient.
         """
         name = self.name(stream)
         must = arguments.is_error("if_exists", if_exists)
@@ -161,7 +165,7 @@ class Administration(HintedNames):
     def update_stream(self, stream: Stream, **changes: Unpack[StreamChanges]) -> None:
         """Change settings of a stream: ``segments=``, ``retention=``, ``tags=`` (:class:`StreamChanges`).
 
-        What is not named stays. Raises StreamNotFoundError, ConfigError.
+        Other settings stay. Raises StreamNotFoundError, ConfigError.
         """
         name = self.name(stream)
         known = StreamChanges.__annotations__
@@ -170,11 +174,11 @@ class Administration(HintedNames):
         self.controller.update_stream(name, _changed(self.controller.stream_config(name), changes))
 
     def scale_stream(self, stream: Stream, segments: int, *, timeout: float | None = None) -> list[SegmentRange]:
-        """Let so many segments of equal ranges of keys take the events from now on; they are returned.
+        """Scale a stream to ``segments`` segments with equal key ranges, and return the new segments.
 
-        A policy that scales by load changes them again. ``timeout`` is in seconds. Raises StreamSealedError,
-        StreamNotFoundError, DeadlineExceededError when it is not done in time (it goes on at the server).
-        :meth:`ControllerClient.scale_stream` splits and merges single segments.
+        A scaling policy by load may scale the stream again. ``timeout`` is in seconds. Raises StreamSealedError,
+        StreamNotFoundError, or DeadlineExceededError after the timeout, in which case the server continues. To split
+        and merge single segments, use :meth:`ControllerClient.scale_stream`.
         """
         name = self.name(stream)
         arguments.count("segments", segments, 1)
@@ -186,13 +190,16 @@ class Administration(HintedNames):
         return self.controller.scale_stream(name, [each.id for each in current], wanted, timeout=timeout)
 
     def seal_stream(self, stream: Stream) -> None:
-        """Let nothing more be written to a stream. Sealing it again changes nothing. Raises StreamNotFoundError."""
+        """Seal a stream, so that nothing more can be written.
+
+        Sealing it again has no effect. Raises StreamNotFoundError.
+        """
         self.controller.seal_stream(self.name(stream))
 
     def delete_stream(self, stream: Stream, *, if_missing: IfExists = "ignore") -> bool:
-        """Seal and delete a stream with all its events; False if there was none.
+        """Seal and delete a stream with all its events. Return False if it is missing.
 
-        With ``if_missing="error"``, StreamNotFoundError instead of False.
+        With ``if_missing="error"``, raise StreamNotFoundError instead.
         """
         name = self.name(stream)
         must = arguments.is_error("if_missing", if_missing)
@@ -206,17 +213,17 @@ class Administration(HintedNames):
         return deleted
 
     def describe(self, stream: Stream) -> StreamDescription:
-        """Settings, segments, head, tail and size of a stream. Raises StreamNotFoundError."""
+        """Return settings, segments, head, tail and size of a stream. Raises StreamNotFoundError."""
         name = self.name(stream)
         config = self.controller.stream_config(name)
         head = self.controller.head_cut(name)
         segments = tuple(self.controller.current_segments(name))
         tail = tail_cut(self.stores, name)
-        slices = slices_between(self.stores, head, tail, skip_lost=True)  # retention goes on meanwhile
+        slices = slices_between(self.stores, head, tail, skip_lost=True)  # retention continues
         return StreamDescription(name, config, segments, head, tail, sum(each.end - each.start for each in slices))
 
     def require_stream(self, stream: Stream) -> StreamName:
-        """The full name of a stream that exists. Raises StreamNotFoundError."""
+        """Return the full name of an existing stream. Raises StreamNotFoundError."""
         name = self.name(stream)
         if not self.controller.stream_exists(name):
             raise StreamNotFoundError.of(name)
@@ -224,7 +231,7 @@ class Administration(HintedNames):
 
 
 def _changed(config: StreamConfig, changes: Any) -> StreamConfig:
-    """The configuration with changes. Raises ConfigError for a value of another kind."""
+    """Return the configuration with changes. Raises ConfigError for a value of another type."""
     made: dict[str, Any] = dict(changes)
     if "segments" in made:
         made["scaling"] = arguments.scaling(made.pop("segments"))

@@ -1,4 +1,4 @@
-"""The client for programs: streams by name, events in and out."""
+"""The client for programs: write and read events of streams by name."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ _WRITER_ARGUMENTS: Final = ("stream", "serializer", *WriterOptions.__annotations
 
 
 class PravegaClient(Administration):
-    """Connection to a Pravega cluster; thread safe, cheap to make: nothing is opened before it is needed.
+    """Client of a Pravega cluster. Thread safe; it connects on first use.
 
-    ``config`` is a PravegaConfig or a controller URI, and ``settings`` are those of :meth:`PravegaConfig.resolve`, such
-    as ``controller``, ``scope``, ``username``, ``password``: what is not given is looked for in the environment.
+    ``config`` is a PravegaConfig or a controller URI. ``settings`` are those of :meth:`PravegaConfig.resolve`, such as
+    ``controller``, ``scope``, ``username``, ``password``. The environment provides missing settings.
 
-    Until a server of the cluster has answered in this process, a call may take ``timeout`` seconds: a wrong address is
-    an error within it. From then on the client goes on by itself, and a call waits up to ``failover_timeout`` seconds
-    for servers that fail, freeze, or hand segments over; it logs a warning after 10 s. ``service`` goes on from the
-    start: for what runs unattended and has reached the cluster before.
-    A timeout that is given to a call rules over both.
+    Until a server of the cluster has answered in this process, a call waits at most ``timeout`` seconds, so a wrong
+    address fails soon. After that, the client retries: a call waits up to ``failover_timeout`` seconds for servers that
+    fail, stall or move segments, and logs a warning after 10 s. With ``service=True``, ``failover_timeout`` applies
+    from the first call. Use it for an unattended program that has reached the cluster before. A timeout that you pass
+    to a call takes precedence over both.
     """
 
     def __init__(
@@ -95,29 +95,30 @@ class PravegaClient(Administration):
 
     @property
     def counters(self) -> Counters:
-        """Counts of retries, reconnects, moved segments, refreshed tokens, outages."""
+        """Number of retries, reconnects, moved segments, refreshed tokens and outages."""
         return self.health.counters
 
     @property
     def trouble(self) -> str | None:
-        """One line about an outage that goes on now, of 10 s or more; None when all is well."""
+        """One line about the current outage if it has lasted 10 s or more, otherwise None."""
         return self.health.trouble
 
     # ---------------------------------------------------------------- places
 
     def head(self, stream: Stream) -> StreamCut:
-        """Cut before the first event that the stream still holds."""
+        """Return the stream cut before the first event that the stream still has."""
         return self.controller.head_cut(self.name(stream))
 
     def tail(self, stream: Stream) -> StreamCut:
-        """Cut after the last event at this moment."""
+        """Return the stream cut after the last event at this moment."""
         return tail_cut(self.stores, self.name(stream))
 
     def truncate(self, stream: Stream | StreamCut, cut: StreamCut | str | None = None) -> None:
-        """Drop all events before a cut: ``truncate(cut)``, or a place as in :meth:`read`: ``truncate(stream, "tail")``.
+        """Delete all events before a cut.
 
-        Raises MalformedStreamCutError for a cut that lies beyond the tail: the controller takes such a cut, and then
-        everything that is written up to it is lost to readers.
+        Call ``truncate(cut)``, or ``truncate(stream, "tail")`` with a position as in :meth:`read`. Raises
+        MalformedStreamCutError for a cut after the tail. The controller would accept it, and readers would then lose
+        all events that are written up to it.
         """
         if isinstance(stream, StreamCut) and cut is None:
             found = stream
@@ -169,11 +170,11 @@ class PravegaClient(Administration):
     ) -> EventWriter[Any]: ...
 
     def writer(self, stream: Stream, serializer: Any = None, **options: Any) -> EventWriter[Any]:
-        """A writer of events to a stream; without a serializer it takes bytes.
+        """Return a writer of events to a stream. Without a serializer, it accepts bytes.
 
-        ``serializer`` is one, or the name of a format that needs no options, or ``str`` or ``bytes``. ``router`` gives
-        the routing keys, ``max_event_size`` and ``max_in_flight`` are counts of bytes, ``timeout`` is in seconds, by
-        default what the client allows; ``writer_id`` is the name under which it notes event time. Raises
+        ``serializer`` is a serializer, the name of a format that needs no options, or ``str`` or ``bytes``. ``router``
+        returns the routing keys. ``max_event_size`` and ``max_in_flight`` are in bytes. ``timeout`` is in seconds, by
+        default the client's. ``writer_id`` is the name under which the writer notes event time. Raises
         StreamNotFoundError, StreamSealedError, ConfigError.
         """
         arguments.only("writer", options, _WRITER_ARGUMENTS)
@@ -191,8 +192,8 @@ class PravegaClient(Administration):
     ) -> None:
         """Write one event, which is durable on return.
 
-        Each call makes a writer of its own and waits for the server: use a :meth:`writer` for more than a few events.
-        Raises what the writer does.
+        Each call creates a writer and waits for the server. For more than a few events, use a :meth:`writer`. Raises
+        the errors of a writer.
         """
         with self.writer(stream, serializer, timeout=timeout) as writer:
             writer.write(value, routing_key)
@@ -240,9 +241,9 @@ class PravegaClient(Administration):
     def transactions(
         self, stream: Stream, serializer: Any = None, *, lease: float = DEFAULT_LEASE, **options: Any
     ) -> TransactionalWriter[Any]:
-        """A writer that begins transactions on a stream; without a serializer they take bytes.
+        """Return a writer that begins transactions on a stream. Without a serializer, they accept bytes.
 
-        ``lease`` is how many seconds a transaction stays open without a ping; the other options are those of
+        ``lease`` is the number of seconds that a transaction stays open without a ping. The other options are those of
         :meth:`writer`.
         """
         arguments.only("transactions", options, (*_WRITER_ARGUMENTS, "lease"))
@@ -257,7 +258,7 @@ class PravegaClient(Administration):
         lease: float = DEFAULT_LEASE,
         writer_id: str | None = None,
     ) -> Transaction:
-        """A transaction by its id, which any process may have begun: to commit, abort or ping it, or ask about it."""
+        """Return a transaction of any process by its id, to commit, abort or ping it, or to check its status."""
         if not isinstance(transaction, uuid.UUID):
             raise ConfigError(f"a transaction is known by its id, a uuid.UUID, not by {transaction!r}")
         arguments.seconds("lease", lease)
@@ -280,9 +281,9 @@ class PravegaClient(Administration):
     def revisioned(self, stream: Stream, serializer: str) -> RevisionedStreamClient[Any]: ...
 
     def revisioned(self, stream: Stream, serializer: Any = None) -> RevisionedStreamClient[Any]:
-        """The entries of a stream of one segment, with their revisions; without a serializer they are bytes.
+        """Return the entries of a stream with one segment, with their revisions. Without a serializer, they are bytes.
 
-        Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments.
+        Raises StreamNotFoundError, StreamSealedError, or ConfigError for a stream with several segments.
         """
         chosen = arguments.serializer_of(serializer, "serialize", "deserialize")
         return RevisionedStreamClient(self.stores, self.name(stream), chosen or RawEvents())
@@ -296,7 +297,7 @@ class PravegaClient(Administration):
         init_serializer: SupportsBoth[I] | str,
         update_serializer: SupportsBoth[U] | str,
     ) -> StateSynchronizer[S, I, U]:
-        """A state that several processes share through a stream of one segment; see StateSynchronizer."""
+        """Return a state that processes share through a stream with one segment; see StateSynchronizer."""
         both = ("serialize", "deserialize")
         return StateSynchronizer(
             self.stores,
@@ -310,21 +311,21 @@ class PravegaClient(Administration):
     # ---------------------------------------------------------------- streams of bytes
 
     def byte_reader(self, stream: Stream, start: int | None = None, *, wait: float = 0.0) -> io.BufferedReader:
-        """The bytes of a stream that is not made of events, as a file: what Java's ``ByteStreamReader`` reads.
+        """Return a file object that reads the bytes of a stream, as Java's ``ByteStreamReader`` does.
 
-        It begins at an offset, or at the stream's head. At the end of what is written it waits up to ``wait`` seconds
-        for more. Raises StreamNotFoundError, ConfigError for a stream of several segments; reading raises
-        DataLossError for what was truncated, ConnectorErrors.
+        It starts at an offset, by default at the stream's head. At the end of the data it waits up to ``wait`` seconds
+        for more. Raises StreamNotFoundError, or ConfigError for a stream with several segments. Reading raises
+        DataLossError for truncated bytes, and ConnectorErrors.
         """
         arguments.count("start", start)
         arguments.wait("wait", wait)
         return ByteReader(RawByteReader(self.stores, self.name(stream), start, wait))
 
     def byte_writer(self, stream: Stream) -> io.BufferedWriter:
-        """A stream of bytes as a file that is appended to, as by Java's ``ByteStreamWriter``.
+        """Return a file object that appends bytes to a stream, as Java's ``ByteStreamWriter`` does.
 
-        ``flush`` and ``close`` return when everything is durable. Raises StreamNotFoundError, StreamSealedError,
-        ConfigError for a stream of several segments; writing raises OutcomeUnknownError, ConnectorErrors.
+        All bytes are durable when ``flush`` or ``close`` returns. Raises StreamNotFoundError, StreamSealedError, or
+        ConfigError for a stream with several segments. Writing raises OutcomeUnknownError, ConnectorErrors.
         """
         return ByteWriter(RawByteWriter(self.stores, self.name(stream)))
 
@@ -340,10 +341,11 @@ class PravegaClient(Administration):
         metadata: Sequence[str] | None = None,
         on_error: OnError | None = None,
     ) -> EventColumns:
-        """The events between two places as Arrow columns, for pyarrow, pandas, polars, DuckDB; see EventColumns.
+        """Return the events between two positions as Arrow columns; see EventColumns.
 
-        The streams and places are those of :meth:`read`. Iterated, it gives the undecoded events, segment by segment,
-        predecessors first. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError.
+        pyarrow, pandas, polars and DuckDB read them without a copy. Streams and positions are those of :meth:`read`. An
+        iteration yields undecoded events, segment by segment, predecessors first. Raises StreamNotFoundError,
+        DataLossError, MalformedStreamCutError.
         """
         chosen = arguments.serializer_of(serializer, "decode_column")
         arguments.error_handler(on_error)
@@ -404,13 +406,14 @@ class PravegaClient(Administration):
         end: Place | None = None,
         limit: int | None = None,
     ) -> Iterator[Any]:
-        """Yield the events between two places one by one; without a serializer as bytes.
+        """Yield the events between two positions one by one. Without a serializer, they are bytes.
 
-        ``stream`` is one, or several in a list, which are read one after the other. ``start`` and ``end`` are stream
-        cuts or their text, ``earliest`` or ``head``, ``latest`` or ``tail``, or ``timestamp:2026-11-21T10:00:00Z``
-        (:meth:`cut_at`); in several streams also a list with a cut for each. By default everything from the head to the
-        present tail; of that ``limit`` events at most. Order holds for each routing key of a stream. Raises
-        StreamNotFoundError, DataLossError, DeserializationError, MalformedStreamCutError, ConfigError.
+        ``stream`` is a stream, or a list of streams, which are read one after the other. ``start`` and ``end`` are
+        stream cuts or their text, ``earliest`` or ``head``, ``latest`` or ``tail``, or
+        ``timestamp:2026-11-21T10:00:00Z`` (:meth:`cut_at`). For several streams, they can also be a list with a cut per
+        stream. The default is from the head to the current tail. ``limit`` is the largest number of events. Order holds
+        per routing key of a stream. Raises StreamNotFoundError, DataLossError, DeserializationError,
+        MalformedStreamCutError, ConfigError.
         """
         chosen = arguments.serializer_of(serializer, "deserialize")
         arguments.count("limit", limit)
@@ -449,9 +452,9 @@ class PravegaClient(Administration):
     def follow(
         self, stream: Streams, serializer: Any = None, *, start: Place | None = None
     ) -> TailReader | StreamsReader | ValueReader[Any]:
-        """A reader that goes on as events arrive, from a place as in :meth:`read`, or from the present tail.
+        """Return a reader of events as they arrive, from a position as in :meth:`read`, by default the current tail.
 
-        Without a serializer it gives batches of Arrow columns, with one the values of the events.
+        Without a serializer it returns batches of Arrow columns, with a serializer the events' values.
         """
         chosen = arguments.serializer_of(serializer, "deserialize")
         names = arguments.stream_names(stream, self.config.scope)
@@ -462,37 +465,37 @@ class PravegaClient(Administration):
     # ---------------------------------------------------------------- event time
 
     def watermarks(self, stream: Stream) -> list[Watermark]:
-        """The watermarks of a stream, oldest first: what its writers have noted about event time, put together.
+        """Return the watermarks of a stream, oldest first: the event times that all its writers have passed.
 
-        A stream has none until one of its writers notes a time, and then one every 10 s (the server's
-        ``controller.watermarking.frequency.seconds``) as long as the times go on. Raises StreamNotFoundError.
+        The first watermark follows when a writer has noted a time. While writers note times, another one follows every
+        10 s (the server's ``controller.watermarking.frequency.seconds``). Raises StreamNotFoundError.
         """
         return self.watermark_log(stream).read()
 
     def time_window(self, position: StreamCut) -> TimeWindow:
-        """The event times around a position, by the watermarks of this moment, as Java's readers tell them."""
+        """Return the event times around a position by the current watermarks, as Java's readers do."""
         arguments.instance("position", position, StreamCut, "client.head(stream), reader.position")
         log = self.watermark_log(position.stream)
         return log.window(position, log.read())
 
     def cut_at(self, stream: Stream, millis: int, *, end: bool = False) -> StreamCut:
-        """The cut for an event time in milliseconds, by the stream's watermarks.
+        """Return the stream cut for an event time in milliseconds, by the stream's watermarks.
 
-        Before it lies no event of this time or later, so that reading from it misses none; with ``end``, behind it
-        lies none of an earlier time, so that reading up to it misses none of those. As near to the time as the
-        watermarks tell, which are seconds apart, and as true as the times are that the writers note. A start before
-        all watermarks, or in what was truncated, is the head. Raises TimeUnknownError for a stream without watermarks,
-        and for an end that no watermark has reached; StreamNotFoundError.
+        All events of this time or later are after the cut, so a read from it misses none. With ``end=True``, all events
+        of an earlier time are before the cut, so a read up to it misses none. Watermarks are seconds apart, so other
+        events may be included. The result is as accurate as the times that the writers note. For a start before all
+        watermarks, or in the truncated part, the result is the head. Raises StreamNotFoundError, or TimeUnknownError
+        for a stream without watermarks and for an end that no watermark has reached.
         """
         arguments.count("millis", millis, -(2**63))
         return cut_at(self.stores, self.watermark_log(stream), millis, end=end)
 
     def watermark_log(self, stream: Stream) -> WatermarkLog:
-        """Watermarks of a stream, as far as this client has read them."""
+        """Return the watermarks of a stream, as far as this client has read them."""
         return self._watermarks.setdefault(name := self.name(stream), WatermarkLog(self.stores, name))
 
     def subscriber(self, stream: Stream, name: str) -> Subscriber:
-        """A named reader whose published position lets the server truncate behind it; nothing is made yet."""
+        """Return a named reader whose published position lets the server truncate before it. It creates nothing yet."""
         return Subscriber(self.stores, self.name(stream), name)
 
     def reader_group(
@@ -507,13 +510,13 @@ class PravegaClient(Administration):
         refresh: float = 3.0,
         max_outstanding: int = 3,
     ) -> ReaderGroup:
-        """A reader group, which Java's readers can be in as well: made if it is not there, or joined.
+        """Create or join a reader group, which Java's readers can join too.
 
-        With ``streams`` it is made, unless there is one with the same configuration; without, it must be there.
-        ``start`` and ``end`` are places as in :meth:`read`: without a start it begins at the heads of the streams,
-        without an end it goes on for ever. ``checkpoint_interval`` and ``refresh`` are seconds; without checkpoints
-        (None) no segment changes its reader. ``retention``: ``none``, ``manual``, or ``automatic`` at each checkpoint.
-        Raises ReaderGroupError for a group of another configuration, and for one that is not there.
+        With ``streams``, the group is created, unless it exists with the same configuration. Without, it must exist.
+        ``start`` and ``end`` are positions as in :meth:`read`. The default start is the head of each stream, and
+        without an end the group reads indefinitely. ``checkpoint_interval`` and ``refresh`` are in seconds. Without
+        checkpoints (None), no segment moves to another reader. ``retention`` is ``none``, ``manual``, or ``automatic``
+        at each checkpoint. Raises ReaderGroupError for a group with another configuration, or a missing one.
         """
         from pravega_connector.client.reader_group import open_group  # noqa: PLC0415 - most clients have no group
 
@@ -534,8 +537,8 @@ class PravegaClient(Administration):
     def reader_groups(self, scope: str | None = None) -> Iterator[str]:
         """Yield the reader groups of a scope, by default the configured one, as ``scope/group``.
 
-        They are found by the streams of their states: no call of the controller lists them. Subscribers are groups as
-        well. Raises ScopeNotFoundError at the first one.
+        The streams of their states identify them, because the controller has no call that lists them. Subscribers are
+        groups too. Raises ScopeNotFoundError on the first step.
         """
         from pravega_connector.reader_group_protocol import group_of  # noqa: PLC0415 - most clients have no group
 
@@ -558,7 +561,7 @@ class PravegaClient(Administration):
                 left = None if left is None else left - len(batch.events)
 
     def close(self) -> None:
-        """Close all connections, those of reader groups as well. Writers and readers have an end of their own."""
+        """Close all connections, also those of reader groups. Close writers and readers yourself."""
         for group in self._groups:
             group.close()
         self.stores.close()
@@ -576,14 +579,14 @@ class PravegaClient(Administration):
 
 
 def _config(config: Any, settings: dict[str, Any]) -> PravegaConfig:
-    """The configuration of a client's first argument and its settings by name. Raises ConfigError."""
+    """Return the configuration for a client's first argument and settings. Raises ConfigError."""
     if isinstance(config, PravegaConfig):
         if settings:
             raise ConfigError(f"the setting {next(iter(settings))!r} belongs into the PravegaConfig: give it there")
         return config
     if config is not None and not isinstance(config, str):
         raise ConfigError(
-            f"a client is made of a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not of this "
+            f"a client needs a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not this "
             f"{type(config).__name__}"
         )
     if config is not None and "controller" in settings:

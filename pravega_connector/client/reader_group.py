@@ -1,6 +1,6 @@
-"""A reader group from outside of its readers: it is made or joined, watched, checkpointed, reset and deleted.
+"""A reader group without its readers: create or join it, observe it, checkpoint, reset and delete it.
 
-What is written, and in which order, is that of Java's ``ReaderGroupManagerImpl`` and ``ReaderGroupImpl``.
+Requests and their order are those of Java's ``ReaderGroupManagerImpl`` and ``ReaderGroupImpl``.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ class GroupCheckpoint:
     """Where the group was in each stream."""
 
     def to_bytes(self) -> bytes:
-        """Bytes that Java's ``Checkpoint.fromBytes`` reads."""
+        """Return bytes that Java's ``Checkpoint.fromBytes`` reads."""
         return encode_checkpoint(self.name, self.cuts)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GroupCheckpoint:
-        """The checkpoint of bytes that this client or Java's made. Raises DeserializationError."""
+        """Return the checkpoint in bytes from this client or Java's. Raises DeserializationError."""
         return cls(*decode_checkpoint(data))
 
 
@@ -119,7 +119,7 @@ class GroupChanges(TypedDict, total=False):
     refresh: float
     """Seconds between two looks of a reader at the state."""
     max_outstanding: int
-    """Checkpoints that may be asked for while none of them is complete."""
+    """Largest number of checkpoints in progress."""
 
 
 def open_group(
@@ -134,7 +134,7 @@ def open_group(
     refresh: float,
     max_outstanding: int,
 ) -> ReaderGroup:
-    """Make a group, or join the one that there is. See :meth:`PravegaClient.reader_group`."""
+    """Create a group or join the existing one. See :meth:`PravegaClient.reader_group`."""
     found = client.name(name)
     scope, group = found.scope, found.stream
     if streams is None:
@@ -176,7 +176,7 @@ def _bounds(
 
 
 def _fields(given: GroupChanges) -> dict[str, Any]:
-    """Fields of a configuration, but for streams and places, for the arguments that are given. Raises ConfigError."""
+    """Return the fields of a configuration for the arguments, without streams and positions. Raises ConfigError."""
     fields: dict[str, Any] = {}
     if "retention" in given:
         if (name := str(given["retention"]).upper()) not in Retention.__members__:
@@ -200,7 +200,7 @@ def _fields(given: GroupChanges) -> dict[str, Any]:
 def _opened(client: SupportsGroups, scope: str, group: str, config: GroupConfig) -> ReaderGroup:
     opened = ReaderGroup(client, scope, group)
     try:
-        # No effect if somebody was first.
+        # No effect if another client was first.
         if config.generation == 0:
             opened._log.initialize(init_of(client.controller, config))
         opened._fetched()
@@ -218,16 +218,16 @@ def _opened(client: SupportsGroups, scope: str, group: str, config: GroupConfig)
 
 
 def _is_first(state: GroupState, name: str) -> bool:
-    """Whether there is nothing to clear before a checkpoint."""
+    """Return True if nothing must be cleared before a checkpoint."""
     names = list(state.checkpoints.names)
     return name not in names or names[0] == name
 
 
 class ReaderGroup(HintedNames):
-    """A reader group. Thread safe but for its readers, which are made with :meth:`reader`. Context manager."""
+    """A reader group. Thread safe, unlike its readers (:meth:`reader`). Context manager."""
 
     def __init__(self, client: SupportsGroups, scope: str, group: str) -> None:
-        """Opens a group that has a state; :meth:`PravegaClient.reader_group` makes one."""
+        """Opens a group that has a state; :meth:`PravegaClient.reader_group` creates one."""
         self.scope, self.name = scope, group
         self._client, self._controller = client, client.controller
         self._heard: dict[str, float] = {}  # when (monotonic) an update of a reader was seen last
@@ -246,9 +246,9 @@ class ReaderGroup(HintedNames):
     # ---------------------------------------------------------------- readers
 
     def reader(self, reader_id: str, serializer: Any = None, *, delay: float = 0.0) -> GroupReader[Any]:
-        """A reader that comes into the group; without a serializer the events are bytes.
+        """Return a reader that joins the group. Without a serializer, the events are bytes.
 
-        It takes segments after ``delay`` seconds, up to twice that. Raises ReaderOnlineError.
+        It acquires segments after ``delay`` to twice ``delay`` seconds. Raises ReaderOnlineError.
         """
         arguments.wait("delay", delay)
         chosen = arguments.serializer_of(serializer, "deserialize")
@@ -271,12 +271,12 @@ class ReaderGroup(HintedNames):
         delay: float = 0.0,
         **options: Any,
     ) -> ExactlyOnceReader[Any]:
-        """A reader whose output becomes visible, in the stream ``to``, together with its position: each event once.
+        """Return a reader whose output to the stream ``to`` is committed together with its position, each event once.
 
-        ``serializer`` is for the events that are read, ``output`` for those that are written; ``options`` are those of
-        :meth:`PravegaClient.transactions`. A transaction holds ``interval`` seconds of work; nobody else's lasts longer
-        than ``lease`` seconds when its process has died. All readers of the group must be of this kind: of others the
-        ledger (the stream ``<group>-positions``) knows nothing. Raises ReaderOnlineError.
+        ``serializer`` is for the events that are read, ``output`` for those that are written. ``options`` are those of
+        :meth:`PravegaClient.transactions`. A transaction holds ``interval`` seconds of work. The transaction of a
+        failed process expires after at most ``lease`` seconds. All readers of the group must be of this kind, because
+        the ledger (the stream ``<group>-positions``) has no positions of other readers. Raises ReaderOnlineError.
         """
         from pravega_connector.exactly_once.group_reader import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
 
@@ -298,34 +298,37 @@ class ReaderGroup(HintedNames):
 
     @property
     def state(self) -> GroupState:
-        """The state as it is now: configuration, readers with their segments, checkpoints."""
+        """Return the current state: configuration, readers with their segments, checkpoints."""
         return self._fetched()
 
     @property
     def config(self) -> GroupConfig:
-        """The configuration, as the state has it now."""
+        """Return the current configuration."""
         return self._fetched().config
 
     def online_readers(self) -> list[str]:
-        """Ids of the readers in the group, sorted; those among them that have died stay until they are taken out."""
+        """Return the ids of the readers in the group, sorted.
+
+        A failed reader stays in the group until it is removed.
+        """
         return sorted(self._fetched().assigned)
 
     def reader_offline(self, reader_id: str, position: Ranged | Positions | None = None) -> bool:
-        """Take a reader out of the group; False if it was not in it. Durable on return.
+        """Remove a reader from the group. Return False if it was not in the group. Durable on return.
 
-        Others read on from its position, or without one from its last checkpoint.
+        The other readers resume from its position, or without one from its last checkpoint.
         """
         at = position.positions if isinstance(position, Ranged) else position
         self._fetched()
         return bool(self._log.update_state(lambda state: managing.take_offline(state, reader_id, at)))
 
     def take_silent_offline(self, silence: float) -> list[str]:
-        """Take out the readers of which nothing was heard for ``silence`` seconds; their ids. Durable on return.
+        """Remove the readers without an update for ``silence`` seconds, and return their ids. Durable on return.
 
-        Call it again and again: it counts from when this object saw a reader's last update, or the reader first. One
-        that is called writes an update every (readers + 1) seconds, Java's too; one that lives and is not called for so
-        long is taken out as well, and what it read since its last checkpoint comes again. Raises ConfigError for a
-        silence of less than three such times.
+        Call it repeatedly: the time counts from when this object saw a reader's last update, or first saw the reader. A
+        reader that is polled writes an update every (readers + 1) seconds, also in Java. A reader that is alive but not
+        polled for ``silence`` seconds is removed too, and its events since its last checkpoint are read again. Raises
+        ConfigError for a silence of less than three such times.
         """
         arguments.seconds("silence", silence, optional=False)
         self._fetched()
@@ -335,8 +338,8 @@ class ReaderGroup(HintedNames):
             least = _SILENT_TIMES * (state.readers + 1)
             if silence < least:
                 raise ConfigError(
-                    f"reader group {self.scope}/{self.name} has {state.readers} readers, which tell of themselves "
-                    f"every {state.readers + 1} s: a silence of {silence:g} s says nothing, {least} s are the least"
+                    f"reader group {self.scope}/{self.name} has {state.readers} readers, which publish their positions "
+                    f"every {state.readers + 1} s: a silence of {silence:g} s is too short, use {least} s or more"
                 )
             dead = [r for r in state.assigned if now - self._heard.setdefault(r, now) >= silence]
             return [update for reader in dead for update in managing.take_offline(state, reader)]
@@ -349,9 +352,10 @@ class ReaderGroup(HintedNames):
     # ---------------------------------------------------------------- checkpoints and cuts
 
     def checkpoint(self, name: str, timeout: float = 60.0) -> GroupCheckpoint:
-        """Have all readers take a checkpoint, and wait until they have.
+        """Let all readers take a checkpoint, and wait for it.
 
-        Raises ReaderGroupError if too many are under way or a later one was faster, DeadlineExceededError.
+        Raises DeadlineExceededError, or ReaderGroupError if too many checkpoints are in progress or a later one
+        finished first.
         """
         arguments.seconds("timeout", timeout, optional=False)
         self._fetched()
@@ -359,10 +363,10 @@ class ReaderGroup(HintedNames):
         return GroupCheckpoint(name, by_stream(self._taken(name, timeout)))
 
     def stream_cuts(self, timeout: float = 60.0) -> dict[StreamName, StreamCut]:
-        """Where the readers are, by a checkpoint that their users do not see. Raises what :meth:`checkpoint` does."""
+        """Return the readers' positions with a checkpoint that their users do not see. Raises as :meth:`checkpoint`."""
         arguments.seconds("timeout", timeout, optional=False)
         name = managing.silent_name(os.urandom(32))
-        self._log.update_state_unconditionally([CreateCheckpoint(name)])  # its name is nobody else's
+        self._log.update_state_unconditionally([CreateCheckpoint(name)])  # its name is unique
         return by_stream(self._taken(name, timeout))
 
     def _taken(self, name: str, timeout: float) -> Positions:
@@ -383,15 +387,15 @@ class ReaderGroup(HintedNames):
         to: GroupCheckpoint | Place | Mapping[StreamName, StreamCut] | None = None,
         **changes: Unpack[GroupChanges],
     ) -> None:
-        """Have the group begin again at a checkpoint or a place, else at its last checkpoint; its readers are offline.
+        """Restart the group at a checkpoint or a position, by default at its last checkpoint. Its readers go offline.
 
-        A place is one as in :meth:`PravegaClient.read`, for all streams, or a list of cuts. What :meth:`stream_cuts`
-        gave will do. A stream of which it has none begins at the last checkpoint; without any, where the group was told
-        to begin last; a new one at its head.
+        A position is that of :meth:`PravegaClient.read` for all streams, a list of cuts, or the result of
+        :meth:`stream_cuts`. A stream without a cut starts at the last checkpoint, without a checkpoint at the last
+        configured start, and a new stream at its head.
 
-        ``changes`` are other settings, those of :meth:`PravegaClient.reader_group`: ``streams``, ``end``,
-        ``retention``, ``checkpoint_interval``, ``refresh``, ``max_outstanding`` (:class:`GroupChanges`). What is not
-        named stays; cuts of streams that the group leaves are not used. Durable on return. Raises ReaderGroupError,
+        ``changes`` are other settings of :meth:`PravegaClient.reader_group`: ``streams``, ``end``, ``retention``,
+        ``checkpoint_interval``, ``refresh``, ``max_outstanding`` (:class:`GroupChanges`). Other settings stay, and cuts
+        of streams that the group no longer reads are ignored. Durable on return. Raises ReaderGroupError,
         StreamNotFoundError, MalformedStreamCutError, TimeUnknownError, ConfigError.
         """
         arguments.only("reset", changes, ("to", *GroupChanges.__annotations__))
@@ -438,7 +442,7 @@ class ReaderGroup(HintedNames):
         return {cut.stream: cut for cut in cuts_of(self._client, list(streams), to, "to", default="head")}
 
     def _check_left(self, config: GroupConfig, wanted: GroupConfig) -> None:
-        """Raise ReaderGroupError for a stream that forgot its subscriber: the server would look for it for ever."""
+        """Raise ReaderGroupError for a stream without its subscriber: the server would search for it forever."""
         if config.retention is Retention.NONE:
             return
         kept = () if wanted.retention is Retention.NONE else wanted.start.keys()
@@ -451,7 +455,7 @@ class ReaderGroup(HintedNames):
                 )
 
     def _begin_and_end(self, config: GroupConfig) -> tuple[Ranged, Positions]:
-        """Positions in which a group begins with a configuration, and where it ends."""
+        """Return the start and the end positions of a group with a configuration."""
         init = init_of(self._controller, config)
         begin = dict(init.start.positions)
         predecessors = {
@@ -464,7 +468,7 @@ class ReaderGroup(HintedNames):
         return Ranged.of(begin | managing.missing_from(begin, predecessors)), init.end
 
     def unread_bytes(self) -> int:
-        """Number of bytes between the last checkpoint and the ends of the streams, or of the group."""
+        """Return the number of bytes between the last checkpoint and the ends of the streams or of the group."""
         state = self._fetched()
         total = 0
         for stream, cut in by_stream(managing.unread_since(state)).items():
@@ -477,10 +481,10 @@ class ReaderGroup(HintedNames):
         return total
 
     def time_window(self, stream: Stream) -> TimeWindow:
-        """Event times around where the slowest reader of a stream is, as ``getCurrentTimeWindow`` of Java's readers.
+        """Return the event times around the slowest reader of a stream, as Java's ``getCurrentTimeWindow`` does.
 
-        Readers of both languages tell their positions every few seconds; events that were taken since may be later.
-        Raises ReaderGroupError for a stream that the group does not read.
+        Readers of both languages publish their positions every few seconds, so later events may have been read. Raises
+        ReaderGroupError for a stream that the group does not read.
         """
         name = self._client.name(stream)
         told = self._fetched().last_read_of(name).positions
@@ -491,7 +495,7 @@ class ReaderGroup(HintedNames):
         return self._client.time_window(by_stream(told)[name])
 
     def update_retention_cut(self, cuts: Iterable[StreamCut]) -> None:
-        """Let the streams be truncated up to these cuts. Raises ReaderGroupError unless retention is manual."""
+        """Allow the truncation of the streams up to these cuts. Raises ReaderGroupError unless retention is manual."""
         config = self._fetched().config
         if config.retention is not Retention.MANUAL:
             raise ReaderGroupError(
@@ -503,13 +507,13 @@ class ReaderGroup(HintedNames):
             self._controller.update_subscriber(subscriber, cut, scope=self.scope)
 
     def delete(self) -> bool:
-        """Delete the group, its state included; False if it is gone already. Its readers fail then."""
+        """Delete the group and its state. Return False if it does not exist. Its readers fail after that."""
         config = self._controller.group_config(self.scope, self.name)
         self.close()
         return config is not None and self._controller.delete_group(self.scope, self.name, config)
 
     def close(self) -> None:
-        """Close the connection; the group and its readers go on."""
+        """Close the connection. The group and its readers are not affected."""
         self._log.close()
 
     def __enter__(self) -> Self:
@@ -531,6 +535,6 @@ class ReaderGroup(HintedNames):
         state = self._log.state
         if state is None:
             raise ReaderGroupError(
-                f"reader group {self.scope}/{self.name} has no state yet: whoever made it has not begun it"
+                f"reader group {self.scope}/{self.name} has no state yet: its creator has not initialized it"
             )
         return state

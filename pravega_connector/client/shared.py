@@ -1,4 +1,4 @@
-"""One client for each cluster and process: Spark's workers serve many tasks, which share its connections."""
+"""One client per cluster and process. The tasks of a Spark worker share its connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def shared_client(
     *,
     service: bool = False,
 ) -> PravegaClient:
-    """The process's client for a configuration and timeouts; do not close it. A forked process gets a new one."""
+    """Return the process's client for a configuration and timeouts.
+
+    Do not close it. A forked process gets a new one.
+    """
     return _clients.get(
         (config, timeout, failover_timeout, service),
         lambda: PravegaClient(config, timeout=timeout, failover_timeout=failover_timeout, service=service),

@@ -1,9 +1,9 @@
 """The loop behind a writer: moves blocks into segments over non-blocking connections until they are durable.
 
 Callers hand over blocks in an :class:`~.inbox.Inbox` and wait with :meth:`AppendLoop.flush`. Everything else, set-ups,
-acknowledgements, scaling, lost connections, happens in one thread or task, so no session needs a lock. What may block
-is an errand: look-ups, connects, large events, questions about a segment's end. A segment has one errand at a time, and
-waits for it; the others go on.
+acknowledgements, scaling, lost connections, happens in one thread or task, so no session needs a lock. Blocking work is
+a background job: look-ups, connects, large events, checks of a segment's end. A segment has one job at a time and waits
+for it; the other segments continue.
 
 An event that does not fit into one wire frame is written to a transient segment, then merged in one step (Java:
 ``LargeEventWriter``). The transient segment lives as long as the connection, so a failure leaves nothing.
@@ -72,8 +72,8 @@ SEGMENT_WINDOW: Final = 8 << 20
 # Connections to one segment store: several let it work for several containers at once.
 _CONNECTIONS_PER_ENDPOINT: Final = 4
 _KEEP_ALIVE_SECONDS: Final = 5.0
-# A store that owes an answer for so long is taken for gone: one that is frozen, or a host that lost its power, closes
-# no connection. Wrongly done it costs little, since a new connection starts from what the store has.
+# A store that owes an answer for this time is treated as failed: a frozen process, or a host without power, closes no
+# connection. A wrong decision costs little, because a new connection resumes from the store's last event.
 SILENCE_SECONDS: Final = 10.0
 # An attempt at a large event: some hundred MB at a slow store.
 _LARGE_SECONDS: Final = 30.0
@@ -208,12 +208,12 @@ class AppendLoop:
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be handed over: one piece of any size, as long as what is in flight is below the limit."""
+        """True if another piece of any size may be handed over: the bytes in flight are below the limit."""
         return self._in_flight < self._max_in_flight
 
     @property
     def is_durable(self) -> bool:
-        """Whether nothing is handed over that is not durable."""
+        """True if everything that was handed over is durable."""
         return not self._in_flight
 
     def wait_for_room(self, deadline: Deadline) -> None:
@@ -221,7 +221,7 @@ class AppendLoop:
         self._wait_until(lambda: self.has_room, deadline)
 
     def flush(self, deadline: Deadline) -> None:
-        """Wait until everything handed over before is durable, whatever other threads hand over meanwhile."""
+        """Wait until everything handed over before is durable. Later events of other threads do not extend the wait."""
         mark = self._inbox.handed
         self._wait_until(lambda: self._settled >= mark, deadline)
         self.raise_failure()
@@ -280,7 +280,7 @@ class AppendLoop:
                 _unclosed.discard(self)
 
     def _is_delivered(self) -> bool:
-        """Whether nothing of a writer that was collected is left to deliver, or the time for it is up."""
+        """Return True if a collected writer has delivered all events, or its time is over."""
         if self._limit is None:
             self._limit = self._stores.deadline(self.delivery.timeout)
         return not self.delivery.unflushed or self._limit.passed
@@ -371,7 +371,7 @@ class AppendLoop:
     def _append_large(self, segment_id: int, segment: str, block: Block, deadline: Deadline) -> None:
         """Append one framed event of any size; it is durable and visible as a whole on return. One attempt.
 
-        ``segment`` is the name of the segment to append to: that of ``segment_id``, or a transaction's beside it.
+        ``segment`` is the name of the segment to append to: that of ``segment_id``, or the transaction's counterpart.
         Raises SegmentSealedError, NoSuchSegmentError, and what is retriable. Where the answer to the merge was lost,
         another attempt finds that the event is there.
         """
@@ -433,8 +433,8 @@ class AppendLoop:
         if not isinstance(error, ConnectorError) or not error.retriable:
             raise error
         if lane.session.state is not AppendState.DONE:
-            lane.ended = None  # the controller knows nothing of an end: what says so is asked again
-        elif isinstance(error, WrongHostError):  # the controller knows of no end: the segment is tried again
+            lane.ended = None  # the controller has no end: ask the store again
+        elif isinstance(error, WrongHostError):  # the controller has no end: retry the segment
             lane.ended = None
             lane.session.reopened()
         self._postpone(lane, error)
@@ -498,7 +498,7 @@ class AppendLoop:
             self._lost(connection, error)
 
     def _is_owed(self, connection: AppendConnection) -> bool:
-        """Whether a lane of the connection still waits for an answer; a store may freeze between two answers."""
+        """Return True if a lane of the connection waits for an answer. A store may freeze between two answers."""
         lanes = map(self._lanes.get, connection.lanes.values())
         return any(lane and lane.connection is connection and lane.session.awaits_reply for lane in lanes)
 
@@ -520,7 +520,7 @@ class AppendLoop:
             raise error
         if name not in connection.lanes:
             raise UnexpectedReplyError.of(f"a store of stream {self._stream}", message, f"for segment {name}")
-        # A lane that is gone was rerouted: refusals of what was under way then say nothing new.
+        # A missing lane was rerouted, so refusals of its requests in flight have no meaning.
         lane = self._lanes.get(connection.lanes[name])
         if lane is not None and lane.connection is connection:
             self._refused(lane, error)

@@ -1,4 +1,4 @@
-"""Writing events to a stream."""
+"""Writers of events to a stream."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ T = TypeVar("T")
 # Bytes handed over and not yet durable, from which on writes wait. With one piece more it bounds the memory of a writer
 # and what a lost connection sends again.
 MAX_IN_FLIGHT: Final = 64 << 20
-# Rows wait for company until so many bytes or values are together.
+# Rows are collected up to this number of bytes or values.
 _ROW_BYTES: Final = 1 << 20
 _ROW_VALUES: Final = 2 * 16384  # events with their keys
 _GOODBYE_SECONDS: Final = 5.0
 
 
 class _Intake(Inbox):
-    """The inbox, and what checks an event for it. It has no hints, which make each look-up of a name slower."""
+    """The inbox and the checks of an event for it. It has no error hints, because they slow down attribute look-ups."""
 
     __slots__ = ("max_event_size", "serialize")
 
     def __init__(self, routes: Routes, serialize: Callable[[Any], Any] | None, max_event_size: int) -> None:
-        """Without ``serialize`` events are bytes already."""
+        """Without ``serialize``, the events are bytes."""
         super().__init__(routes)
         self.serialize, self.max_event_size = serialize, min(max_event_size, READABLE)
 
@@ -77,15 +77,15 @@ class WriterOptions(TypedDict, total=False):
 
 
 class EventWriter(HintedNames, Generic[T]):
-    """Writes events to one stream; thread safe, one background thread.
+    """Writer of events to one stream. Thread safe, with one background thread.
 
-    Events of one routing key are kept in the order in which they were written, across scaling too. An event is
-    durable once :meth:`flush` has returned; until then it may be lost with this process. Lost connections are mended
-    without loss and without repetition.
+    Events of one routing key keep their order, also across scaling. An event is durable when :meth:`flush` has
+    returned. Before that, it may be lost with the process. After a lost connection, the writer reconnects and neither
+    loses nor repeats events.
 
-    Close the writer, or use it in a ``with`` block. If it is collected before, it emits a ResourceWarning, and its
-    events are delivered in the background, for ``timeout`` seconds at most; a loss is logged. If the process ends
-    before its events are durable, it emits a ResourceWarning and logs how many they are.
+    Close the writer, or use it in a ``with`` block. If it is garbage collected before, it emits a ResourceWarning and
+    delivers its events in the background, for ``timeout`` seconds at most; it logs a loss. If the process ends before
+    its events are durable, it emits a ResourceWarning and logs their number.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class EventWriter(HintedNames, Generic[T]):
         writer_id: str | None = None,
         destination: Destination | None = None,
     ) -> None:
-        """``router`` gives the routing keys of what is written without any.
+        """``router`` returns the routing keys of events that are written without a key.
 
-        ``writer_id`` is the name under which it notes time, by default a unique one. ``destination`` is
-        where the events go instead of the stream's segments: those of a transaction.
+        ``writer_id`` is the name under which the writer notes time, by default a unique one. ``destination`` replaces
+        the stream's segments with those of a transaction.
         """
         arguments.count("max_event_size", max_event_size, 1)
         arguments.count("max_in_flight", max_in_flight, 1)
@@ -137,11 +137,11 @@ class EventWriter(HintedNames, Generic[T]):
         return f"EventWriter({self.stream}{', closed' if self._intake.closed else ''})"
 
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
-        """Write one event; without a routing key, and without a router that gives one, it goes to any segment.
+        """Write one event. Without a routing key and a router, it goes to any segment.
 
         Waits while too many bytes are not yet durable. Raises SerializationError, EventTooLargeError,
-        DeadlineExceededError, StreamSealedError, ConfigError (a key that is no text); the event is then not taken.
-        ``key`` is not for use: it is here to say that its name is ``routing_key``.
+        DeadlineExceededError, StreamSealedError, or ConfigError for a key that is not a string. After an error, the
+        event is not written. Do not use ``key``: it exists to name ``routing_key`` in its error.
         """
         if key is not None:
             arguments.only("write", ["key"], ["value", "routing_key"])
@@ -166,7 +166,7 @@ class EventWriter(HintedNames, Generic[T]):
         self._write_elsewhere(event, routing_key)
 
     def _write_elsewhere(self, event: bytes, routing_key: str | None) -> None:
-        """Write an event to new rows, after the present ones are handed over if they hold events."""
+        """Write an event to new rows, after handing over the current rows if they have events."""
         deadline = self._stores.deadline(self._timeout)
         while True:
             with self._intake.lock:
@@ -183,10 +183,10 @@ class EventWriter(HintedNames, Generic[T]):
             self._hand_over(rows, deadline)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        """Write the rows of a batch, serialized a column at a time, with the keys that the router gives them.
+        """Write the rows of a record batch, serialized by column, with the routing keys of the router.
 
-        Without a serializer the events are the column ``event``. Raises SchemaError, SerializationError, ConfigError
-        for what is no record batch, and what :meth:`write_column` does.
+        Without a serializer, the events are the column ``event``. Raises SchemaError, SerializationError, ConfigError
+        for another type, and the errors of :meth:`write_column`.
         """
         if not isinstance(batch, pa.RecordBatch):
             raise ConfigError(
@@ -201,14 +201,14 @@ class EventWriter(HintedNames, Generic[T]):
         self._write_events(encode(batch), keys)
 
     def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
-        """Write a column of serialized events (binary or string), with a column of routing keys as long.
+        """Write a column of serialized events (binary or string), with a column of routing keys of the same length.
 
-        A null key means none. Without keys a router takes them from a batch that has the one column ``event``.
+        A null key means no key. Without keys, a router reads them from a batch with the column ``event``.
 
         Raises NullEventError, ColumnTypeError, EventTooLargeError, DeadlineExceededError, StreamSealedError,
-        ConfigError (not as many keys as events), SchemaError (the router finds no key); nothing of the column is then
-        taken. But a column over 16 MiB is written in pieces of 8 MiB, and if the servers fail between two of them the
-        error says how many rows were taken.
+        SchemaError if the router finds no key, and ConfigError if the lengths differ. After an error, nothing of the
+        column is written. But a column over 16 MiB is written in pieces of 8 MiB. If the servers fail between two
+        pieces, the error has the number of rows that were accepted.
         """
         if routing_keys is None and self._router is not None:
             routing_keys = self._router.keys(pa.RecordBatch.from_arrays([as_column(events)], ["event"]))
@@ -251,9 +251,9 @@ class EventWriter(HintedNames, Generic[T]):
         self._loop.wake()
 
     def flush(self, timeout: float | None = None) -> None:
-        """Return when every event written before is durable. Raises DeadlineExceededError, StreamSealedError.
+        """Return when all events written before are durable. Raises DeadlineExceededError, StreamSealedError.
 
-        After a DeadlineExceededError the events are still on their way; flush may be called again.
+        After a DeadlineExceededError the events are still in flight, and you may call it again.
         """
         if self._ended:
             raise writer_closed(self.stream)
@@ -271,14 +271,14 @@ class EventWriter(HintedNames, Generic[T]):
             metrics.OPERATION_SECONDS.record(time.monotonic() - began, "flush", str(self.stream))
 
     def note_time(self, millis: int) -> bool:
-        """Flush, and note that what was written before is of this event time or earlier, what follows of it or later.
+        """Flush, and note an event time: earlier events are of this time or before, later events of it or after.
 
-        From what all writers of a stream note the server makes watermarks, which tell readers of every client how far
-        time has come (``getCurrentTimeWindow`` in Java). ``millis`` counts milliseconds, usually since 1970. False if
-        this writer has noted a later time before; nothing is changed then. Raises what :meth:`flush` does.
+        The server combines the times of all writers of a stream into watermarks, which readers of every client see
+        (``getCurrentTimeWindow`` in Java). ``millis`` counts milliseconds, usually since 1970. Returns False without
+        effect if this writer has noted a later time. Raises the errors of :meth:`flush`.
         """
         self.flush()
-        # The present tail: all of this writer's events lie before it, and what it writes from now on lies behind it.
+        # The current tail: all of this writer's events are before it, and its later events are after it.
         noted = self._stores.controller.note_time(self.writer_id, tail_cut(self._stores, self.stream), millis)
         self._noted |= noted
         return noted
@@ -286,7 +286,7 @@ class EventWriter(HintedNames, Generic[T]):
     def close(self, timeout: float | None = None) -> None:
         """Accept no more events, flush within ``timeout`` seconds, and end the background thread.
 
-        Watermarks do not wait for this writer any longer. An interrupt leaves the background thread running: close it
+        Watermarks no longer wait for this writer. An interrupt leaves the background thread running: close the writer
         again to wait for its events.
         """
         if after_fork.is_inherited(self._loop):
@@ -303,7 +303,7 @@ class EventWriter(HintedNames, Generic[T]):
         self._leave()
 
     def finish(self, timeout: float | None = None) -> None:
-        """Accept no more events, and flush; it may be called again, as :meth:`flush` may."""
+        """Accept no more events, and flush. You may call it again, as :meth:`flush`."""
         arguments.number("timeout", timeout)  # while the writer still takes events
         self._intake.close()  # before the flush, which then includes all that other threads have written
         self.flush(timeout)
@@ -316,7 +316,7 @@ class EventWriter(HintedNames, Generic[T]):
                 self._stores.controller.remove_writer(self.stream, self.writer_id, timeout=_GOODBYE_SECONDS)
 
     def abandon(self) -> None:
-        """End the background thread without waiting; events that are not durable yet may be lost."""
+        """End the background thread without waiting. Events that are not yet durable may be lost."""
         if after_fork.is_inherited(self._loop):
             return
         self._ended = True
@@ -340,7 +340,7 @@ class EventWriter(HintedNames, Generic[T]):
 
     @property
     def is_free(self) -> bool:
-        """Whether a write does not wait now."""
+        """Return True if a write does not wait now."""
         return self._loop.has_room and not self._may_block
 
     def _too_large(self, size: int) -> EventTooLargeError:
@@ -355,7 +355,7 @@ class EventWriter(HintedNames, Generic[T]):
         )
 
     def _hand_over(self, rows: Rows, deadline: Deadline) -> None:
-        """Return when the rows are handed over, which waits for room; they go on waiting if that fails."""
+        """Return when the rows are handed over, which waits for space. On failure, they stay in the queue."""
         while True:
             with self._intake.lock:
                 if rows is not self._intake.rows or not rows.values:  # another thread has handed them over

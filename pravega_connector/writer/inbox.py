@@ -23,7 +23,7 @@ from pravega_connector.writer.routing import Routes
 from pravega_serde.routing import segment_keys
 
 Blocks = list[tuple[int, Block]]  # each with the id of the segment that it goes to
-# Rows wait for company for so many seconds.
+# Seconds for which rows are collected.
 _LINGER: Final = 0.01
 
 

@@ -47,9 +47,9 @@ class Destination(Protocol):
         ...
 
     def successors(self, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> list[Successor]:
-        """The segments that go on for one of which a store says by ``error`` that it takes no more.
+        """Return the successors of a segment that a store reports as sealed with ``error``.
 
-        Raises what its end means where none do, and WrongHostError where the controller does not know of an end.
+        Raises the meaning of its end if it has none, and WrongHostError if the controller has no end of it.
         """
         ...
 
@@ -89,7 +89,9 @@ class StreamDestination:
             successors = self._controller.successors(self.stream, segment_id, deadline=deadline)
             if successors:
                 return successors
-        raise WrongHostError(f"{error.message}, says a segment store, but the controller knows of no end")
+        raise WrongHostError(
+            f"{error.message}, reports a segment store, but for the controller the segment has not ended"
+        )
 
 
 class TransactionDestination:
@@ -120,7 +122,7 @@ class TransactionDestination:
         return self._segments
 
     def segment_name(self, segment_id: int) -> str:
-        """Name of the transaction's segment beside a parent."""
+        """Return the name of the transaction's segment for a segment of the stream."""
         return transaction_segment_name(segment_name(self.stream, segment_id), self._transaction)
 
     def successors(self, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> list[Successor]:
@@ -151,7 +153,7 @@ class Routes:
         self._table = (np.array(lows), np.array([i for _, _, i in parts], np.int64), frozenset(i for _, _, i in parts))
 
     def is_current(self, segment_id: int) -> bool:
-        """Whether the segment takes new events as far as is known."""
+        """Return True if the segment accepts new events, by the current table."""
         return segment_id in self._table[2]
 
     def targets(self, positions: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

@@ -1,7 +1,7 @@
-"""Transactions: events that become visible together, or never; and what keeps them open in the background.
+"""Transactions: events that become visible together or never, and keep-alive pings in the background.
 
-A transaction's events lie in segments of its own, beside those of the stream, until a commit merges them. Its id is all
-that another process needs to commit or abort it. (Java: ``TransactionalEventStreamWriter``.)
+A transaction's events are in separate segments, next to those of the stream, until a commit merges them. Another
+process needs only the id to commit or abort it. (Java: ``TransactionalEventStreamWriter``.)
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DEFAULT_LEASE: Final = 600.0
 _GIVE_UP_SECONDS: Final = 5.0
 # More than any application keeps open at once; a list that grows beyond was never cleared.
 MAX_TRANSACTIONS: Final = 10_000
-# Seconds until the next round after one that no controller answered: leases go on meanwhile.
+# Seconds until the next round after one without an answer of a controller: leases continue to run.
 _RETRY: Final = 1.0
 _SHORTEST_INTERVAL: Final = 0.1
 # Seconds for one ping, of all its attempts: the others are due as well.
@@ -61,14 +61,14 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def lease_ms(lease: float) -> int:
-    """A lease of so many seconds as the controller takes it. Raises ConfigError."""
+    """Return a lease in seconds as the controller's milliseconds. Raises ConfigError."""
     arguments.seconds("lease", lease, optional=False)
     return max(1, round(lease * 1000))
 
 
 @dataclass(slots=True)
 class _Lease:
-    """Lease of a transaction, as far as this process knows it, and what its end means."""
+    """Lease of a transaction, as far as this process knows it, and the errors that follow from its end."""
 
     stream: StreamName
     transaction: uuid.UUID
@@ -76,16 +76,16 @@ class _Lease:
     end: float = math.inf  # monotonic seconds before which it cannot have ended; unknown for another object's
 
     def explained(self, error: TransactionError) -> TransactionError:
-        """Return the error with the reason that only this process knows: whether the lease can have ended."""
+        """Return the error with the reason that only this process knows: if the lease can have expired."""
         if not isinstance(error, TransactionAbortedError) or time.monotonic() < self.end:
             return error
         return TransactionExpiredError(
             f"transaction {self.transaction} of stream {self.stream} was aborted when its lease of {self.seconds:g} s "
-            "ended, and its events are gone: ping it in time (LeaseKeeper), or ask for a longer lease"
+            "ended, and its events were deleted: ping it in time (LeaseKeeper), or use a longer lease"
         )
 
     def ended(self, controller: ControllerClient, error: SegmentStoreError, deadline: Deadline) -> ConnectorError:
-        """Return the error for a segment of the transaction that takes no events, as a store says."""
+        """Return the error for a segment of the transaction that a store reports as sealed or missing."""
         status = controller.transaction_status(self.stream, self.transaction, deadline=deadline)
         if status is TransactionStatus.OPEN:
             return WrongHostError(f"{error.message}, says a segment store, but the transaction is open")
@@ -93,7 +93,7 @@ class _Lease:
 
 
 class Transaction(HintedNames):
-    """A transaction known by its id, begun by whichever process. Thread safe; holds nothing open."""
+    """A transaction of any process, known by its id. Thread safe; it holds no connection."""
 
     def __init__(
         self,
@@ -116,15 +116,15 @@ class Transaction(HintedNames):
 
     @property
     def lease_left(self) -> float:
-        """Seconds that its lease lasts still, at least; 0 where another object has begun it."""
+        """Lower bound of the seconds until its lease expires; 0 if another object began it."""
         return 0.0 if self._lease.end == math.inf else max(0.0, self._lease.end - time.monotonic())
 
     def status(self) -> TransactionStatus:
-        """Status of the transaction."""
+        """Return the status of the transaction."""
         return self._controller.transaction_status(self.stream, self.id)
 
     def ping(self, lease: float | None = None, *, timeout: float | None = None) -> None:
-        """Keep it open for ``lease`` seconds from now, by default its own lease; ``timeout`` in seconds.
+        """Keep it open for ``lease`` seconds from now, by default its own lease. ``timeout`` is in seconds.
 
         Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, LeaseRangeError.
         """
@@ -139,17 +139,17 @@ class Transaction(HintedNames):
     def commit(
         self, timestamp: int | None = None, *, wait: bool = True, timeout: float | None = None
     ) -> TransactionStatus:
-        """Make its events visible, for good. Committing it again changes nothing.
+        """Commit the transaction: its events become visible. Committing it again has no effect.
 
         ``timestamp`` notes an event time, as :meth:`EventWriter.note_time` does: the writer's events up to those of
-        this transaction are of that time or before it. It takes effect with the commit, unless it goes back. Without a
-        ``writer_id`` it is a ConfigError.
+        this transaction are of that time or before. It takes effect with the commit, unless an earlier time was noted
+        later. It requires a ``writer_id``; otherwise it raises ConfigError.
 
-        On return it is decided, and COMMITTED, which is visible, or COMMITTING, when the server needs longer than
-        ``timeout`` seconds or ``wait`` is False: readers see it later, in whichever order with others that are
-        COMMITTING. Order, segment by segment, is certain only between a transaction that was seen COMMITTED and one
-        whose commit is asked for after that. (The controller hands up to 100 COMMITTING transactions to the segment
-        stores at once, which merge them side by side: ``CommitRequestHandler``, ``mergeSegmentsBatch``.)
+        The result is COMMITTED, which is visible, or COMMITTING, if the server needs more than ``timeout`` seconds or
+        ``wait`` is False. The outcome is decided in both cases. Readers see a COMMITTING transaction later, in any
+        order with other such transactions. The order per segment is certain only between a transaction that was
+        COMMITTED and one whose commit is requested after that. (The controller passes up to 100 COMMITTING transactions
+        to the segment stores at once, which merge them in parallel: ``CommitRequestHandler``, ``mergeSegmentsBatch``.)
 
         Raises TransactionAbortedError, TransactionExpiredError, TransactionUnknownError, OutcomeUnknownError.
         """
@@ -161,11 +161,11 @@ class Transaction(HintedNames):
 
     def _noted(self, timestamp: int) -> tuple[str, int]:
         if self.writer_id is None:
-            raise ConfigError(f"transaction {self.id} of stream {self.stream} notes a time: say of which writer_id")
+            raise ConfigError(f"transaction {self.id} of stream {self.stream} notes a time: set its writer_id")
         return self.writer_id, timestamp
 
     def abort(self, *, timeout: float | None = None) -> TransactionStatus:
-        """Drop its events, for good. Aborting it again changes nothing.
+        """Abort the transaction: its events are deleted. Aborting it again has no effect.
 
         Raises TransactionCommittedError, TransactionUnknownError, OutcomeUnknownError.
         """
@@ -173,11 +173,11 @@ class Transaction(HintedNames):
 
 
 class OpenTransaction(Transaction, Generic[T]):
-    """A transaction that takes events; as a context it commits at the end, or aborts on an error.
+    """A transaction that accepts events. As a context manager it commits at the end, or aborts on an error.
 
-    Thread safe, one background thread until it is committed, aborted or detached. Its events keep their order for each
-    routing key, and lost connections are mended without loss and without repetition, as with an EventWriter. If it is
-    collected before, it emits a ResourceWarning, and stays open until its lease ends.
+    Thread safe, with one background thread until it is committed, aborted or detached. Its events keep their order per
+    routing key, and a lost connection neither loses nor repeats events, as with an EventWriter. If it is garbage
+    collected before, it emits a ResourceWarning and stays open until its lease expires.
     """
 
     def __init__(
@@ -210,38 +210,46 @@ class OpenTransaction(Transaction, Generic[T]):
         self._finished = self._writer = self._controller = after_fork.inherited(repr(self))
 
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
-        """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
+        """Write one event, as :meth:`EventWriter.write` does. Raises also if the transaction has ended."""
         self._writer.write(value, routing_key, key=key)
 
     @property
     def segment_number(self) -> int:
-        """Number of a segment of the stream; a stream that is created again under this name never has the same."""
+        """Number of a segment of the stream. A stream that is recreated under this name has other numbers."""
         return self._segment
 
     @property
     def is_free(self) -> bool:
-        """Whether a write does not wait now."""
+        """Return True if a write does not wait now."""
         return self._writer.is_free
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        """Write the rows of a batch, as :meth:`EventWriter.write_batch` does; raises the transaction's end as well."""
+        """Write the rows of a batch, as :meth:`EventWriter.write_batch` does.
+
+        Raises also if the transaction has ended.
+        """
         self._writer.write_batch(batch)
 
     def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
-        """Write a column of events, as :meth:`EventWriter.write_column` does; raises the transaction's end as well."""
+        """Write a column of events, as :meth:`EventWriter.write_column` does.
+
+        Raises also if the transaction has ended.
+        """
         self._writer.write_column(events, routing_keys)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Return when every event written before is durable in the transaction: a commit includes it from now on.
+        """Return when all events written before are durable in the transaction: a later commit includes them.
 
         Raises TransactionAbortedError, TransactionExpiredError, TransactionCommittedError, DeadlineExceededError.
         """
         self._writer.flush(timeout)
 
     def detach(self) -> None:
-        """Accept no more events, flush, and end the background thread; holders of its id find the transaction open.
+        """Accept no more events, flush, and end the background thread.
 
-        When the flush is not done in time it can be tried again; after any other error the transaction has ended.
+        The transaction stays open for holders of its id.
+
+        After a DeadlineExceededError you can retry. After any other error the transaction has ended.
         """
         if self._finished:
             self._writer.abandon()  # which an interrupt may have left
@@ -256,16 +264,16 @@ class OpenTransaction(Transaction, Generic[T]):
     def commit(
         self, timestamp: int | None = None, *, wait: bool = True, timeout: float | None = None
     ) -> TransactionStatus:
-        """Flush, and make the events visible, for good; see :meth:`Transaction.commit`.
+        """Flush, and commit the transaction; see :meth:`Transaction.commit`.
 
-        When the flush fails nothing is committed; if it was not done in time it can be tried again.
+        If the flush fails, nothing is committed. After a DeadlineExceededError you can retry.
         """
         arguments.number("timeout", timeout)
         self.detach()
         return super().commit(timestamp, wait=wait, timeout=timeout)
 
     def abort(self, *, timeout: float | None = None) -> TransactionStatus:
-        """Drop the events, for good; see :meth:`Transaction.abort`."""
+        """Abort the transaction; see :meth:`Transaction.abort`."""
         arguments.number("timeout", timeout)
         self._aborted = True
         self._end()
@@ -286,7 +294,10 @@ class OpenTransaction(Transaction, Generic[T]):
             self.commit()
 
     def _give_up(self) -> None:
-        """Abort for an error that is the one to be seen; what cannot be aborted now ends with its lease."""
+        """Abort because of an error, which stays the one to raise.
+
+        A transaction that cannot be aborted ends with its lease.
+        """
         with contextlib.suppress(PravegaError):
             self.abort(timeout=_GIVE_UP_SECONDS)
 
@@ -298,7 +309,7 @@ class OpenTransaction(Transaction, Generic[T]):
 
 
 class TransactionalWriter(HintedNames, Generic[T]):
-    """Begins transactions on one stream. Thread safe; holds nothing open itself."""
+    """Factory of transactions on one stream. Thread safe; it holds no connection."""
 
     def __init__(
         self,
@@ -318,7 +329,7 @@ class TransactionalWriter(HintedNames, Generic[T]):
         self._stores, self._serializer, self._options = stores, serializer, options
 
     def begin(self) -> OpenTransaction[T]:
-        """A new transaction. Raises LeaseRangeError, StreamNotFoundError, StreamSealedError."""
+        """Begin a transaction. Raises LeaseRangeError, StreamNotFoundError, StreamSealedError."""
         # From before the call, so that it is not later than the server's.
         lease_end = time.monotonic() + self.lease
         created = self._stores.controller.create_transaction(self.stream, self._lease_ms)
@@ -334,7 +345,7 @@ class TransactionalWriter(HintedNames, Generic[T]):
         )
 
     def close(self) -> None:
-        """Let watermarks not wait for this writer any longer. Transactions that are open stay so."""
+        """Let watermarks no longer wait for this writer. Open transactions stay open."""
         self._stores.controller.remove_writer(self.stream, self.writer_id)
 
     def __enter__(self) -> TransactionalWriter[T]:
@@ -349,19 +360,19 @@ class TransactionalWriter(HintedNames, Generic[T]):
 
 
 def ping_interval(lease: float) -> float:
-    """Seconds between pings, as in Java's ``Pinger``: 3 of them in a lease of 10 s, 24 in one of 600 s."""
+    """Return the seconds between pings, as in Java's ``Pinger``: 3 pings in a lease of 10 s, 24 in one of 600 s."""
     return max(_SHORTEST_INTERVAL, lease / max(1.0, math.sqrt(lease)))
 
 
 class LeaseKeeper:
-    """Pings transactions until they are given back. Thread safe; one daemon thread while it has any.
+    """Keeps transactions open with pings. Thread safe; one daemon thread while it has any.
 
-    A transaction that can be pinged no more is dropped and its error kept, for :meth:`check` to raise: what is written
-    to it is lost, so look before relying on it. A controller that does not answer is asked again, sooner.
+    A transaction that cannot be kept open is dropped, and :meth:`check` raises its error. Its events are lost, so check
+    before you rely on it. If a controller does not answer, the keeper retries sooner.
     """
 
     def __init__(self, interval: float | None = None) -> None:
-        """``interval`` is the seconds between two pings of a transaction; by default it follows from its lease."""
+        """``interval`` is the number of seconds between two pings; the default depends on the transaction's lease."""
         if interval is not None and not interval > 0:
             raise ConfigError(f"the interval must be a positive number of seconds, not {interval!r}")
         self._interval = interval
@@ -377,10 +388,10 @@ class LeaseKeeper:
         self._changed = after_fork.inherited("LeaseKeeper")
 
     def add(self, transaction: Transaction) -> None:
-        """Keep a transaction open by pings of its own lease.
+        """Keep a transaction open for its lease with pings.
 
-        The first one comes an interval after its beginning; at once where another object has begun it. Raises
-        ConfigError when there are too many, or after :meth:`close`.
+        The first ping follows an interval after the begin of the transaction, or at once if another object began it.
+        Raises ConfigError for too many transactions, or after :meth:`close`.
         """
         with self._changed:
             if self._closed:
@@ -394,29 +405,29 @@ class LeaseKeeper:
             self._changed.notify_all()
 
     def discard(self, transaction: Transaction) -> None:
-        """Ping a transaction no more; forget its failure, if it had one."""
+        """Stop the pings of a transaction and drop its failure."""
         with self._changed:
             self._due.pop(transaction.id, None)
             self._failures.pop(transaction.id, None)
 
     @property
     def failures(self) -> dict[uuid.UUID, ConnectorError]:
-        """The transactions that could be kept open no longer, and why."""
+        """Transactions that could not be kept open, with their errors."""
         with self._changed:
             return dict(self._failures)
 
     @property
     def trouble(self) -> ConnectorError | None:
-        """The error of the last round, if no controller answered in it: leases are running out."""
+        """Error of the last round if no controller answered, so that leases may expire; otherwise None."""
         return self._trouble
 
     def check(self) -> None:
-        """Raise the first failure, if there is one."""
+        """Raise the first failure, if any."""
         for error in self.failures.values():
             raise error
 
     def close(self) -> None:
-        """Ping nothing more. The transactions stay open until their leases end."""
+        """Stop all pings. The transactions stay open until their leases expire."""
         if after_fork.is_inherited(self._changed):
             return
         with self._changed:
@@ -440,7 +451,7 @@ class LeaseKeeper:
             self._ping(transaction)
 
     def _next(self) -> Transaction | None:
-        """Wait for the transaction that is due first; None when there is nothing to do any more."""
+        """Wait for the transaction that is due first; None if no transaction is left."""
         with self._changed:
             while self._due:
                 due, transaction = min(self._due.values(), key=lambda entry: entry[0])
@@ -478,7 +489,7 @@ class LeaseKeeper:
 
     def _note(self, transaction: Transaction, pause: float, failure: ConnectorError | None) -> None:
         with self._changed:
-            if transaction.id not in self._due:  # given back meanwhile
+            if transaction.id not in self._due:  # discarded in the meantime
                 return
             if failure is None:
                 self._due[transaction.id] = (time.monotonic() + pause, transaction)

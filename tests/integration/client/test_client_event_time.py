@@ -145,7 +145,7 @@ def test_a_commit_brings_its_time_with_it(client, stream_name, marked) -> None:
     open_one.write(b"event", "key")
     open_one.detach()
     stranger = client.transaction(stream_name, open_one.id)
-    with pytest.raises(ConfigError, match="say of which writer_id"):
+    with pytest.raises(ConfigError, match="set its writer_id"):
         stranger.commit(3000)
     client.transaction(stream_name, open_one.id, writer_id=transactions.writer_id).commit(3000)
     assert marked(3000).cut == client.tail(stream_name)
