@@ -1,4 +1,4 @@
-"""Serializers that agree with Pravega's Java ones, by row and by Arrow column."""
+"""Serializers compatible with Pravega's Java serializers, by event and by Arrow column."""
 
 from typing import TYPE_CHECKING
 

@@ -1,9 +1,9 @@
-"""Objects in a forked child: locks are new, and each use of an object that belongs to the parent raises ForkedError.
+"""Objects in a forked child: locks are renewed, and using a part of the parent raises ForkedError.
 
 A fork copies the memory and one thread. So another thread's lock stays locked in the child, background threads do not
 run there, and sockets are shared with the parent. An object with any of these calls :func:`register`. Its method
-``_after_fork`` then runs in each child, before any other code, and renews its locks or replaces parts by
-:func:`inherited`. The parent is not affected, and no call of either process costs more.
+``_after_fork`` then runs in each child before any other code. It renews the object's locks and replaces parts with
+:func:`inherited`. The parent is not affected, and calls in both processes cost the same as before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pravega_serde.errors import ForkedError
 
 
 class Forks(Protocol):
-    """Object that a fork concerns."""
+    """An object that must be prepared after a fork."""
 
     def _after_fork(self) -> None:
         """Prepare this copy of the object for use in a forked child. It must not wait or raise."""
@@ -59,7 +59,7 @@ def inherited(owner: str) -> Any:
 
 
 def is_inherited(part: object) -> bool:
-    """Whether a part was replaced after a fork."""
+    """Return True if a part was replaced after a fork."""
     return isinstance(part, _Inherited)
 
 
@@ -67,7 +67,7 @@ _registered: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 
 
 def register(owner: Forks) -> None:
-    """Call the owner's ``_after_fork`` in every child that this process or a child of it forks."""
+    """Call the owner's ``_after_fork`` in every child that this process or one of its children forks."""
     _registered.add(owner)
 
 

@@ -1,6 +1,6 @@
-"""How the registry's clients wait for an answer: in place, or as the event loop on whose behalf they run has it.
+"""Blocking work of the registry's clients: run in place, or handed to an event loop.
 
-The client for asyncio installs a way that lets the loop go on. Elsewhere work that blocks just runs.
+The client for asyncio installs a runner that keeps its loop running. Without one, the work runs in place.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _way: Callable[[Callable[[], Any]], Any] = _in_place
 
 
 def install(way: Callable[[Callable[[], Any]], Any]) -> None:
-    """Have :func:`blocking` run its work by ``way``."""
+    """Let :func:`blocking` run its work with ``way``."""
     global _way  # noqa: PLW0603 - one switch for the process: without an event loop, nothing is looked up
     _way = way
 
 
 def blocking(work: Callable[[], T]) -> T:
-    """The result of ``work``, which may block the thread in which it runs."""
+    """Return the result of ``work``, which may block the thread in which it runs."""
     result: T = _way(work)
     return result

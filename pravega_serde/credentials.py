@@ -1,4 +1,4 @@
-"""Checks of credentials before they are sent: their errors never repeat them."""
+"""Checks of credentials before they are sent. Their errors never contain a credential."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PLAIN: Final = re.compile(r"[!-~]+(?: +[!-~]+)*")  # what a header of HTTP and 
 
 
 def fault_of(text: Any, *, encoded: bool = False) -> str | None:
-    """Return why a header cannot carry a text, as a clause without the text; None if it can.
+    """Return the reason why a header cannot carry a text, as a clause without the text, or None if it can.
 
     ``encoded`` texts are sent as base64 of their UTF-8.
     """

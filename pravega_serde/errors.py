@@ -1,6 +1,6 @@
-"""Errors of the serializers, and the base that every error of this project shares.
+"""Errors of the serializers, and the base class of all errors of this project.
 
-Spark hands only an exception's text to the user, so the text is one line and begins with the code.
+Spark shows only an exception's text to the user, so the text is one line and begins with the code.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class SerializationError(SerdeError):
         super().__init__(f"{before}{self.reason}{after}")
 
     def in_row(self, row: int) -> SerializationError:
-        """The same error with the position of its value in a column."""
+        """Return the same error with the position of its value in a column."""
         return type(self)(self.reason, field_path=self.field_path, row=row)
 
 
@@ -158,7 +158,7 @@ class DeserializationError(SerdeError):
         return f"{self.reason} (at {', '.join(where)})" if where else self.reason
 
     def at(self, *, scope: str, stream: str, segment_id: int, offset: int) -> DeserializationError:
-        """The same error with the event's coordinates added."""
+        """Return the same error with the position of the event in its stream."""
         return type(self)(
             self.reason,
             field_path=self.field_path,

@@ -1,10 +1,10 @@
-"""One object per key and process: clients, ledgers, leases, and what a process has looked at already.
+"""One object per key and process: clients, ledgers, leases, and results of earlier checks.
 
-Spark's workers live on from task to task and make readers and writers anew for each batch, so what is costly to make
-is kept by the process. Keys are what tells two objects apart; the process need not be part of them.
+Spark's workers run many tasks and create readers and writers for each batch, so the process keeps objects that are
+expensive to create. A key contains all settings that distinguish two objects. The process id need not be one of them.
 
-A forked process starts with none. It leaves its parent's objects alone: these are kept unused, because to end them
-would end connections that the parent still talks on.
+A forked process starts without objects. It keeps its parent's objects unused: closing them would close connections that
+the parent still uses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 
 class _Place(Generic[V]):
-    """Place of one object, empty until it is made."""
+    """Slot of one object, empty until the object is created."""
 
     __slots__ = ("lock", "values")
 
@@ -31,10 +31,10 @@ class _Place(Generic[V]):
 
 
 class PerProcess(Generic[K, V]):
-    """Objects of this process by key. Thread safe; meant to be a module's global."""
+    """Objects of this process by key. Thread safe; use it as a module's global."""
 
     def __init__(self, close: Callable[[V], object] | None = None) -> None:
-        """``close`` ends an object: when the process ends, and on :meth:`clear`."""
+        """``close`` closes an object when the process ends, and in :meth:`clear`."""
         self._close = close
         self._inherited: list[object] = []
         self._start()
@@ -47,9 +47,9 @@ class PerProcess(Generic[K, V]):
         self._places: dict[K, _Place[V]] = {}
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The object of a key, made by the first who asks; who asks meanwhile waits, for this key only.
+        """Return the object of a key. The first caller creates it, and concurrent callers with the same key wait.
 
-        An error of ``make`` is raised, and the next who asks makes the object.
+        An error of ``make`` is raised, and the next caller creates the object.
         """
         with self._lock:
             place = self._places.setdefault(key, _Place())
@@ -59,7 +59,7 @@ class PerProcess(Generic[K, V]):
             return place.values[0]
 
     def clear(self) -> None:
-        """Close and forget all objects, as if the process were new: at its end, and in tests."""
+        """Close and drop all objects: at the end of the process, and in tests."""
         with self._lock:
             places, self._places = self._places, {}
         for place in places.values():

@@ -1,4 +1,4 @@
-"""Profiles: settings of a cluster and its schema registry under a name, in a file of the user.
+"""Profiles: named settings of a cluster and its schema registry, in a file of the user.
 
 The file is ``$XDG_CONFIG_HOME/pravega-serde/config.toml``, by default in ``~/.config``. Each table is a profile::
 
@@ -7,9 +7,9 @@ The file is ``$XDG_CONFIG_HOME/pravega-serde/config.toml``, by default in ``~/.c
     scope = "shop"
     registry = "https://registry.example.com"
 
-A profile that is named, in a call or by ``--profile``, rules over the environment; one that the environment names by
-``PRAVEGA_PROFILE`` does not. What a call gives beside it rules over both. See ``PravegaConfig.resolve`` for the
-cluster's settings, :meth:`~pravega_serde.registry.RegistryConfig.resolve` for the registry's.
+A profile that a call or ``--profile`` names takes precedence over the environment. A profile that the environment names
+in ``PRAVEGA_PROFILE`` does not. Arguments of a call take precedence over both. See ``PravegaConfig.resolve`` for the
+settings of a cluster and :meth:`~pravega_serde.registry.RegistryConfig.resolve` for those of a registry.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _named: Final[list[str]] = []  # the profiles of the blocks that are under way, 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One profile of the file. Secrets are in it: it has no text of its own."""
+    """One profile of the file. It has secrets, so its ``repr`` shows no value."""
 
     name: str
     """Name of the profile."""
@@ -79,15 +79,15 @@ class Profile:
 
 
 def profile_names(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Names of the profiles, in the order of the file; none without a file. Raises SerdeError."""
+    """Return the names of the profiles in the order of the file; none without a file. Raises SerdeError."""
     return list(_tables(_file(os.environ if environment is None else environment)))
 
 
 def load_profile(name: str | None = None, environment: Mapping[str, str] | None = None) -> Profile | None:
-    """The profile of that name, else that of :func:`named`, else that of ``PRAVEGA_PROFILE``; None if none is named.
+    """Return the named profile, that of :func:`named`, or that of ``PRAVEGA_PROFILE``, in this order; otherwise None.
 
-    Raises SerdeError for a profile or a file that is not there, an unknown setting, a value of the wrong type. Secrets
-    in a file that other users may read are a warning in the log, once.
+    Raises SerdeError for a missing profile or file, an unknown setting, or a value of the wrong type. If other users
+    can read a file with secrets, the log has one warning.
     """
     environment = os.environ if environment is None else environment
     given = name or next(reversed(_named), None)
@@ -119,7 +119,7 @@ def load_profile(name: str | None = None, environment: Mapping[str, str] | None 
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Name the profile for all that this process reads during the block; a call may still name another one."""
+    """Set the profile that this process reads during the block. A call may still name another one."""
     _named.append(name)
     try:
         yield

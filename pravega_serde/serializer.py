@@ -1,6 +1,6 @@
 """The table of all formats, and the serializer of a format by its name.
 
-Nothing here imports a codec: a format's module, and pyarrow with it, is loaded when the format is first asked for.
+This module imports no codec: the module of a format, and pyarrow with it, is loaded on first use.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOption:
-    """Option of one format in Spark and on the command line: its value is an argument of the format's serializer."""
+    """Option of one format in Spark and on the command line. Its value is an argument of the format's serializer."""
 
     name: str
     argument: str
@@ -64,7 +64,7 @@ class FormatOption:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """All that is said of a format outside its own package. Places are ``module:name``, imported at first use."""
+    """A format in the table. Places are ``module:name``, imported on first use."""
 
     name: str
     serializer: str
@@ -198,17 +198,17 @@ _ELSEWHERE: Final = {
 
 
 def formats() -> tuple[str, ...]:
-    """Names that :func:`serializer_for` knows, sorted."""
+    """Return the names that :func:`serializer_for` accepts, sorted."""
     return tuple(sorted(FORMATS))
 
 
 def registry_formats() -> tuple[str, ...]:
-    """Names of the formats that a schema registry has, sorted."""
+    """Return the names of the formats that a schema registry supports, sorted."""
     return tuple(name for name in formats() if FORMATS[name].registry)
 
 
 def imported(place: str) -> Any:
-    """Object at ``module:name``, a place of the table."""
+    """Return the object at ``module:name``, a place of the table."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
@@ -254,13 +254,14 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]: ...
 
 
 def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
-    """Make the serializer of a format by its name, with the options of its class.
+    """Create the serializer of a format by its name, with the options of its class.
 
-    ``avro`` and ``protobuf`` take their ``schema``; ``json`` and ``cbor`` an ``arrow_type`` (a pyarrow.Schema) where
-    events are read as columns; ``string`` and ``bytes`` nothing. All options: ``help(AvroSerializer)`` and so on.
+    ``avro`` and ``protobuf`` require their ``schema``. ``json`` and ``cbor`` require an ``arrow_type`` (a
+    pyarrow.Schema) to read events as columns. ``string`` and ``bytes`` need no option. For all options, see
+    ``help(AvroSerializer)`` and so on.
 
-    Raises :class:`UnsupportedFormatError` for an unknown name, :class:`SerdeError` for an unknown or missing option;
-    both name the nearest known one.
+    Raises :class:`UnsupportedFormatError` for an unknown name, and :class:`SerdeError` for an unknown or missing
+    option. Both name the nearest known name.
     """
     if not isinstance(format_name, str):
         raise UnsupportedFormatError(

@@ -20,42 +20,45 @@ OnError = Callable[[DeserializationError], None]
 
 
 class Serializer(Protocol[T]):
-    """Writes and reads events of one format, one by one or a column at a time.
+    """Writer and reader of events in one format, one by one or by column (a serde).
 
-    A serializer is immutable, safe to share between threads, and can be pickled: Spark sends it to its workers.
-    Whatever can be prepared (schemas, plans) is prepared when it is made.
+    A serializer is immutable, safe to share between threads, and can be pickled: Spark sends it to its workers. It
+    prepares schemas and plans when it is created.
 
-    Rows and columns give the same bytes. A column's decoded values are those of the rows, in the Arrow types that
-    Spark's data sources take: ``string`` and ``binary`` rather than their large or view forms, ``timestamp[us]``,
+    Rows and columns have the same bytes. The values of a decoded column are those of the rows, in the Arrow types that
+    Spark's data sources accept: ``string`` and ``binary`` rather than their large or view forms, ``timestamp[us]``,
     lists whose field is called ``element``, every field nullable.
     """
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of a decoded column: a struct for records. Known before any event is read.
+        """Arrow type of a decoded column, a struct for records. It is known before any event is read.
 
-        Raises :class:`SchemaError` where the format or its schema has no columnar form.
+        Raises :class:`SchemaError` if the format or its schema has no columnar form.
         """
 
     def serialize(self, value: T) -> bytes:
-        """The event of one value; :class:`SerializationError` when the format cannot hold it."""
+        """Return the event of one value.
+
+        Raises :class:`SerializationError` if the format does not support the value.
+        """
 
     def deserialize(self, data: bytes) -> T:
-        """The value of one event; :class:`DeserializationError` for anything that is not one."""
+        """Return the value of one event. Raises :class:`DeserializationError` for other bytes."""
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Raise :class:`SchemaError` if a column of this type can never be encoded. Costs no data: call it early."""
+        """Raise :class:`SchemaError` if a column of this type can never be encoded. It needs no data: call it early."""
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Events of a whole column, in order. A null row stays null: no event at all.
+        """Return the events of a whole column, in order. A null row stays null: it is no event.
 
-        Raises :class:`SchemaError` for a column type that does not fit, :class:`SerializationError` (which names the
-        row) for a value that does not.
+        Raises :class:`SchemaError` for an unsupported column type, and :class:`SerializationError` with the row for an
+        invalid value.
         """
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events; a null row stays null.
+        """Return the values of a column of events. A null row stays null.
 
-        Without ``on_error`` the first bad row raises its :class:`DeserializationError`. With it, each bad row becomes
-        null and its error is handed over, in the order of the rows: ``on_error=errors.append`` keeps them all.
+        Without ``on_error``, the first malformed row raises its :class:`DeserializationError`. With it, each malformed
+        row becomes null and its error is passed on, in the order of the rows: ``on_error=errors.append`` collects them.
         """

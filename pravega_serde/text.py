@@ -1,6 +1,7 @@
-"""The two simplest formats: UTF-8 text by Java's replacement rules, and bytes as they are.
+"""The two simplest formats: UTF-8 text with Java's replacement rules, and plain bytes.
 
-Equal to ``io.pravega.client.stream.impl.UTF8StringSerializer``, ``ByteArraySerializer`` and ``ByteBufferSerializer``.
+Compatible with ``io.pravega.client.stream.impl.UTF8StringSerializer``, ``ByteArraySerializer`` and
+``ByteBufferSerializer``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["ByteArraySerializer", "ByteBufferSerializer", "UTF8StringSerializer"
 
 
 def java_encode(text: str) -> bytes:
-    """UTF-8 as Java's ``String.getBytes(UTF_8)`` writes it: a surrogate without its partner becomes ``?``."""
+    """Encode as Java's ``String.getBytes(UTF_8)``: a surrogate without its partner becomes ``?``."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -29,14 +30,14 @@ def java_encode(text: str) -> bytes:
 
 
 def java_decode(data: bytes) -> str:
-    """Text as Java's ``new String(bytes, UTF_8)`` reads it: malformed bytes become U+FFFD."""
+    """Decode as Java's ``new String(bytes, UTF_8)``: malformed bytes become U+FFFD."""
     return str(data, "utf-8", _JAVA_REPLACE)
 
 
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
-    """One U+FFFD for each malformed run, cut where the JDK (``String.decodeUTF8_UTF16``) cuts it.
+    """Return one U+FFFD per malformed run, with the run's length as the JDK (``String.decodeUTF8_UTF16``) has it.
 
-    Both follow Unicode's "maximal subpart", except that the JDK takes an encoded surrogate (ED A0..BF xx) as one.
+    Both follow Unicode's "maximal subpart", except that the JDK treats an encoded surrogate (ED A0..BF xx) as one run.
     """
     assert isinstance(error, UnicodeDecodeError)
     data, start = error.object, error.start
@@ -51,18 +52,18 @@ codecs.register_error(_JAVA_REPLACE, _replace_as_java)
 
 
 class UTF8StringSerializer:
-    """Text as bare UTF-8. Reading never fails: see :func:`java_decode`. Arrow type ``string``."""
+    """Text as plain UTF-8. Reading never fails: see :func:`java_decode`. Arrow type ``string``."""
 
     arrow_type = pa.string()
 
     def serialize(self, value: str) -> bytes:
-        """UTF-8 of a string; see :func:`java_encode`."""
+        """Return the UTF-8 bytes of a string; see :func:`java_encode`."""
         if not isinstance(value, str):
             raise SerializationError(f"the string format writes str, not {type(value).__name__}")
         return java_encode(value)
 
     def deserialize(self, data: bytes) -> str:
-        """The text of an event."""
+        """Return the text of an event."""
         return java_decode(data)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
@@ -72,13 +73,13 @@ class UTF8StringSerializer:
             raise SchemaError(f"the string format writes string columns, not {arrow_type}; cast the column to string")
 
     def encode_column(self, column: pa.Array) -> pa.BinaryArray:
-        """The bytes of a string column, not copied."""
+        """Return the bytes of a string column without a copy."""
         column = as_column(column)
         self.check_encodable(column.type)
         return as_binary(column)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StringArray:
-        """Text of a column. Well-formed UTF-8 is only validated; other rows are read one by one."""
+        """Return the text of a column. Well-formed UTF-8 is only validated; other rows are decoded one by one."""
         plain = PlainPath(java_decode, self.arrow_type)
         return decode_rows(column, plain=plain, fast=_validate, on_error=on_error)
 
@@ -94,18 +95,18 @@ _validate = bisecting(_as_text, refusals=(pa.ArrowInvalid,))
 
 
 class ByteArraySerializer:
-    """Bytes as they are. Arrow type ``binary``."""
+    """Plain bytes. Arrow type ``binary``."""
 
     arrow_type = pa.binary()
 
     def serialize(self, value: bytes | bytearray | memoryview) -> bytes:
-        """The bytes themselves; of a memoryview, those in view."""
+        """Return the bytes, or the viewed bytes of a memoryview."""
         if not isinstance(value, bytes | bytearray | memoryview):
             raise SerializationError(f"the bytes format writes bytes, not {type(value).__name__}")
         return bytes(value)
 
     def deserialize(self, data: bytes) -> bytes:
-        """The bytes themselves."""
+        """Return the bytes."""
         return bytes(data)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
@@ -115,13 +116,13 @@ class ByteArraySerializer:
             raise SchemaError(f"the bytes format writes binary columns, not {arrow_type}; cast the column to binary")
 
     def encode_column(self, column: pa.Array) -> pa.BinaryArray:
-        """The column itself, as binary."""
+        """Return the column as binary."""
         column = as_column(column)
         self.check_encodable(column.type)
         return as_binary(column)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.BinaryArray:  # noqa: ARG002
-        """The column itself, as binary; no event can be wrong."""
+        """Return the column as binary. Every event is valid."""
         return as_binary(column)
 
     def __repr__(self) -> str:
@@ -129,15 +130,15 @@ class ByteArraySerializer:
 
 
 class ByteBufferSerializer(ByteArraySerializer):
-    """The bytes of a buffer, from its position to its limit, as ``ByteBufferSerializer`` writes them in Java.
+    """The bytes of a buffer from its position to its limit, as ``ByteBufferSerializer`` writes them in Java.
 
-    Where Java has a ``ByteBuffer``, Python has a memoryview: ``memoryview(data)[position:limit]``. Any other object
-    that has a buffer (NumPy arrays, ``array``, mmap, Arrow's buffers) will do, and gives all its bytes. Reading gives
-    a read-only memoryview. For columns, and in Spark, this is the format ``bytes``.
+    Python's counterpart of Java's ``ByteBuffer`` is a memoryview: ``memoryview(data)[position:limit]``. Any other
+    object with a buffer (NumPy arrays, ``array``, mmap, Arrow's buffers) is written whole. Reading returns a read-only
+    memoryview. For columns, and in Spark, use the format ``bytes``.
     """
 
     def serialize(self, value: Any) -> bytes:
-        """The bytes in view."""
+        """Return the viewed bytes."""
         try:
             view = memoryview(value)
         except TypeError as error:
@@ -145,5 +146,5 @@ class ByteBufferSerializer(ByteArraySerializer):
         return view.tobytes()
 
     def deserialize(self, data: bytes) -> memoryview:  # type: ignore[override]
-        """A view of the event's bytes."""
+        """Return a view of the event's bytes."""
         return memoryview(data).toreadonly()
