@@ -3,19 +3,14 @@
 A user's own ``connector.py`` next to a script hides this package. Write ``pravega_connector`` where that can happen.
 """
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pravega_connector
 
 if TYPE_CHECKING:
     from pravega_connector import *  # noqa: F403 - the names are declared there
-
-__all__ = pravega_connector.__all__  # type: ignore[attr-defined]
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(pravega_connector, name)
-
-
-def __dir__() -> list[str]:
-    return dir(pravega_connector)
+else:
+    __all__ = pravega_connector.__all__
+    __getattr__ = partial(getattr, pravega_connector)
+    __dir__ = partial(dir, pravega_connector)

@@ -1,16 +1,12 @@
 """Metrics: the public names of :mod:`pravega_connector.metrics`."""
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pravega_connector.metrics as real
 
 if TYPE_CHECKING:
     from pravega_connector.metrics import *  # noqa: F403 - the names are declared there
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(real, name)
-
-
-def __dir__() -> list[str]:
-    return dir(real)
+else:
+    __getattr__ = partial(getattr, real)
+    __dir__ = partial(dir, real)

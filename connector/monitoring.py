@@ -1,16 +1,12 @@
 """Lag, scaling history and stream cuts: the public names of :mod:`pravega_connector.monitoring`."""
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pravega_connector.monitoring as real
 
 if TYPE_CHECKING:
     from pravega_connector.monitoring import *  # noqa: F403 - the names are declared there
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(real, name)
-
-
-def __dir__() -> list[str]:
-    return dir(real)
+else:
+    __getattr__ = partial(getattr, real)
+    __dir__ = partial(dir, real)

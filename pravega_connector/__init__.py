@@ -7,36 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pravega_connector.aio import AsyncPravegaClient as AsyncPravegaClient
-    from pravega_connector.client import EventBatch as EventBatch
-    from pravega_connector.client import EventColumns as EventColumns
-    from pravega_connector.client import EventWriter as EventWriter
-    from pravega_connector.client import ExactlyOnceReader as ExactlyOnceReader
-    from pravega_connector.client import GroupCheckpoint as GroupCheckpoint
-    from pravega_connector.client import GroupEvent as GroupEvent
-    from pravega_connector.client import GroupReader as GroupReader
-    from pravega_connector.client import LeaseKeeper as LeaseKeeper
-    from pravega_connector.client import PravegaClient as PravegaClient
-    from pravega_connector.client import ReaderGroup as ReaderGroup
-    from pravega_connector.client import RetentionPolicy as RetentionPolicy
-    from pravega_connector.client import Revision as Revision
-    from pravega_connector.client import RevisionedStreamClient as RevisionedStreamClient
-    from pravega_connector.client import ScalingPolicy as ScalingPolicy
-    from pravega_connector.client import StateSynchronizer as StateSynchronizer
-    from pravega_connector.client import StreamConfig as StreamConfig
-    from pravega_connector.client import StreamCut as StreamCut
-    from pravega_connector.client import StreamDescription as StreamDescription
-    from pravega_connector.client import StreamName as StreamName
-    from pravega_connector.client import StreamsReader as StreamsReader
-    from pravega_connector.client import Subscriber as Subscriber
-    from pravega_connector.client import TailReader as TailReader
-    from pravega_connector.client import TimeWindow as TimeWindow
-    from pravega_connector.client import Transaction as Transaction
-    from pravega_connector.client import TransactionalWriter as TransactionalWriter
-    from pravega_connector.client import TransactionStatus as TransactionStatus
-    from pravega_connector.client import ValueReader as ValueReader
-    from pravega_connector.client import Watermark as Watermark
+    from pravega_connector.client import *  # noqa: F403 - declared in that module alone
     from pravega_connector.config import PravegaConfig as PravegaConfig
-    from pravega_connector.errors import *  # noqa: F403 - an error is declared in its module alone
+    from pravega_connector.errors import *  # noqa: F403 - declared in that module alone
     from pravega_connector.export import ExportSummary as ExportSummary
     from pravega_connector.export import export_stream as export_stream
     from pravega_connector.local import LocalPravega as LocalPravega

@@ -3,10 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pravega_serde.adapters import FunctionSerializer as FunctionSerializer
-    from pravega_serde.adapters import TypedSerializer as TypedSerializer
-    from pravega_serde.adapters import arrow_type_of as arrow_type_of
-    from pravega_serde.adapters import typed as typed
+    from pravega_serde.adapters import *  # noqa: F403 - declared in that module alone
     from pravega_serde.avro import AvroSerializer as AvroSerializer
     from pravega_serde.avro import avro_schema_of as avro_schema_of
     from pravega_serde.cbor import CborSerializer as CborSerializer
@@ -53,14 +50,7 @@ if TYPE_CHECKING:
     from pravega_serde.registry import WithSchema as WithSchema
     from pravega_serde.registry import WithSchemaSerializer as WithSchemaSerializer
     from pravega_serde.registry import check_compatibility as check_compatibility
-    from pravega_serde.routing import ByColumn as ByColumn
-    from pravega_serde.routing import ByConstant as ByConstant
-    from pravega_serde.routing import ByField as ByField
-    from pravega_serde.routing import ByFunction as ByFunction
-    from pravega_serde.routing import EventRouter as EventRouter
-    from pravega_serde.routing import Unrouted as Unrouted
-    from pravega_serde.routing import segment_key as segment_key
-    from pravega_serde.routing import segment_keys as segment_keys
+    from pravega_serde.routing import *  # noqa: F403 - declared in that module alone
     from pravega_serde.serializer import formats as formats
     from pravega_serde.serializer import serializer_for as serializer_for
     from pravega_serde.serializer_interface import OnError as OnError
