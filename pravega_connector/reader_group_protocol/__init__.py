@@ -1,9 +1,10 @@
-"""Reader groups that Java's readers can be in as well; no I/O.
+"""Protocol of reader groups, compatible with Java's readers in the same group. No I/O.
 
-``state`` is what all members of a group agree on, ``updates`` how it changes, ``codec`` the bytes of both as Java has
-them. ``reader`` is the machine of one reader: what it asks, writes and reads next; ``manager`` has what is done to a
-group from outside. These two are imported by those who use a group, the rest for subscribers, which are groups as
-well. A client without either imports nothing of it.
+``state`` is the state that all members of a group share. ``updates`` are the changes of it. ``serialization`` has the
+bytes of both, as Java writes them. ``machine`` is the state machine of one reader: which requests it sends, and what it
+writes and reads next. ``administration`` has the operations on a group from outside of its readers. Only users of a
+group import these two; subscribers, which are groups as well, import the rest. A client without either imports no
+module of this package.
 """
 
 from pravega_connector.reader_group_protocol.serialization import (

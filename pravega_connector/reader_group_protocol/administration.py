@@ -1,7 +1,7 @@
-"""What is done to a group from outside of its readers, as functions of its state: what to write, and what it shows.
+"""Operations on a group from outside of its readers, as functions of its state.
 
-They do no I/O: :meth:`StateSynchronizer.update_state` takes the former as they are, and calls them again whenever
-somebody else was faster. (Java: ``ReaderGroupImpl``.)
+They return updates to write or values to show, and do no I/O. :meth:`StateSynchronizer.update_state` calls the
+functions that return updates, and calls them again if another process wrote first. (Java: ``ReaderGroupImpl``.)
 """
 
 from __future__ import annotations
@@ -35,15 +35,18 @@ from pravega_connector.wire import StreamCut, StreamName
 
 
 def take_offline(state: GroupState, reader: str, position: Positions | None = None) -> list[StateUpdate]:
-    """Updates that take a reader offline; none if it is not online.
+    """Return the updates that remove a reader; empty if it is not online.
 
-    Its segments are read again from ``position``, or where it is None from the reader's last checkpoint.
+    Its segments are read again from ``position``, or from the reader's last checkpoint if ``position`` is None.
     """
     return [RemoveReader(reader, position or {})] if reader in state.assigned else []
 
 
 def begin_checkpoint(state: GroupState, name: str) -> list[StateUpdate]:
-    """Updates that begin a checkpoint; none if it has begun. Raises ReaderGroupError if too many are under way."""
+    """Return the updates that begin a checkpoint; empty if it has begun.
+
+    Raises ReaderGroupError if too many checkpoints are outstanding.
+    """
     if name in state.checkpoints.positions:
         return []
     most = state.config.max_outstanding
@@ -56,14 +59,14 @@ def begin_checkpoint(state: GroupState, name: str) -> list[StateUpdate]:
 
 
 def silent_name(random: bytes) -> str:
-    """Name of a checkpoint that readers take without a word to the user."""
+    """Return the name of a checkpoint that readers take without notifying the user."""
     return base64.b64encode(random).decode() + SILENT
 
 
 def checkpoint_positions(state: GroupState, name: str) -> Positions | None:
-    """Positions of a checkpoint that is complete; None while readers have not taken it.
+    """Return the positions of a complete checkpoint; None while readers have not taken it.
 
-    Raises ReaderGroupError for one that was given up: a later one has begun, or the group was reset.
+    Raises ReaderGroupError for an abandoned checkpoint: a later one has begun, or the group was reset.
     """
     positions = state.checkpoints.positions.get(name)
     if positions is None:
@@ -74,21 +77,21 @@ def checkpoint_positions(state: GroupState, name: str) -> Positions | None:
 
 
 def clear_before(name: str) -> list[StateUpdate]:
-    """Updates after a checkpoint was taken: earlier ones are needed no more."""
+    """Return the updates that drop earlier checkpoints, after a checkpoint was taken."""
     return [ClearCheckpointsBefore(name)]
 
 
 def last_cuts(state: GroupState) -> dict[StreamName, StreamCut]:
-    """Cuts of the last complete checkpoint; empty if there is none."""
+    """Return the stream cuts of the last complete checkpoint; empty if there is none."""
     return by_stream(state.checkpoints.last)
 
 
 def missing_from(positions: Positions, predecessors: Mapping[Segment, tuple[int, ...]]) -> dict[Segment, int]:
-    """Segments to add, as read to their ends, so that a group can begin again at positions of a checkpoint.
+    """Return segments to add, as read to their ends, so that a group can restart at a checkpoint's positions.
 
-    ``predecessors`` has those of all segments that follow one of the checkpoint's. A checkpoint leaves out what was
-    completed before it; where such a segment has a successor that waits for another one, a group that begins there
-    would wait for it for ever.
+    ``predecessors`` has the predecessors of each segment that follows a segment of the checkpoint. A checkpoint omits
+    segments that were completed before it. If such a segment has a successor that also waits for another one, a group
+    that begins there would wait forever.
     """
     needed = {
         Segment(successor.stream, before)
@@ -108,11 +111,12 @@ def changed_config(
     end: Mapping[StreamName, Bound] | None = None,
     **settings: Any,
 ) -> GroupConfig:
-    """Configuration with which a group begins again: ``config`` with other ``settings``, its fields, and streams.
+    """Return the configuration with which a group restarts: ``config`` with other streams and ``settings``.
 
-    Each stream begins at its cut ``at``; else at the ``last`` checkpoint; else where it was told to begin before, a new
-    one at its head. Without ``streams`` the group reads the same; without ``end`` those that it reads still end where
-    they did. Cuts of others are left out. Raises ConfigError for one that Java's clients do not take.
+    ``settings`` are fields of the configuration. Each stream begins at its cut in ``at``, otherwise at the ``last``
+    checkpoint, otherwise at its configured start. A new stream begins at its head. Without ``streams``, the group reads
+    the same streams. Without ``end``, the streams that it still reads keep their ends. Cuts of other streams are
+    ignored. Raises ConfigError for a configuration that Java's clients refuse.
     """
     read = config.start if streams is None else streams
     cuts = {**last, **at}
@@ -124,17 +128,23 @@ def changed_config(
 
 
 def announce_change(state: GroupState, seen: GroupConfig) -> list[StateUpdate]:
-    """Updates before the controller is asked for another configuration; none if it is not the one that was seen."""
+    """Return the updates to write before the controller is asked to change the configuration.
+
+    The list is empty if the configuration is no longer ``seen``.
+    """
     return [UpdatingConfig(updating=True)] if state.config == seen and not state.updating else []
 
 
 def reset(state: GroupState, config: GroupConfig, start: Ranged, end: Positions) -> list[StateUpdate]:
-    """Updates that begin the group again, as the controller has it; none if it has begun so already."""
+    """Return the updates that restart the group with the controller's configuration; empty if it has restarted."""
     return [Init(config, start, end)] if state.config.generation < config.generation else []
 
 
 def told_positions(state: GroupState) -> dict[Segment, int]:
-    """Where the readers are, as far as they have told; what has no reader is where the next one begins."""
+    """Return the readers' positions as last reported.
+
+    For a segment without a reader, it is the offset at which the next reader begins.
+    """
     return dict(state.unassigned) | {
         segment: _later(at, state.last_read.get(segment, at))
         for owned in state.assigned.values()
@@ -147,5 +157,5 @@ def _later(one: int, other: int) -> int:
 
 
 def unread_since(state: GroupState) -> Positions:
-    """Positions from which on data counts as unread: the last checkpoint, or where the segments were acquired."""
+    """Return the positions after which data is unread: the last checkpoint, or the acquired offsets."""
     return state.checkpoints.last or state.positions

@@ -1,18 +1,19 @@
-"""Machine of one reader of a group: it says what to ask next, and takes the answer.
+"""State machine of one reader of a group: it returns the next request and processes the answer.
 
-It does no I/O and never changes: every call gives a new one. A *turn* is what comes before an event is handed out: it
-begins with :meth:`Reader.turn` and goes on with :meth:`Reader.request` and :meth:`Reader.answered` until the machine
-:attr:`~Reader.rests`. It then hands out a checkpoint, or lets its segments be read, or has come to the end of all data.
-Its rules and times are those of Java's clients, so that both kinds share the segments of a group evenly and take each
-other's checkpoints (``ReaderGroupStateManager``, ``EventStreamReaderImpl``):
+It does no I/O and is immutable: every call returns a new machine. A *turn* comes before an event is delivered. It
+begins with :meth:`Reader.turn` and continues with :meth:`Reader.request` and :meth:`Reader.answered` until the machine
+:attr:`~Reader.rests`. Then the reader delivers a checkpoint, reads its segments, or has reached the end of all data.
+Rules and intervals are those of Java's clients, so that both share the segments of a group evenly and take each other's
+checkpoints (``ReaderGroupStateManager``, ``EventStreamReaderImpl``):
 
-- A segment changes its reader only right after a checkpoint, when the caller has done with what came before it; so a
-  checkpoint has every segment exactly once, and what a new reader begins with was not delivered before, unless the old
-  one died. A segment that has ended is passed on the same way: its successors wait until all predecessors are done.
-- What is written follows from the state before it, and is refused if that has changed meanwhile: then it is decided
-  anew. Nothing is taken for done that the state does not show.
-- A reader that finds itself offline, or owning other segments than it knows of, has lost its place: another process
-  took it for dead. It must write nothing more.
+- A segment changes its reader only right after a checkpoint, when the caller has processed everything before it. So a
+  checkpoint has every segment exactly once. The events that a new reader begins with were not delivered before, unless
+  the old reader failed. A segment that has ended is handed over the same way: its successors wait until all
+  predecessors are completed.
+- Every update follows from the state before it, and is refused if the state has changed since. Then it is derived from
+  the new state. An update counts as written only if the state shows it.
+- If a reader is offline in the state, or owns segments that it does not know, it has lost its place: another process
+  treated it as failed. It must not write any more.
 """
 
 from __future__ import annotations
@@ -62,48 +63,48 @@ _COMPACT_PROBABILITY: Final = 0.05
 
 
 class Now(NamedTuple):
-    """The time of a call."""
+    """Time of a call."""
 
     seconds: float
-    """Of a clock that only goes forward."""
+    """Monotonic clock."""
     wall_ms: int = 0
     """Milliseconds since the epoch."""
 
 
 class Ask(Enum):
-    """Kinds of requests; the answer stands behind each. Whoever answers has the newest state that it knows of."""
+    """Kind of a request, with its answer. The code that answers passes its latest known state."""
 
-    FETCH = "fetch"  # None: the state has been read to its end
-    UPDATE = "update"  # None: what ``decide`` makes of the state is written in one entry, if it is anything
-    WRITE = "write"  # None: the updates are written, whatever the state
-    CONFIG = "config"  # Init: the group as the controller has it
+    FETCH = "fetch"  # None: the state was read to its end
+    UPDATE = "update"  # None: the updates that ``decide`` returns, if any, were written in one entry
+    WRITE = "write"  # None: the updates were written in any state
+    CONFIG = "config"  # Init: start with the controller's configuration
     SUCCESSORS = "successors"  # Succession of a segment
     PUBLISH = "publish"  # None: the controller knows the cuts
 
 
 class Succession(NamedTuple):
-    """What follows a segment that has ended."""
+    """Successors of a segment that has ended."""
 
     predecessors: Mapping[Segment, tuple[int, ...]] = {}
-    """The ids of all predecessors of each successor; no successor where the stream has ended."""
+    """Ids of all predecessors of each successor; empty if the stream has ended."""
     ranges: Mapping[Segment, KeyRange] = {}
     """Key ranges of the successors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Question to the servers."""
+    """Request to the servers."""
 
     ask: Ask
     decide: Callable[[GroupState], Sequence[StateUpdate]] | None = None
-    """Updates that follow from a state; to be called again whenever they were refused. Raises ReaderGroupError."""
+    """Return the updates that follow from a state. Called again if they were refused. Raises ReaderGroupError."""
     updates: Sequence[StateUpdate] = ()
     segment: Segment | None = None
     cuts: Mapping[StreamName, StreamCut] = field(default_factory=dict)
 
 
 class Phase(Enum):
-    """Where a reader is in its turn."""
+    """Phase of a reader within its turn."""
 
     JOIN = "come into the group"
     LEAVE = "go from the group"
@@ -138,7 +139,7 @@ _RESTS: Final = frozenset({Phase.CHECKPOINT, Phase.READ, Phase.END, Phase.GONE})
 
 
 class Timers(NamedTuple):
-    """When things are due next, in seconds."""
+    """Times of the next actions, in seconds."""
 
     fetch: float
     config: float
@@ -165,91 +166,97 @@ class Reader:
     phase: Phase
     timers: Timers
     reading: Positions = field(default_factory=dict)
-    """Segments that it reads, and the offsets behind what it has handed out."""
+    """Segments that it reads, with the offsets after the delivered events."""
     done: Positions = field(default_factory=dict)
     """Segments that it owns and has read to their ends."""
     ranges: Ranges = field(default_factory=dict)
-    """Key ranges of all of them."""
+    """Key ranges of the segments in ``reading`` and ``done``."""
     handed: str | None = None
-    """The checkpoint that was handed out last, while it is not reported."""
+    """Checkpoint that was delivered last, until it is reported."""
     finished: bool = False
-    """Whether a checkpoint was reported in this turn: segments may be passed on as long as no other is to be taken."""
+    """True if this turn reported a checkpoint: segments may change readers while no other checkpoint waits."""
     fetched: bool = False
-    """Whether the state was looked at in this turn because it was time."""
+    """True if this turn fetched the state because a fetch was due."""
     back: Phase = Phase.NEXT
-    """The phase that asked for a look at the state."""
+    """Phase that requested to fetch the state."""
     segment: Segment | None = None
-    """What is being completed or released."""
+    """Segment that is being completed or released."""
     pending: StateUpdate | None = None
-    """What is to be written, if it depends on an answer."""
+    """Update to write, if it depends on an answer."""
     checkpoint: str = ""
-    """The checkpoint that is being begun or taken."""
+    """Checkpoint that is being begun or taken."""
     telling: Positions = field(default_factory=dict)
-    """Positions of the checkpoint that is being told to the controller."""
+    """Positions of the checkpoint that is being published to the controller."""
     unsettled: bool = False
-    """Whether it is unknown of a write that acquires segments whether it took effect."""
+    """True while the outcome of a write that acquires segments is unknown."""
     last: int | None = None
     """Id of the segment of the last event."""
     new_name: Callable[[], str] = field(default=_uuid, compare=False)
-    """Names of automatic checkpoints."""
+    """Return the name of an automatic checkpoint."""
     looks: ClassVar[Mapping[Phase, _Look]]
-    """Phases in which there may be something to ask, or not: what comes next."""
+    """Functions of the phases that may need a request: each returns the reader in the next phase."""
     decisions: ClassVar[Mapping[Phase, _Decide]]
-    """Phases in which something is written: what follows from the state."""
+    """Functions of the phases that write: each returns the updates that follow from the state."""
     answers: ClassVar[Mapping[Phase, _Answer]]
-    """Phases in which something is asked: what the answer amounts to."""
+    """Functions of the phases that send a request: each returns the reader after the answer."""
 
     # ---- outside of a turn -------------------------------------------------------------------------------------------
 
     @classmethod
     def join(cls, reader: str, now: Now, *, delay: float = 0.0, new_name: Callable[[], str] = _uuid) -> Reader:
-        """A reader that comes into the group; it waits ``delay`` seconds until it acquires segments."""
+        """Return a reader that joins the group and acquires segments after ``delay`` seconds."""
         at, soon = now.seconds, now.seconds + _UNIT
         timers = Timers(fetch=at, config=soon, checkpoint=soon, release=soon, acquire=at + delay, distance=soon)
         return cls(id=reader, phase=Phase.JOIN, timers=timers, new_name=new_name)
 
     @property
     def rests(self) -> bool:
-        """Whether there is nothing to ask."""
+        """True if there is no request to send."""
         return self.phase in _RESTS
 
     @property
     def position(self) -> Ranged:
-        """Where it is in all segments that it owns."""
+        """Offsets of the reader in all segments that it owns."""
         return Ranged.of({**self.done, **self.reading}, self.ranges)
 
     def handed_out(self, segment: Segment, offset: int) -> Reader:
-        """The reader after an event, or several, before ``offset`` were handed out."""
+        """Return the reader after the events before ``offset`` were delivered."""
         return replace(self, reading={**self.reading, segment: offset}, last=segment.id)
 
     def ended(self, segment: Segment, *, sealed: bool = True) -> Reader:
-        """The reader after the end of a segment, or (``sealed`` False) after the offset at which the group ends."""
+        """Return the reader after the end of a segment.
+
+        With ``sealed=False``, the reader has reached the offset at which the group ends.
+        """
         at = END_OF_SEGMENT if sealed else self.reading[segment]
         return replace(self, reading=_without(self.reading, segment), done={**self.done, segment: at})
 
     def truncated(self, segment: Segment, start: int) -> Reader:
-        """The reader after it was found that a segment begins later than where it is."""
+        """Return the reader after a segment was truncated to an offset after its position."""
         return replace(self, reading={**self.reading, segment: start})
 
     def moved(self, segment: Segment, offset: int) -> Reader:
-        """The reader, to read a segment that it owns from elsewhere than the group says."""
+        """Return the reader that reads an owned segment from another offset than the group's."""
         return replace(self, reading={**self.reading, segment: offset}, done=_without(self.done, segment))
 
     def outcome_unknown(self) -> Reader:
-        """The reader while it is unknown whether what it asked to be written was written."""
+        """Return the reader while the outcome of its last write is unknown."""
         return replace(self, unsettled=True)
 
     def leave(self, position: Positions | None = None) -> Reader:
-        """The reader as it goes: what it owns waits for others, from where it is, or was at ``position``."""
+        """Return the reader as it leaves the group.
+
+        Its segments wait for other readers, from its position or from ``position``.
+        """
         at = position or {}
         reading = {segment: at.get(segment, offset) for segment, offset in self.reading.items()}
         done = {segment: at.get(segment, offset) for segment, offset in self.done.items()}
         return replace(self, phase=Phase.FETCH, back=Phase.LEAVE, reading=reading, done=done)
 
     def due(self, state: GroupState) -> float:
-        """The time, in seconds, before which another turn has nothing to do unless there is something to read."""
+        """Return the time, in seconds, before which another turn has no work if there is nothing to read."""
         timers = self.timers
-        # While one is under way none is begun: then that timer would be due again and again.
+        # While a checkpoint is under way, no other begins, and the timer would be due again and again.
         automatic = [timers.checkpoint] if state.config.checkpoint_ms > 0 and not state.checkpoints.waiting else []
         free = [timers.acquire] if state.unassigned else []
         return min(timers.fetch, timers.config, timers.distance, *automatic, *free)
@@ -257,11 +264,14 @@ class Reader:
     # ---- a turn ------------------------------------------------------------------------------------------------------
 
     def turn(self, state: GroupState, now: Now) -> Reader:
-        """Begin a turn. The caller has done with what was handed out before it. Raises ReaderOfflineError."""
+        """Begin a turn. The caller has processed everything that was delivered before.
+
+        Raises ReaderOfflineError.
+        """
         return replace(self, phase=Phase.CONFIG, fetched=False, finished=False)._passed(state, now)
 
     def request(self, now: Now) -> Request:
-        """What to ask; invalid while the reader rests."""
+        """Return the next request. Invalid while the reader rests."""
         match self.phase:
             case Phase.FETCH | Phase.SEEN:
                 return Request(Ask.FETCH)
@@ -277,11 +287,11 @@ class Reader:
         return Request(Ask.UPDATE, decide=lambda state: decide(self, state, now))
 
     def answered(self, answer: Any, state: GroupState, now: Now) -> Reader:
-        """The reader after an answer, with the state as it is known then. Raises ReaderOfflineError."""
+        """Return the reader after an answer, with the latest known state. Raises ReaderOfflineError."""
         return replace(self.answers[self.phase](self, answer, state, now), unsettled=False)._passed(state, now)
 
     def _passed(self, state: GroupState, now: Now) -> Reader:
-        """The reader in the next phase in which there is something to ask, or in which it rests."""
+        """Return the reader in the next phase that has a request, or in which it rests."""
         reader = self
         while (look := reader.looks.get(reader.phase)) is not None:
             reader = look(reader, state, now)
@@ -300,13 +310,16 @@ class Reader:
         return self._to(Phase.FETCH, back=self.phase)
 
     def _distance(self, now: Now) -> UpdateDistanceToTail:
-        # Not what it seems to be: Java's readers write this number, and who wrote a true one would seem to have
-        # nothing to do, and be given all segments.
+        # Not the true distance, but the number that Java's readers write. A reader that wrote the true one would seem
+        # to have no work, and would get all segments.
         behind = 0 if self.last is None else now.wall_ms - self.last
         return UpdateDistanceToTail(self.id, behind, self.position)
 
     def _place(self, state: GroupState) -> Positions:
-        """The segments that the state says are this reader's. Raises ReaderOfflineError if it has lost its place."""
+        """Return the segments that the state assigns to this reader.
+
+        Raises ReaderOfflineError if it has lost its place.
+        """
         owned = state.assigned.get(self.id)
         if owned is None:
             raise ReaderOfflineError(
@@ -326,7 +339,10 @@ class Reader:
         )
 
     def _again(self, state: GroupState, now: Now) -> dict[str, float]:
-        """When to look again for segments to acquire and to release; the busiest acquires last and releases first."""
+        """Return the times of the next checks for segments to acquire and to release.
+
+        The busiest reader acquires last and releases first.
+        """
         rank = state.rank(self.id)
         return {
             "release": now.seconds + _UNIT * (1 + rank),
@@ -350,15 +366,15 @@ def _without(positions: Positions, segment: Segment) -> Positions:
 
 
 def should_compact(state: GroupState, size: int, chance: float) -> bool:
-    """Whether a reader that has looked at the state should compact it.
+    """Return True if a reader that has fetched the state should compact it.
 
-    ``size`` is the number of bytes since the last compaction, ``chance`` a random number within [0, 1). What a later
-    version has written is not understood, and so is not written anew.
+    ``size`` is the number of bytes since the last compaction, ``chance`` a random number within [0, 1). Fields of a
+    later version are not understood, so a state that has some is not compacted.
     """
     return size > _COMPACT_BYTES and chance < _COMPACT_PROBABILITY and not state.later
 
 
-# ---- phases in which there may be something to ask -------------------------------------------------------------------
+# ---- phases that may need a request ----------------------------------------------------------------------------------
 
 
 def _look_config(reader: Reader, state: GroupState, now: Now) -> Reader:
@@ -393,7 +409,7 @@ def _look_release(reader: Reader, state: GroupState, now: Now) -> Reader:
     due = now.seconds >= reader.timers.release and not state.checkpoints.of(reader.id)
     if not due or not reader.reading or not state.has_too_many(reader.id):
         return reader._to(Phase.PUBLISH)
-    # Which one does not matter, as long as not all readers prefer the same.
+    # Any segment would do, but not all readers should prefer the same one.
     segment = max(reader.reading, key=lambda s: zlib.crc32(f"{reader.id} {s}".encode()))
     wait = now.seconds + _WINDOW
     return reader._set(release=wait, acquire=wait)._to(Phase.RELEASED, segment=segment)
@@ -451,7 +467,7 @@ Reader.looks = {
 }
 
 
-# ---- what is written, as it follows from the state -------------------------------------------------------------------
+# ---- updates that follow from the state ------------------------------------------------------------------------------
 
 
 def _decide_join(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
@@ -466,7 +482,7 @@ def _decide_join(reader: Reader, state: GroupState, now: Now) -> list[StateUpdat
 def _decide_leave(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
     try:
         reader._place(state)
-    except ReaderOfflineError:  # it has gone, or another process has its name
+    except ReaderOfflineError:  # the reader was removed, or another process uses its name
         return []
     return [RemoveReader(reader.id, reader.position.positions)]
 
@@ -501,14 +517,17 @@ def _decide_released(reader: Reader, state: GroupState, now: Now) -> list[StateU
 
 
 def _owned(reader: Reader, state: GroupState) -> Positions:
-    """The same as _place, but for the segment that may have been given up by now. Raises ReaderOfflineError."""
+    """Return the segments as _place does, except a segment that may have been released by now.
+
+    Raises ReaderOfflineError.
+    """
     assert reader.segment is not None
     owned = state.assigned.get(reader.id, {})
     return (reader if reader.segment in owned else reader._without(reader.segment))._place(state)
 
 
 def _decide_published(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
-    # Not of a later checkpoint: that one is yet to be told.
+    # A later checkpoint must still be published.
     is_told = state.checkpoints.last == reader.telling and not state.checkpoints.published
     return [UpdateCheckpointPublished(True)] if is_told else []
 
@@ -522,7 +541,7 @@ def _decide_begin(reader: Reader, state: GroupState, now: Now) -> list[StateUpda
 def _decide_acquired(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     owned = reader._place(state)
     if owned.keys() - reader.reading.keys() - reader.done.keys():
-        return []  # it took effect, though nobody said so
+        return []  # the write took effect although its answer was lost
     if state.checkpoints.of(reader.id) or not state.unassigned:
         return []
     return [*(AcquireSegment(reader.id, segment) for segment in state.to_acquire(reader.id)), reader._distance(now)]
@@ -542,7 +561,7 @@ Reader.decisions = {
 }
 
 
-# ---- what the answers amount to --------------------------------------------------------------------------------------
+# ---- reader after the answer -----------------------------------------------------------------------------------------
 
 
 def _joined(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
@@ -572,7 +591,7 @@ def _reported(reader: Reader, answer: None, state: GroupState, now: Now) -> Read
 
 
 def _taken(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    # It may have held up what was to be passed on after the checkpoint that was reported in this turn.
+    # It may have delayed segments that change readers after the checkpoint that this turn reported.
     return reader._to(Phase.COMPLETE if reader.finished else Phase.NEXT)
 
 

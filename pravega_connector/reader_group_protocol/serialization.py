@@ -1,8 +1,8 @@
 """Bytes of a group's state and of its updates, as Java's client reads and writes them.
 
-Every value is a list of revisions (:mod:`pravega_connector.wire.versioned`), and each revision a list of fields:
-``LAYOUTS`` has them all. A field of a later revision replaces that of an earlier one. Maps are written in the order in
-which they were read, so that what was read is written again byte for byte. (Java: the serializers inside
+Every value is a list of revisions (:mod:`pravega_connector.wire.versioned`), and each revision a list of fields, all in
+``LAYOUTS``. A field of a later revision replaces the same field of an earlier one. Maps are written in the order in
+which they were read, so that decoded bytes are written back unchanged. (Java: the serializers inside
 ``ReaderGroupState``, ``CheckpointState`` and ``ReaderGroupConfig``; ``ReaderGroupStateUpdatesSerializer``.)
 """
 
@@ -61,7 +61,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """How a kind of field is written and read."""
+    """Reader and writer of one kind of field."""
 
     put: Callable[[T], bytes]
     get: Callable[[CompactReader], T]
@@ -86,7 +86,7 @@ def _get_utf(reader: CompactReader) -> str:
 
 
 def _modified_utf() -> Any:
-    # Only names of checkpoints can need it: most processes do without the package.
+    # Only names of checkpoints can need it, so most processes do not import the package.
     from pravega_serde.java import protocol  # noqa: PLC0415
 
     return protocol
@@ -153,7 +153,7 @@ def _get_bound(reader: CompactReader) -> Bound:
 
 
 def _put_offset(offset: int) -> bytes:
-    # Of a segment that was read to its end: the greatest number that has a compact form, 2^62 - 2.
+    # A segment that was read to its end has the largest number with a compact form, 2^62 - 2.
     return put_compact_long(COMPACT_LONG_MAX if offset < 0 else offset)
 
 
@@ -186,7 +186,7 @@ BOUNDS: Final = _map(STREAM, Kind(_put_bound, _get_bound))
 
 
 def _nested(cls: type[Written]) -> Kind[Any]:
-    """A frame behind its length."""
+    """Return the kind of a frame with its length before it."""
     return Kind(
         lambda value: _put_buffer(b"\0" + put_revisions(_bodies(value))),
         lambda reader: _read_frame(cls, CompactReader(_get_buffer(reader))),
@@ -248,7 +248,7 @@ LAYOUTS: Final[Mapping[type[Written], tuple[_Fields, ...]]] = {
     RemoveOutstandingCheckpoints: ((),),
 }
 
-#: What the second byte of an update, or of an initial value, says.
+#: Types by the second byte of an update or initial value.
 TYPES: Final[tuple[type[Written], ...]] = (
     Init,
     GroupState,
@@ -284,7 +284,7 @@ def _read_frame(cls: type[Written], reader: CompactReader) -> Any:
 
 
 def _read_bodies(cls: type[Written], reader: CompactReader, bodies: list[CompactReader]) -> Any:
-    """Value of a frame. Fields of revisions that are missing have their defaults, where they have any."""
+    """Return the value of a frame. Fields of missing revisions have their defaults, if any."""
     if reader.remaining:
         raise ValueError(f"{reader.remaining} bytes follow its end")
     layout, values = LAYOUTS[cls], {}
@@ -306,15 +306,18 @@ def _decoded(what: str, data: bytes, read: Callable[[CompactReader], T]) -> T:
 
 
 def encode_update(value: StateUpdate) -> bytes:
-    """Bytes of an update, or of an initial value.
+    """Return the bytes of an update or an initial value.
 
-    Raises ValueError for a name that is too long, ConfigError for a configuration that Java's clients refuse.
+    Raises ValueError for a name that is too long, and ConfigError for a configuration that Java's clients refuse.
     """
     return bytes((0, _NUMBERS[type(value)])) + put_revisions(_bodies(value))
 
 
 def decode_update(data: bytes) -> StateUpdate:
-    """The update, or the initial value, of its bytes. Raises DeserializationError, also for one of an unknown type."""
+    """Return the update or initial value of these bytes.
+
+    Raises DeserializationError, also for an unknown type.
+    """
     return _decoded("update", data, _read_update)
 
 
@@ -341,14 +344,14 @@ def _read_padded(reader: CompactReader) -> StateUpdate:
 
 
 class StateSerializer:
-    """Serializer of a group's updates; initial values are among them."""
+    """Serializer of a group's updates, including initial values."""
 
     def serialize(self, value: StateUpdate, /) -> bytes:
-        """Bytes of a value."""
+        """Return the bytes of a value."""
         return encode_update(value)
 
     def deserialize(self, data: bytes, /) -> StateUpdate:
-        """Value of its bytes. Raises DeserializationError."""
+        """Return the value of these bytes. Raises DeserializationError."""
         return decode_update(data)
 
 
@@ -356,13 +359,13 @@ class InitSerializer:
     """Serializer of a group's initial values."""
 
     def serialize(self, value: Init | GroupState, /) -> bytes:
-        """Bytes of a value."""
+        """Return the bytes of a value."""
         return encode_update(value)
 
     def deserialize(self, data: bytes, /) -> Init | GroupState:
-        """Value of its bytes. Raises DeserializationError, also for an update that begins no state.
+        """Return the value of these bytes. Raises DeserializationError, also for an update that begins no state.
 
-        Java's clients write such an entry to the end of their buffer (``UpdateOrInitSerializer``): zeros may follow.
+        Java's clients write such an entry to the end of their buffer (``UpdateOrInitSerializer``), so zeros may follow.
         """
         value = _decoded("update", data, _read_padded)
         if not isinstance(value, Init | GroupState):
@@ -371,17 +374,20 @@ class InitSerializer:
 
 
 def encode_config(config: GroupConfig) -> bytes:
-    """Bytes of a configuration (``ReaderGroupConfig.toBytes``). Raises ConfigError for one that Java refuses."""
+    """Return the bytes of a configuration (``ReaderGroupConfig.toBytes``).
+
+    Raises ConfigError for a configuration that Java refuses.
+    """
     return b"\0" + put_revisions(_bodies(config))
 
 
 def decode_config(data: bytes) -> GroupConfig:
-    """Configuration of its bytes. Raises DeserializationError."""
+    """Return the configuration of these bytes. Raises DeserializationError."""
     config: GroupConfig = _decoded("configuration", data, lambda reader: _read_frame(GroupConfig, reader))
     return config
 
 
-# ---- what the languages hand each other ------------------------------------------------------------------------------
+# ---- values exchanged with Java --------------------------------------------------------------------------------------
 
 _OFFSETS: Final = _map(SEGMENT, Kind(_put_offset, _get_offset))
 _RANGES: Final = _map(SEGMENT, RANGE)
@@ -389,12 +395,15 @@ _CUTS: Final = _map(STREAM, Kind(_put_cut, _get_cut))
 
 
 def encode_position(position: Ranged) -> bytes:
-    """Position of a reader, as Java's ``Position.fromBytes`` takes it."""
+    """Return the bytes of a reader's position, as Java's ``Position.fromBytes`` accepts them."""
     return b"\0" + put_revisions([_OFFSETS.put(position.positions), _RANGES.put(position.ranges)])
 
 
 def decode_position(data: bytes) -> Ranged:
-    """Position of a reader from what Java's ``Position.toBytes`` gives. Raises DeserializationError."""
+    """Return a reader's position from the bytes of Java's ``Position.toBytes``.
+
+    Raises DeserializationError.
+    """
 
     def read(reader: CompactReader) -> Ranged:
         _, (first, *others) = reader.versioned()
@@ -405,12 +414,15 @@ def decode_position(data: bytes) -> Ranged:
 
 
 def encode_checkpoint(name: str, cuts: Mapping[StreamName, StreamCut]) -> bytes:
-    """A checkpoint, as Java's ``Checkpoint.fromBytes`` takes it."""
+    """Return the bytes of a checkpoint, as Java's ``Checkpoint.fromBytes`` accepts them."""
     return b"\0" + put_revisions([UTF.put(name) + _CUTS.put(cuts)])
 
 
 def decode_checkpoint(data: bytes) -> tuple[str, dict[StreamName, StreamCut]]:
-    """Name and cuts of a checkpoint, from what Java's ``Checkpoint.toBytes`` gives. Raises DeserializationError."""
+    """Return name and stream cuts of a checkpoint from the bytes of Java's ``Checkpoint.toBytes``.
+
+    Raises DeserializationError.
+    """
 
     def read(reader: CompactReader) -> tuple[str, dict[StreamName, StreamCut]]:
         _, (body, *_) = reader.versioned()

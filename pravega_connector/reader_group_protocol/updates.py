@@ -1,8 +1,9 @@
-"""Updates of a group's state, and what each of them does.
+"""Updates of a group's state, and their effects.
 
-Every member applies the same ones in the same order. One that does not fit the state stops all members of the group,
-Java's as well, for ever: what ``reader`` and ``manager`` make of a state is written only if nothing came between.
-(Java: the classes inside ``ReaderGroupState``, and ``CheckpointState``.)
+Every member applies the same updates in the same order. An update that does not fit the state stops all members of the
+group permanently, Java's as well. So the updates that ``machine`` and ``administration`` derive from a state are
+written only if no other update came in between. (Java: the classes inside ``ReaderGroupState``, and
+``CheckpointState``.)
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _NOTHING: Final[Mapping[Segment, int]] = MappingProxyType({})
-_LONGEST: Final = 2**63 - 1  # distance of a reader that has said nothing yet
+_LONGEST: Final = 2**63 - 1  # distance of a reader that has not reported yet
 
 
 @dataclass(frozen=True, slots=True)
 class Init(Written):
-    """The group begins, or begins again with another configuration: no readers, no checkpoints."""
+    """Start of the group, or restart with another configuration: no readers, no checkpoints."""
 
     config: GroupConfig
     start: Ranged
@@ -52,7 +53,7 @@ class Init(Written):
 
 @dataclass(frozen=True, slots=True)
 class AddReader(Written):
-    """A reader comes."""
+    """Reader joins the group."""
 
     reader: str
 
@@ -65,7 +66,10 @@ class AddReader(Written):
 
 @dataclass(frozen=True, slots=True)
 class RemoveReader(Written):
-    """A reader goes, or is taken for dead: its segments wait for others, from where it says or was known to be."""
+    """Reader leaves, or is treated as failed.
+
+    Its segments wait for other readers, from its reported or last known positions.
+    """
 
     reader: str
     owned: Positions = field(default_factory=dict)
@@ -87,7 +91,7 @@ class RemoveReader(Written):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSegment(Written):
-    """A reader gives a segment to whoever takes it."""
+    """Reader releases a segment, which then waits for another reader."""
 
     reader: str
     segment: Segment
@@ -107,7 +111,7 @@ class ReleaseSegment(Written):
 
 @dataclass(frozen=True, slots=True)
 class AcquireSegment(Written):
-    """A reader takes a segment that waits."""
+    """Reader acquires a segment that waits."""
 
     reader: str
     segment: Segment
@@ -126,11 +130,14 @@ class AcquireSegment(Written):
 
 @dataclass(frozen=True, slots=True)
 class UpdateDistanceToTail(Written):
-    """A reader says how far it is. Right in any state: it may be written without a look at the state."""
+    """Reader reports its distance to the tail.
+
+    Valid in any state, so it may be written without fetching the state.
+    """
 
     reader: str
     distance: int
-    """Milliseconds behind the tail; Java's clients count the time since the epoch, less the segment's id."""
+    """Distance to the tail in milliseconds. Java's clients write the time since the epoch minus the segment's id."""
     last_read: Ranged = field(default_factory=Ranged)
 
     def _after(self, state: GroupState) -> GroupState:
@@ -144,12 +151,15 @@ class UpdateDistanceToTail(Written):
 
 @dataclass(frozen=True, slots=True)
 class SegmentCompleted(Written):
-    """A reader has read a segment to its end: its successors wait for readers once all their predecessors are done."""
+    """Reader has read a segment to its end.
+
+    Each successor waits for a reader once all its predecessors are completed.
+    """
 
     reader: str
     segment: Segment
     successors: Mapping[Segment, tuple[int, ...]]
-    """The ids of all predecessors of each."""
+    """Ids of all predecessors of each successor."""
     ranges: Ranges = field(default_factory=dict)
     """Key ranges of the segment and its successors."""
 
@@ -158,11 +168,13 @@ class SegmentCompleted(Written):
         if self.segment not in owned:
             raise GroupStateError(f"reader {self.reader} cannot complete {self.segment}: it does not own it")
         new = {s: ordered_set(ids) for s, ids in self.successors.items() if s not in state.future}
-        # The id alone counts, whatever the stream: so do Java's clients, and all members must agree.
+        # Java's clients compare only the id and ignore the stream, and all members must agree.
         future = {s: _without(ids, self.segment.id) for s, ids in {**state.future, **new}.items()}
         ready = {segment: 0 for segment, ids in future.items() if not ids}
         ranges: Ranges = {**state.ranges, **{s: self.ranges.get(s) for s in new}}
-        if self.segment not in future:  # a segment of another stream with the id of its predecessor let it out early
+        if (
+            self.segment not in future
+        ):  # completing a segment of another stream with the predecessor's id released it early
             ranges = _without(ranges, self.segment)
         last_read = _without(state.last_read, self.segment)
         return replace(
@@ -177,7 +189,7 @@ class SegmentCompleted(Written):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointReader(Written):
-    """A reader has taken a checkpoint."""
+    """Reader has taken a checkpoint."""
 
     checkpoint: str
     reader: str
@@ -187,14 +199,14 @@ class CheckpointReader(Written):
         checkpoints = _taken(state.checkpoints, self.checkpoint, self.reader, self.positions)
         if SILENT in self.checkpoint:
             return replace(state, checkpoints=checkpoints)
-        # From here on a reader that dies is followed by one that begins at its checkpoint.
+        # If the reader fails from now on, its successor begins at this checkpoint.
         owned = _moved(_owned(state, self.reader), self.positions)
         return replace(state, checkpoints=checkpoints, assigned={**state.assigned, self.reader: owned})
 
 
 @dataclass(frozen=True, slots=True)
 class CreateCheckpoint(Written):
-    """A checkpoint begins, for the readers of this moment."""
+    """Checkpoint begins, for the readers that are online at this moment."""
 
     checkpoint: str
 
@@ -211,7 +223,10 @@ class CreateCheckpoint(Written):
 
 @dataclass(frozen=True, slots=True)
 class ClearCheckpointsBefore(Written):
-    """Earlier checkpoints are given up, complete or not; nothing happens if this one is not there."""
+    """Earlier checkpoints are dropped, complete or not.
+
+    No effect if this checkpoint does not exist.
+    """
 
     checkpoint: str
 
@@ -226,7 +241,7 @@ class ClearCheckpointsBefore(Written):
 
 @dataclass(frozen=True, slots=True)
 class UpdateCheckpointPublished(Written):
-    """The last checkpoint was told to the controller, or is to be told again."""
+    """Last checkpoint was published to the controller, or must be published again."""
 
     published: bool
 
@@ -236,7 +251,7 @@ class UpdateCheckpointPublished(Written):
 
 @dataclass(frozen=True, slots=True)
 class UpdatingConfig(Written):
-    """Somebody is about to change the configuration, or has given it up."""
+    """Process is about to change the configuration, or has abandoned the change."""
 
     updating: bool
 
@@ -246,7 +261,7 @@ class UpdatingConfig(Written):
 
 @dataclass(frozen=True, slots=True)
 class RemoveOutstandingCheckpoints(Written):
-    """Checkpoints that are under way are given up, but for silent ones; their names stay in the list."""
+    """Outstanding checkpoints are dropped, except silent ones. Their names stay in the list."""
 
     def _after(self, state: GroupState) -> GroupState:
         return replace(state, checkpoints=_dropped(state.checkpoints, frozenset(state.checkpoints.outstanding)))
@@ -268,20 +283,20 @@ StateUpdate = (
     | UpdatingConfig
     | RemoveOutstandingCheckpoints
 )
-"""What an entry of the group's stream may hold; a state stands for itself."""
+"""Types of the entries in the group's stream. A state replaces the state before it."""
 
 
 def create(value: Init | GroupState) -> GroupState:
-    """First state of an initial value."""
+    """Return the first state of an initial value."""
     return value if isinstance(value, GroupState) else value._after(None)
 
 
 def apply(state: GroupState, update: StateUpdate) -> GroupState:
-    """The state after an update. Raises GroupStateError for one that does not fit."""
+    """Return the state after an update. Raises GroupStateError for an update that does not fit."""
     return update if isinstance(update, GroupState) else update._after(state)
 
 
-# ---- parts of them ---------------------------------------------------------------------------------------------------
+# ---- helpers ---------------------------------------------------------------------------------------------------------
 
 
 def _owned(state: GroupState, reader: str) -> Positions:
@@ -296,12 +311,15 @@ def _without(items: Mapping[K, V], key: K) -> dict[K, V]:
 
 
 def _moved(positions: Positions, to: Positions) -> Positions:
-    """The same segments, at the new offsets of those that have one."""
+    """Return the same segments, with their new offsets if they have one."""
     return {segment: to.get(segment, offset) for segment, offset in positions.items()}
 
 
 def _taken(before: Checkpoints, name: str, reader: str, positions: Positions) -> Checkpoints:
-    """The checkpoints after a reader has taken one of them; no change for one that is complete or gone."""
+    """Return the checkpoints after a reader has taken one of them.
+
+    No change for a checkpoint that is complete or does not exist.
+    """
     readers = before.waiting.get(name)
     if readers is None:
         return before

@@ -1,1 +1,1 @@
-"""Members of reader groups, and subscribers of a stream; ``reader_group_protocol`` has the protocol without I/O."""
+"""Reader group members and stream subscribers. The protocol without I/O is in ``reader_group_protocol``."""

@@ -1,7 +1,7 @@
-"""Member of a reader group: makes the calls that the machine of a reader asks for.
+"""Member of a reader group: sends the requests of the reader's state machine.
 
-It reads no events. Whoever reads calls :meth:`GroupMember.turn` before each event or block of events, tells what was
-handed out and which segments have ended, and reads :attr:`GroupMember.reading` from there.
+It reads no events. The code that reads calls :meth:`GroupMember.turn` before each event or block of events. It reports
+which events were delivered and which segments have ended, and reads from :attr:`GroupMember.reading`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
 
 _log: Final = logging.getLogger(__name__)
-# Writes of one update whose outcome stays unknown, each after all attempts of a call.
+# Attempts to write one update while its outcome is unknown. Each follows all attempts of a call.
 _UNKNOWN: Final = 3
-# Not the sequence that a program has seeded for itself.
+# Independent of the sequence that a program has seeded.
 _CHANCE: Final = random.SystemRandom()
 
 
@@ -50,7 +50,7 @@ def _now() -> Now:
 
 
 def init_of(controller: ControllerClient, config: GroupConfig) -> Init:
-    """The beginning of a group with a configuration: where the cuts say, else at the heads of the streams."""
+    """Return a group's initial update: start at the configured stream cuts, or at the heads of the streams."""
     start: dict[Segment, int] = {}
     end: dict[Segment, int] = {}
     for stream, bound in config.start.items():
@@ -58,7 +58,7 @@ def init_of(controller: ControllerClient, config: GroupConfig) -> Init:
         start |= {Segment(stream, number): offset for number, offset in cut.positions.items()}
     for stream, bound in config.end.items():
         positions = {} if bound.cut is None else bound.cut.positions
-        # A segment that the cut has read to its end is read to its end, wherever that is.
+        # A segment that is complete in the cut is read to its end, at any offset.
         end |= {Segment(stream, n): MAX_LONG if offset < 0 else offset for n, offset in positions.items()}
     return Init(config, Ranged.of(start), end)
 
@@ -77,10 +77,11 @@ class GroupMember:
         clock: Callable[[], Now] = _now,
         chance: Callable[[], float] = _CHANCE.random,
     ) -> None:
-        """Comes into the group, whose state there must be already.
+        """Join the group, which must already have a state.
 
-        It acquires segments after ``delay`` seconds, up to twice that. Raises ReaderOnlineError, ConfigError for a
-        group without a state, OutcomeUnknownError if nobody can tell whether it came: another id is sure to be free.
+        The reader acquires segments after a random delay between ``delay`` and twice ``delay`` seconds. Raises
+        ReaderOnlineError, ConfigError for a group without a state, and OutcomeUnknownError if it is unknown whether the
+        reader joined. In that case, use another id.
         """
         self.scope, self.group = scope, group
         self._controller = stores.controller
@@ -95,7 +96,7 @@ class GroupMember:
         )
         wait = delay + chance() * delay
         self._reader = Reader.join(reader_id, clock(), delay=wait)
-        self._asking = False  # True before a turn: the last one was interrupted
+        self._asking = False  # True before a turn if the last one was interrupted
         try:
             self._finish()
         except BaseException:
@@ -109,43 +110,43 @@ class GroupMember:
 
     @property
     def state(self) -> GroupState:
-        """The group's state, as it was when last looked at."""
+        """State of the group as of the last poll."""
         state = self._log.state
         assert state is not None
         return state
 
     @property
     def reading(self) -> Positions:
-        """Segments to read, and from where."""
+        """Segments to read, with the offset to read each from."""
         return self._reader.reading
 
     @property
     def position(self) -> Ranged:
-        """Where it is in all segments that it owns."""
+        """Offsets of this reader in all segments that it owns."""
         return self._reader.position
 
     @property
     def checkpoint(self) -> str | None:
-        """The checkpoint to hand out, if the last turn has ended with one."""
+        """Checkpoint to deliver if the last turn ended with one, otherwise None."""
         return self._reader.handed if self._reader.phase is Phase.CHECKPOINT else None
 
     @property
     def at_end(self) -> bool:
-        """Whether the group has read all there is to read, as the last turn has shown."""
+        """True if the group had read all data when the last turn ended."""
         return self._reader.phase is Phase.END
 
     def turn(self) -> None:
-        """Take part in the group. The caller has done with all that was handed out before.
+        """Take part in the group. The caller has processed everything that was delivered before.
 
-        Raises ReaderOfflineError for a reader that was taken offline: close it without leaving, and make another one.
+        Raises ReaderOfflineError if the reader was removed. Close it without leaving, and create a new one.
         """
         if self.begin_turn():
             self.finish_turn()
 
     def begin_turn(self) -> bool:
-        """Begin a turn, as :meth:`turn`; whether there is something to ask the servers for it.
+        """Begin a turn as in :meth:`turn`, and return True if it needs requests to the servers.
 
-        After an interrupted turn that one continues: what it wrote last may have taken effect.
+        An interrupted turn continues, because its last write may have taken effect.
         """
         if self._asking and not self._reader.rests:
             self._reader = self._reader.outcome_unknown()
@@ -154,27 +155,27 @@ class GroupMember:
         return not self._reader.rests
 
     def finish_turn(self) -> None:
-        """Ask what the turn needs, which takes as long as the servers do. Raises what :meth:`turn` does."""
+        """Send the requests of the turn and wait for the servers. Raises the errors of :meth:`turn`."""
         self._finish()
 
     def wait(self) -> float:
-        """Seconds until the next turn may have something to do though nothing was read."""
+        """Return the seconds until the next turn may have work although no event was read."""
         return max(0.0, self._reader.due(self.state) - self._clock().seconds)
 
     def handed_out(self, segment: Segment, offset: int) -> None:
-        """Note that the events of a segment before an offset were handed out."""
+        """Record that the events of a segment before an offset were delivered."""
         self._reader = self._reader.handed_out(segment, offset)
 
     def ended(self, segment: Segment, *, sealed: bool = True) -> None:
-        """Note the end of a segment, or (``sealed`` False) the offset at which the group ends in it."""
+        """Record the end of a segment or, with ``sealed=False``, the offset at which the group ends in it."""
         self._reader = self._reader.ended(segment, sealed=sealed)
 
     def truncated(self, segment: Segment, start: int) -> None:
-        """Note that a segment begins later than where this reader is."""
+        """Record that a segment was truncated to an offset after this reader's position."""
         self._reader = self._reader.truncated(segment, start)
 
     def moved(self, segment: Segment, offset: int) -> None:
-        """Read a segment that it owns from elsewhere than the group says; END_OF_SEGMENT: not at all."""
+        """Read an owned segment from another offset than the group's. END_OF_SEGMENT skips the segment."""
         if offset == END_OF_SEGMENT:
             self._reader = self._reader.ended(segment)
             return
@@ -183,13 +184,16 @@ class GroupMember:
             self._reader = self._reader.ended(segment, sealed=False)
 
     def leave(self, position: Positions | None = None) -> None:
-        """Leave the group: others go on from where this reader is, or was at ``position``. Durable on return."""
+        """Leave the group. Durable on return.
+
+        Other readers continue from this reader's position, or from ``position``.
+        """
         if self._reader.phase is not Phase.GONE:
             self._reader = self._reader.leave(position)
             self._finish()
 
     def close(self) -> None:
-        """Close the connection. Without :meth:`leave` the group goes on waiting for this reader."""
+        """Close the connection. Without :meth:`leave`, the group keeps waiting for this reader."""
         self._log.close()
 
     def __enter__(self) -> Self:
@@ -202,10 +206,10 @@ class GroupMember:
         finally:
             self.close()
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- private
 
     def _finish(self) -> None:
-        """Ask what the machine asks until it rests."""
+        """Answer the requests of the state machine until it rests."""
         self._asking = True
         try:
             while not self._reader.rests:
@@ -226,7 +230,7 @@ class GroupMember:
             case Ask.WRITE:
                 try:
                     self._log.update_state_unconditionally(request.updates)
-                except OutcomeUnknownError as error:  # the next one says the same, and newer
+                except OutcomeUnknownError as error:  # the next report replaces it
                     _log.info("reader %s of group %s/%s: %s", self._reader.id, self.scope, self.group, error)
             case Ask.CONFIG:
                 config = self._controller.group_config(self.scope, self.group)
@@ -243,7 +247,7 @@ class GroupMember:
 
     def _fetch(self) -> None:
         self._log.fetch_updates()
-        # The number of bytes costs a look at the mark: the dice are thrown first.
+        # The number of bytes costs a request for the mark, so the random number is compared first.
         chance = self._chance()
         if should_compact(self.state, MAX_LONG, chance) and should_compact(
             self.state, self._log.bytes_since_compaction(), chance
@@ -251,7 +255,7 @@ class GroupMember:
             self._log.compact(lambda state: None if state.later else state)
 
     def _update(self, request: Request, now: Now) -> None:
-        """Write what follows from the state, until it is known whether it was written."""
+        """Write the updates that follow from the state, until it is known whether they were written."""
         for attempt in range(1, _UNKNOWN + 1):
             assert request.decide is not None
             try:
@@ -260,7 +264,7 @@ class GroupMember:
             except OutcomeUnknownError as error:
                 if self._reader.phase is Phase.JOIN or attempt == _UNKNOWN:
                     raise
-                # The same bytes at the same place find out what became of the first ones; elsewhere they come too late.
+                # The same bytes at the same offset show the outcome of the first write; at another they are refused.
                 _log.info("reader %s of group %s/%s: %s", self._reader.id, self.scope, self.group, error)
                 self._reader = self._reader.outcome_unknown()
                 self._log.fetch_updates()

@@ -1,9 +1,9 @@
 """Events of the segments that one reader of a group owns, with the group's checkpoints between them.
 
-Reading is that of :mod:`.tail`, over segments that the group gives and takes. The reader takes its turn in the group
-with each call, and within a long batch whenever something is due: so a slow user does not hold up the others for
-longer than one event takes. A turn for which the servers take longer than the call has time goes on in the background,
-and the next call waits for it: meanwhile nothing is handed out.
+It reads as :mod:`.tail` does, but the group assigns and removes the segments. The reader takes its turn in the group
+with each call, and within a long batch whenever something is due. So a slow caller does not delay the others for longer
+than it takes to process one event. If the servers need more time for a turn than the call has left, the turn continues
+in the background. The next call waits for it and delivers nothing until it has ended.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from pravega_serde.errors import DeserializationError, PravegaError
 T = TypeVar("T")
 V = TypeVar("V")
 _log: Final = logging.getLogger(__name__)
-#: Seconds that a call waits for its turn in the group at least: servers that are well need some milliseconds.
+#: Minimum seconds that a call waits for its turn in the group. Healthy servers need a few milliseconds.
 _TURN_SECONDS: Final = 0.25
 
 
 class GroupEvent(NamedTuple, Generic[T]):
-    """What a reader of a group hands out: an event, or a checkpoint, which has no value (Java's ``EventRead``)."""
+    """Result of reading from a group: an event, or a checkpoint without a value (Java's ``EventRead``)."""
 
     value: T | None
     """The event; None for a checkpoint."""
@@ -57,22 +57,22 @@ class GroupEvent(NamedTuple, Generic[T]):
 
     @property
     def is_checkpoint(self) -> bool:
-        """Whether this is a checkpoint and no event."""
+        """True if this is a checkpoint, False if it is an event."""
         return self.checkpoint is not None
 
 
 class _OwnedSegments(TailReader):
-    """The segments of one stream that a reader owns: it goes on to no successor, which is for the group to do."""
+    """Segments of one stream that a reader owns. It does not read successors: the group assigns them."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
         super().__init__(stores, StreamCut(stream, {}))
         self.ended: list[int] = []
-        """Segments that were read to their ends and not told to the group."""
+        """Segments that were read to their ends, but not yet reported to the group."""
         self.begins: dict[int, int] = {}
-        """First offsets of segments that were found truncated, and not told to the group."""
+        """First offsets of truncated segments, not yet reported to the group."""
 
     def own(self, positions: Mapping[int, int]) -> None:
-        """Read these segments and no others; one that is being read goes on where it is."""
+        """Read only these segments. A segment that is already being read continues at its offset."""
         for segment_id in self._tails.keys() - positions.keys():
             self._drop(self._tails[segment_id])
         self.ended = [segment_id for segment_id in self.ended if segment_id in positions]
@@ -81,7 +81,7 @@ class _OwnedSegments(TailReader):
             self._tails[segment_id] = self._tail(segment_id, positions[segment_id])
 
     def restart(self) -> None:
-        """Own nothing; what an interrupted call has left is dropped."""
+        """Drop all segments, and the state that an interrupted call has left."""
         self._positions, self.ended, self.begins = {}, [], {}
         self._restart()
 
@@ -91,7 +91,7 @@ class _OwnedSegments(TailReader):
         tail.attempts.close()
         if tail.asked is None:
             return
-        # Its answer is still to come, and would be taken for one to a later read of the segment.
+        # Its answer is still due, and would be treated as the answer to a later read of the segment.
         connection = self._connections.pop(tail.asked, None)
         self._pinged.pop(tail.asked, None)
         if connection is not None:
@@ -117,24 +117,24 @@ class _OwnedSegments(TailReader):
             elif error.start_offset > tail.offset:
                 self.begins[tail.id] = error.start_offset
             else:
-                return  # it was asked for a read before the segment was given away and came back
+                return  # the answer to a read from before the segment was released and acquired again
             self._drop(tail)
             raise loss from error
         super()._errand_failed(kind, about, error)
 
 
 class _Turn:
-    """What a turn asks the servers, in a thread of its own."""
+    """Requests of a turn, in a separate thread."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
         self._error: BaseException | None = None
-        self._free = threading.Lock()  # one thread runs it, though two may be started for it
+        self._free = threading.Lock()  # only one thread runs the work, even if two were started
         self._started = False
         self.ended = threading.Event()
 
     def start(self) -> None:
-        """Start the thread, unless that was done; an interrupt of it may be followed by another call."""
+        """Start the thread unless it was started. After an interrupt, the method may be called again."""
         if not self._started:
             io.start(self._run, "pravega-group-turn")
             self._started = True
@@ -150,17 +150,17 @@ class _Turn:
             self.ended.set()
 
     def check(self) -> None:
-        """Raise the error by which it has ended, if there is one."""
+        """Raise the error with which the turn ended, if any."""
         if self._error is not None:
             raise self._error
 
 
 class GroupReader(HintedNames, Generic[T]):
-    """Reads what a group gives it. Not thread safe. Context manager, whose end leaves the group.
+    """Reader of a group. Not thread safe. Context manager: leaving the block leaves the group.
 
-    With each call all that the calls before handed out counts as done with. A reader whose block ends in an error
-    leaves so that what was handed out last comes again, to another reader. One that is not called for long holds up the
-    group's checkpoints, and with them what changes its reader.
+    Each call marks everything that earlier calls delivered as processed. If the block ends in an error, the reader
+    leaves so that another reader gets the last delivered events again. A reader that is not called for a long time
+    delays the group's checkpoints, and with them the reassignment of segments.
     """
 
     def __init__(
@@ -171,7 +171,10 @@ class GroupReader(HintedNames, Generic[T]):
         *,
         begin_at: Callable[[Positions], Positions] | None = None,
     ) -> None:
-        """``begin_at`` is told the segments that it acquires, from where the group says, and gives where to begin."""
+        """Read as ``member``, with the serializer's values or raw bytes.
+
+        ``begin_at`` receives the acquired segments with the group's offsets, and returns the offsets at which to begin.
+        """
         self._member, self._timeout, self._begin_at = member, stores.timeout, begin_at
         self._owned: Positions = {}
         self._deserialize = None if serializer is None else serializer.deserialize
@@ -180,12 +183,12 @@ class GroupReader(HintedNames, Generic[T]):
         self._batch: EventBatch | None = None
         self._segment: Segment | None = None  # of the batch
         self._events: list[bytes] = []
-        self._row = 0  # the next event of the batch
-        self._began = 0  # the first one that the last call handed out
-        self._passed: str | None = None  # the checkpoint that was handed out, until the next turn
-        self._before: tuple[int, int, str | None] = (0, 0, None)  # those three before the last call
-        self._in_call = False  # True between two calls: the last one was interrupted
-        self._cut = False  # what an interrupted call left is still to be dropped
+        self._row = 0  # next event of the batch
+        self._began = 0  # first event that the last call delivered
+        self._passed: str | None = None  # checkpoint that was delivered, until the next turn
+        self._before: tuple[int, int, str | None] = (0, 0, None)  # these three values before the last call
+        self._in_call = False  # True between two calls if the last one was interrupted
+        self._cut = False  # True while the state of an interrupted call must be dropped
         self._due = 0.0
         self._turning: _Turn | None = None
         self._closed = False
@@ -201,10 +204,13 @@ class GroupReader(HintedNames, Generic[T]):
 
     @property
     def position(self) -> Ranged:
-        """Offsets behind what was handed out, in all segments that it owns. Looking counts nothing as done with."""
+        """Offsets after the delivered events, in all segments that the reader owns.
+
+        Reading this property marks no event as processed.
+        """
         position = self._member.position
         if self._begin_at is not None:
-            # Where a segment begins that was just acquired is known only at the end of the turn.
+            # The start of a segment that was just acquired is known only at the end of the turn.
             positions = {segment: at for segment, at in position.positions.items() if segment in self._owned}
             position = Ranged(positions, position.ranges)
         if self._batch is None or self._segment is None or self._segment not in position.positions:
@@ -214,15 +220,18 @@ class GroupReader(HintedNames, Generic[T]):
 
     @property
     def at_end(self) -> bool:
-        """Whether the group has read all there is: its streams were sealed, or it ends where it was told to."""
+        """True if the group has read all data: its streams were sealed, or it reached its configured end."""
         return not self.has_events and self._member.at_end
 
     def poll(self, timeout: float) -> list[GroupEvent[T]]:
-        """The next events, all of one segment, or one checkpoint; none if none came within ``timeout`` seconds.
+        """Return the next events, all of one segment, or one checkpoint; empty after ``timeout`` seconds.
 
-        It takes its turn in the group first: none come either while servers are away that it needs for that. Raises
-        ReaderOfflineError, DeserializationError (the next call goes on behind the event), DataLossError (what comes
-        next was truncated: the next call goes on where the segment begins now), and what :meth:`TailReader.poll` does.
+        The reader takes its turn in the group first. If servers that it needs for the turn are unavailable, the list is
+        empty too. Raises the errors of :meth:`TailReader.poll`, and:
+
+        - ReaderOfflineError
+        - DeserializationError: the next call continues after the event.
+        - DataLossError if the next events were truncated: the next call continues at the new start of the segment.
         """
         arguments.wait("timeout", timeout)
         if not self._fetch(timeout):
@@ -232,17 +241,17 @@ class GroupReader(HintedNames, Generic[T]):
         found: list[GroupEvent[T]] = []
         row = self._row
         try:
-            found.extend(map(self._decoded, range(row, len(self._events))))  # those before an error stay in the list
+            found.extend(map(self._decoded, range(row, len(self._events))))  # events before an error stay in the list
         except DeserializationError as error:
             if not found:
                 raise self._refused(error, row) from error
-            # The next call raises it: these events come before it.
+            # The next call raises the error, because these events come before it.
         return self._hand_out(found, row + len(found))
 
     def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
-        """The next events of one segment as columns, or a checkpoint; None if none came within ``timeout`` seconds.
+        """Return the next events of one segment as columns, or a checkpoint, or None after ``timeout`` seconds.
 
-        Raises what :meth:`poll` does, but for DeserializationError.
+        Raises the errors of :meth:`poll`, except DeserializationError.
         """
         arguments.wait("timeout", timeout)
         if not self._fetch(timeout):
@@ -255,35 +264,41 @@ class GroupReader(HintedNames, Generic[T]):
         return self._hand_out(found, len(self._events))
 
     def __iter__(self) -> Iterator[GroupEvent[T]]:
-        """Yield events and checkpoints until the group has read all there is."""
+        """Yield events and checkpoints until the group has read all data."""
         while not self.at_end:
             while self._fetch(self._timeout):
                 yield self._take()
 
     @property
     def has_events(self) -> bool:
-        """Whether the next event is there without waiting for it, unless its segment is given away."""
+        """True if an event can be returned without waiting, unless its segment is reassigned."""
         return self._row < len(self._events)
 
     @property
     def timeout(self) -> float:
-        """Seconds that a call of the client may take."""
+        """Timeout of a client call in seconds."""
         return self._timeout
 
     def next_event(self, timeout: float) -> GroupEvent[T] | None:
-        """The next event or checkpoint; None if none came within ``timeout`` seconds. Raises what :meth:`poll` does."""
+        """Return the next event or checkpoint, or None after ``timeout`` seconds.
+
+        Raises the errors of :meth:`poll`.
+        """
         return self._take() if self._fetch(timeout) else None
 
     def take_back(self) -> None:
-        """Count what the last call handed out as not handed out."""
+        """Mark what the last call delivered as not delivered."""
         self._row, self._began, self._passed = self._before
 
     def close(self) -> None:
-        """Leave the group: others go on behind what was handed out. Durable on return."""
+        """Leave the group. Other readers continue after the delivered events. Durable on return."""
         self._leave(None)
 
     def leave(self, position: Positions) -> None:
-        """Leave the group, whose next readers go on at ``position``, where it has the segment. Durable on return."""
+        """Leave the group. Durable on return.
+
+        The next readers continue at ``position`` in the segments that it contains.
+        """
         if not self._closed and not after_fork.is_inherited(self._member):
             try:
                 self._await_turn()
@@ -298,20 +313,20 @@ class GroupReader(HintedNames, Generic[T]):
         if kind is None:
             self.close()
         elif issubclass(kind, ReaderOfflineError):
-            self._end()  # its place is lost: there is nothing to leave
+            self._end()  # the reader has lost its place, so it cannot leave
         else:
             self._leave(self._began)
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- private
 
     @property
     def _checkpoint(self) -> str | None:
-        """The checkpoint that is to be handed out; only where no turn is under way."""
+        """Checkpoint to deliver. Valid only when no turn is running."""
         name = self._member.checkpoint
         return None if name == self._passed else name
 
     def _take(self) -> GroupEvent[T]:
-        # While a checkpoint waits to be handed out, no time is left before the next turn.
+        # While a checkpoint waits for delivery, the next turn is due at once.
         if self._due == 0.0 and self._checkpoint is not None:
             return self._pass_checkpoint()
         row = self._row
@@ -339,7 +354,7 @@ class GroupReader(HintedNames, Generic[T]):
         return GroupEvent(value, self._segment, int(self._batch.offsets[row]))
 
     def _hand_out(self, what: V, row: int, checkpoint: str | None = None) -> V:
-        """Return ``what``, and count the events before ``row`` as handed out; neither if it is interrupted."""
+        """Return ``what`` and mark the events before ``row`` as delivered. An interrupt undoes both."""
         self._before = self._row, self._began, self._passed
         try:
             self._row, self._began, self._passed = row, self._row, checkpoint or self._passed
@@ -349,13 +364,13 @@ class GroupReader(HintedNames, Generic[T]):
             raise
 
     def _refused(self, error: DeserializationError, row: int) -> DeserializationError:
-        """The error with the event's place; the next call continues after the event."""
+        """Return the error with the event's position. The next call continues after the event."""
         assert self._batch is not None
         metrics.BAD_RECORDS.add(1, "client", str(self._batch.stream))
         return self._hand_out(self._batch.locate(error, row), row + 1)
 
     def _fetch(self, timeout: float) -> bool:
-        """Return whether there is something to hand out, after at most ``timeout`` seconds."""
+        """Return True if there is something to deliver, after at most ``timeout`` seconds."""
         if self._closed:
             raise ConfigError(f"reader {self.id} is closed: make a new one of its group")
         if self.has_events and time.monotonic() < self._due:
@@ -387,7 +402,7 @@ class GroupReader(HintedNames, Generic[T]):
         return False
 
     def _turn(self, end: float) -> bool:
-        """Take part in the group, and read what is owned after it; False if the servers take longer than to ``end``."""
+        """Take part in the group and update the owned segments. Return False if the turn lasts past ``end``."""
         try:
             if self._turning is None:
                 self._drop_interrupted()
@@ -398,7 +413,7 @@ class GroupReader(HintedNames, Generic[T]):
             if not self._turn_ended(max(end - time.monotonic(), _TURN_SECONDS)):
                 return False
         except ReaderOfflineError:
-            self._end()  # its place is lost: there is nothing to leave
+            self._end()  # the reader has lost its place, so it cannot leave
             raise
         self._drop_interrupted()
         if self._begin_at is not None:
@@ -412,17 +427,17 @@ class GroupReader(HintedNames, Generic[T]):
         reading = self._member.reading
         for stream, reader in self._readers.items():
             reader.own({segment.id: at for segment, at in reading.items() if segment.stream == stream})
-        if self._segment not in reading:  # the rest of the batch is for whoever gets the segment
+        if self._segment not in reading:  # the next reader of the segment reads the rest of the batch
             self._forget()
-        # A checkpoint is reported with the call after the one that hands it out.
+        # A checkpoint is reported with the call after the one that delivers it.
         self._due = 0.0 if self._checkpoint is not None else time.monotonic() + self._member.wait()
         return True
 
     def _begin_turn(self) -> None:
-        """Have the turn end in the background, or end it here.
+        """Finish the turn in the background, or in this call.
 
-        In an event loop the call as a whole goes on behind its caller's time. With ``begin_at`` the caller has to know
-        what it owns before it does anything else.
+        In an event loop, the whole call continues after its caller's timeout. With ``begin_at``, the caller must know
+        which segments it owns before it does anything else.
         """
         if self._begin_at is None and io.seam() is None:
             self._turning = _Turn(self._member.finish_turn)
@@ -430,7 +445,7 @@ class GroupReader(HintedNames, Generic[T]):
             self._member.finish_turn()
 
     def _drop_interrupted(self) -> None:
-        """Drop what an interrupted call has left; the events that were not handed out are read again."""
+        """Drop the state of an interrupted call. Events that were not delivered are read again."""
         if self._cut:
             for reader in self._readers.values():
                 reader.restart()
@@ -439,7 +454,10 @@ class GroupReader(HintedNames, Generic[T]):
             self._cut = False
 
     def _turn_ended(self, seconds: float | None = None) -> bool:
-        """Whether there is no turn in the background, after at most so many seconds. Raises what it has ended by."""
+        """Return True if no turn is running in the background, after at most ``seconds`` seconds.
+
+        Raises the error with which the turn ended.
+        """
         turning = self._turning
         if turning is None:
             return True
@@ -451,12 +469,12 @@ class GroupReader(HintedNames, Generic[T]):
         return True
 
     def _note(self) -> None:
-        """Tell the group how far everything was handed out."""
+        """Report to the group how far all segments were delivered."""
         if self._note_batch():
             self._note_ends()
 
     def _note_batch(self) -> bool:
-        """Note how far the batch was handed out, and forget it if that is all of it; whether there is none left."""
+        """Record how far the batch was delivered. Return True if no batch is left."""
         segment = self._segment
         if self._batch is None or segment is None or segment not in self._member.reading:
             return True
@@ -485,7 +503,7 @@ class GroupReader(HintedNames, Generic[T]):
         self._batch, self._segment, self._events, self._row, self._began = None, None, [], 0, 0
 
     def _read(self, timeout: float) -> bool:
-        """Whether events came within so many seconds. A segment that ends is an end of waiting, too."""
+        """Return True if events arrived within ``timeout`` seconds. The end of a segment ends the wait too."""
         end = time.monotonic() + timeout
         while True:
             for reader in self._turns:
@@ -495,7 +513,7 @@ class GroupReader(HintedNames, Generic[T]):
                     self._note_ends()
                     raise
                 if batch is not None and self._begin(batch):
-                    # The others first, next time.
+                    # Next time, poll the other streams first.
                     self._turns = [*(other for other in self._turns if other is not reader), reader]
                     return True
                 if reader.ended:
@@ -506,18 +524,18 @@ class GroupReader(HintedNames, Generic[T]):
             waits = [reader.waits() for reader in self._readers.values() if not reader.at_end]
             sources = [source for own, _ in waits for source in own]
             seconds = max(0.0, min([left, *(seconds for _, seconds in waits)]))
-            self._in_call = False  # an interrupt of the wait leaves nothing undone
+            self._in_call = False  # an interrupt of the wait loses no state
             wait_ready(sources, [], seconds)
             self._in_call = True
 
     def _begin(self, batch: EventBatch) -> bool:
-        """Take a batch, up to where the group ends; False if all of it lies behind that."""
+        """Use a batch up to the end of the group. Return False if all of it is after that end."""
         segment = Segment(batch.stream, batch.segment_id)
         end = self._member.state.end.get(segment)
         if end is not None and batch.end > end:
             count = int(batch.offsets.searchsorted(end))
             batch = EventBatch(batch.stream, batch.segment_id, batch.events[:count], batch.offsets[:count])
-            if not count:  # truncated beyond where the group ends
+            if not count:  # truncated past the end of the group
                 self._member.ended(segment, sealed=False)
                 return False
         self._batch, self._segment, self._events, self._row, self._began = (
@@ -530,7 +548,7 @@ class GroupReader(HintedNames, Generic[T]):
         return True
 
     def _leave(self, row: int | None) -> None:
-        """Leave the group; before a row of the batch, or behind what was handed out."""
+        """Leave the group at a row of the batch, or after the delivered events."""
         if self._closed or after_fork.is_inherited(self._member):
             return
         try:
@@ -546,14 +564,14 @@ class GroupReader(HintedNames, Generic[T]):
             self._end()
 
     def _await_turn(self) -> None:
-        """Wait for the turn in the background, as long as the servers take: a call before this had no time for it."""
+        """Wait for the turn in the background without a timeout. An earlier call had no time to wait for it."""
         try:
             self._turn_ended()
         except ReaderOfflineError:
             raise
-        except PravegaError as error:  # what is left is told by leaving, if it lasts
+        except PravegaError as error:  # if the failure persists, leaving raises it
             _log.info("reader %s of its group: a turn has failed: %s", self.id, error)
-        if self._segment not in self._member.reading:  # it was given away in that turn
+        if self._segment not in self._member.reading:  # the turn released the segment
             self._forget()
 
     def _end(self) -> None:

@@ -1,15 +1,15 @@
-"""Subscribers of a stream: readers whose published positions hold retention back, and let it truncate behind them.
+"""Subscribers of a stream: readers with published positions, which limit how far retention may truncate.
 
-Pravega knows a subscriber as a reader group whose retention type is not NONE. Nothing reads through the group: its
-position is published by hand (MANUAL). A group of its own for each stream, in the stream's scope, keeps two streams
-of one reader apart.
+To Pravega, a subscriber is a reader group with a retention type other than NONE. No reader reads through the group: its
+position is published explicitly (MANUAL). Each stream has a separate group in its scope, so two streams of one reader
+stay independent.
 
-What the server does with it (``StreamMetadataTasks.truncateInternal`` in 0.13): a stream with a retention policy is
-truncated at the position of its slowest subscriber, as long as that keeps the policy's least; beyond its most it is
-truncated all the same. A subscriber that has not published yet holds nothing back.
+The server (``StreamMetadataTasks.truncateInternal`` in 0.13) truncates a stream with a retention policy at the position
+of its slowest subscriber, if that keeps the policy's minimum. Above the policy's maximum, it truncates in any case. A
+subscriber that has not published a position does not limit truncation.
 
-The controller makes a group without a state: that is for the client to write (``ReaderGroupManagerImpl``), and Java
-cannot open a group that has none. So it is written here as well, though no position of ours is ever in it.
+The controller creates a group without a state, which the client must write (``ReaderGroupManagerImpl``). Java cannot
+open a group without a state. So this module writes one, although it never contains a subscriber's position.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Subscriber:
-    """A named reader of a stream that tells the server what it has done with. Not thread safe.
+    """Named reader of a stream that publishes its position to the server. Not thread safe.
 
-    The server may drop what lies before the published position, as the stream's retention policy allows, and keeps
-    what lies after it up to the policy's upper limit. It stays so after the reader has ended: :meth:`remove` ends it.
+    The server may truncate the events before the published position, as the stream's retention policy allows. It keeps
+    the events after it, up to the policy's maximum. The position stays effective after the reader has ended, until you
+    call :meth:`remove`.
     """
 
     def __init__(self, stores: SegmentStores, stream: StreamName, name: str) -> None:
@@ -45,23 +46,23 @@ class Subscriber:
 
     @property
     def group(self) -> str:
-        """The reader group's name: that of the reader and of the stream."""
+        """Name of the reader group, built from the names of the reader and the stream."""
         return f"{self.name}.{self.stream.stream}"
 
     def publish(self, cut: StreamCut) -> None:
-        """Tell the server that everything before the cut is done with; it is durable on return.
+        """Publish that everything before the cut was processed. Durable on return.
 
-        Makes the subscriber if need be. Raises ControllerError for a cut before one that was published, ConfigError
-        for a name that another application uses.
+        Creates the subscriber if it does not exist. Raises ControllerError for a cut before a published one, and
+        ConfigError for a name that another application uses.
         """
         if self._controller.update_subscriber(self._made(), cut):
             return
-        # The group is older than the stream, or another process has renewed it.
+        # The group is older than the stream, or another process has recreated it.
         made = self._remade()
         try:
             self._id = self._controller.renew_subscriber(self.stream, made)
         except ControllerError:
-            # It was renewed since, by another process or by a request of ours whose answer was lost.
+            # It was recreated since, by another process or by our own request with a lost answer.
             if (now := self._remade()) == made:
                 raise
             self._id = now
@@ -69,7 +70,7 @@ class Subscriber:
         self._controller.update_subscriber(self._id, cut)
 
     def remove(self) -> bool:
-        """Hold nothing back any more; False if there was no such subscriber."""
+        """Stop limiting truncation. Return False if the subscriber did not exist."""
         if f"{self.stream.scope}/{self.group}" not in self._controller.subscribers(self.stream):
             return False
         made, self._id = self._made(), None
@@ -86,9 +87,9 @@ class Subscriber:
         return self._id
 
     def _write_state(self, made: SubscriberId, *, again: bool) -> None:
-        """Write the state that Java's manager opens the group by, unless it has one; ``again``: replace that.
+        """Write the state with which Java's manager opens the group, unless it has one.
 
-        Positions do not depend on it: what fails is a warning.
+        With ``again``, replace an existing state. Positions do not depend on it, so a failure is only a warning.
         """
         from pravega_connector.controller.methods import subscriber_config  # noqa: PLC0415 - loads gRPC
         from pravega_connector.reader_group_protocol import Init, Ranged, Segment, StateSerializer, group_stream  # noqa: PLC0415 - most clients have no group
@@ -103,7 +104,7 @@ class Subscriber:
                 head = self._controller.head_cut(self.stream)
                 start = Ranged.of({Segment(self.stream, number): at for number, at in head.positions.items()})
                 init = StateSerializer().serialize(Init(config, start))
-                # Refused means that another process has written one.
+                # A refused write means that another process has written a state.
                 log.write_conditionally(end, encode_updates([init]) if has_state else encode_init(init))
         except ConnectorError as error:
             _log.warning(
