@@ -1,4 +1,4 @@
-"""Places in a stream as people write them: from ``earliest``, a time or the text of a cut to a stream cut."""
+"""Conversion of written positions (``earliest``, a time, the text of a cut) to stream cuts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAD: Final = ("earliest", "head")
 _TAIL: Final = ("latest", "tail")
 _OPEN: Final = "unbounded"
 _TIMESTAMP: Final = "timestamp:"
-_LONGEST_WORD: Final = 20  # no stream cut is as short
+_LONGEST_WORD: Final = 20  # every stream cut is longer
 
 
 class SupportsCuts(Protocol):
@@ -51,11 +51,12 @@ def parse_place(
     may_be_open: bool = False,
     also: str = "",
 ) -> StreamCut | None:
-    """The cut of a stream at a place; None for ``unbounded``, which is a place only if it ``may_be_open``.
+    """Return the stream cut for a position, or None for ``unbounded`` if ``may_be_open`` is set.
 
-    A place is ``earliest`` or ``head``, ``latest`` or ``tail``, a time (:meth:`PravegaClient.cut_at`, which ``end`` is
-    handed on to), or the text of a cut. ``what`` names in errors what was given, ``also`` what else it takes there.
-    Raises StreamNotFoundError, MalformedStreamCutError, TimeUnknownError, ConfigError. Nothing is created.
+    A position is ``earliest`` or ``head``, ``latest`` or ``tail``, a time, or the text of a cut. A time is resolved
+    with :meth:`PravegaClient.cut_at`, which also gets ``end``. Error texts use ``what`` as the name of the argument,
+    and list ``also`` among the accepted values. The call creates nothing. Raises StreamNotFoundError,
+    MalformedStreamCutError, TimeUnknownError, ConfigError.
     """
     text = text.strip()
     word = text.lower()
@@ -88,9 +89,10 @@ def parse_place(
 def cuts_of(
     client: SupportsCuts, streams: list[StreamName], place: Place | None, what: str, *, default: str
 ) -> list[StreamCut]:
-    """The cut of each stream at a place, and at ``default`` without one. Raises what :func:`parse_place` does.
+    """Return the cut of each stream at a position, or at ``default`` without one.
 
-    ``what`` is the argument that gives it: ``start``, ``end``. An ``end`` may be open, which is the present tail.
+    ``what`` is the name of the argument: ``start`` or ``end``. An ``end`` may be ``unbounded``, which is the present
+    tail. Raises the errors of :func:`parse_place`.
     """
     cuts = []
     ends = what == "end"
@@ -108,8 +110,11 @@ def cuts_of(
 
 
 def valid_cut(client: SupportsCuts, cut: StreamCut) -> StreamCut:
-    """A cut that somebody wrote down, as the servers take it. Raises MalformedStreamCutError, StreamNotFoundError."""
-    # Java puts -1 for a segment that has not begun, which no server takes.
+    """Return a cut from user input in the form that servers accept.
+
+    Raises MalformedStreamCutError, StreamNotFoundError.
+    """
+    # Java writes -1 for a segment that has not begun, which servers do not accept.
     cut = StreamCut(cut.stream, {segment_id: max(at, 0) for segment_id, at in cut.positions.items()})
     client.require_stream(cut.stream)
     if not client.controller.is_cut_valid(cut):
@@ -120,7 +125,7 @@ def valid_cut(client: SupportsCuts, cut: StreamCut) -> StreamCut:
 
 
 def _millis(text: str, what: str) -> int:
-    """Milliseconds since 1970, from a number or from a time of ISO 8601, which is UTC if it names no zone."""
+    """Return milliseconds since 1970 from a number or an ISO 8601 time. A time without a zone is UTC."""
     given = text[len(_TIMESTAMP) :].strip() if text.lower().startswith(_TIMESTAMP) else text
     if given[:1] == "-" and given[1:].isdecimal():
         return int(given)
@@ -141,7 +146,7 @@ def _is_time(text: str) -> bool:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds since 1970 of a number or an ISO 8601 time, in UTC by default. Raises ConfigError."""
+    """Return milliseconds since 1970 from a number or an ISO 8601 time, in UTC by default. Raises ConfigError."""
     if text.strip().isdecimal():
         return int(text)
     try:

@@ -1,4 +1,4 @@
-"""Reading bounded ranges: exact bytes of one segment, or the events of a stream between two cuts."""
+"""Reads of bounded ranges: exact bytes of one segment, or the events of a stream between two cuts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class EventBatch:
 
     @property
     def end(self) -> int:
-        """Segment offset behind the last event."""
+        """Segment offset after the last event."""
         return int(self.offsets[-1]) + EVENT_HEADER_SIZE + len(self.events[-1].as_buffer())
 
     def __repr__(self) -> str:
@@ -72,9 +72,9 @@ class EventBatch:
         return table(name, ["offset", "event"], rows, len(self.events))
 
     def values(self, serializer: Any = None) -> Iterator[Any]:
-        """Yield the events one by one, deserialized if a serializer, or the name of its format, is given.
+        """Yield the events one by one, deserialized if you pass a serializer or the name of its format.
 
-        Raises DeserializationError that names stream, segment and offset of the event.
+        Raises DeserializationError with the stream, segment and offset of the event.
         """
         if serializer is None:
             yield from self.events.to_pylist()
@@ -82,7 +82,7 @@ class EventBatch:
         yield from decoded_values(self, arguments.serializer_of(serializer, "deserialize").deserialize)
 
     def locate(self, error: DeserializationError, row: int) -> DeserializationError:
-        """The error with the coordinates of the event in that row."""
+        """Return the error with the coordinates of the event in ``row``."""
         return error.at(
             scope=self.stream.scope,
             stream=self.stream.stream,
@@ -103,7 +103,10 @@ def decoded_values(batch: EventBatch, deserialize: Callable[[bytes], T]) -> Iter
 
 
 def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventBatch, None, None]:
-    """Yield the events of a slice in order, about a mebibyte at a time. Raises what :func:`read_chunks` does."""
+    """Yield the events of a slice in order, about a mebibyte at a time.
+
+    Raises the errors of :func:`read_chunks`.
+    """
     parser = FrameParser(piece.start, segment=segment_name(piece.stream, piece.segment_id))
     label = str(piece.stream)
     with closing(read_chunks(stores, piece)) as chunks:
@@ -117,12 +120,12 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventBat
 
 
 def joined(batches: Iterable[EventBatch], size: int) -> Iterator[EventBatch]:
-    """Yield the batches, those of one segment put together until they have ``size`` bytes or more; with 0 as they are.
+    """Yield the batches, merged per segment until each has ``size`` bytes or more. With 0, yield them unchanged.
 
-    What came before an error is handed on before it is raised.
+    If an error occurs, the batches before it are yielded first, and then it is raised.
     """
     if not size:
-        yield from batches  # and nothing is kept of one while the next one is read
+        yield from batches  # keep no reference to a batch while the next one is read
         return
     parts: list[EventBatch] = []
     there = 0
@@ -152,10 +155,11 @@ def _one(parts: list[EventBatch]) -> EventBatch:
 
 
 def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryview, None, None]:
-    """Yield the bytes of a slice in order, at most a mebibyte at a time; each is gone when the next one is asked for.
+    """Yield the bytes of a slice in order, at most a mebibyte at a time.
 
-    Lost connections, moved segments and expired tokens are mended, for as long each time as a call may take. Raises
-    DataLossError when the range is truncated or deleted, which the controller must confirm.
+    A chunk is valid until you request the next one. Lost connections, moved segments and expired tokens are retried,
+    each time for as long as a call may take. Raises DataLossError if the range was truncated or deleted and the
+    controller confirms it.
     """
     stream, segment_id = piece.stream, piece.segment_id
     name = segment_name(stream, segment_id)
@@ -202,7 +206,7 @@ def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryv
     finally:
         attempts.close()
         if connection is not None:
-            # Only a range that was read to its end leaves no answer under way.
+            # Only a range that was read to its end leaves no reply in flight.
             if plan.done:
                 stores.pool.give_back(connection)
             else:
@@ -210,7 +214,7 @@ def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryv
 
 
 def data_loss(stream: StreamName, segment_id: int, position: int, error: Exception | None = None) -> DataLossError:
-    """The error for a reader that is at ``position`` and finds that the segment has not the bytes from there on."""
+    """Return the error for a reader at ``position`` of a segment that lacks the bytes from there on."""
     what = "the segment was truncated away or deleted"
     if isinstance(error, SegmentTruncatedError):
         what = f"what comes before offset {error.start_offset} was truncated"
@@ -223,17 +227,17 @@ def data_loss(stream: StreamName, segment_id: int, position: int, error: Excepti
 def slices_between(
     stores: SegmentStores, start: StreamCut, end: StreamCut, *, skip_lost: bool = False
 ) -> list[SegmentSlice]:
-    """The parts of segments that lie between two cuts of a stream, predecessors before their successors.
+    """Return the slices between two cuts of a stream, predecessors before their successors.
 
-    Empty parts are left out; with ``skip_lost`` those too that are truncated away or deleted. Raises DataLossError,
-    without it, for a segment whose end is no longer known.
+    Empty slices are omitted. With ``skip_lost``, truncated or deleted parts are omitted too. Without it, raises
+    DataLossError if the end of a segment is no longer known.
     """
     stream = start.stream
     ids = stores.controller.segments_between(start, end)
     infos = stores.segment_infos(stream, [i for i in ids if skip_lost or i not in end.positions])
     slices = []
     for segment_id in ids:
-        # Java puts -1 for a segment that has not begun.
+        # Java writes -1 for a segment that has not begun.
         begin = max(start.positions.get(segment_id, 0), 0)
         info = infos.get(segment_id)
         if info is not None and not info.exists:
@@ -249,9 +253,9 @@ def slices_between(
 
 
 def whole_stream(stores: SegmentStores, stream: StreamName) -> tuple[StreamCut, StreamCut, list[SegmentSlice]]:
-    """Return head and present tail of a stream, and the slices between them.
+    """Return the head and present tail of a stream, and the slices between them.
 
-    While the segments of the head are open, the stream has no others: the controller is asked once.
+    While the segments of the head are open, the stream has no other segments, so one call to the controller is enough.
     """
     head = stores.controller.head_cut(stream)
     infos = stores.segment_infos(stream, head.positions)

@@ -1,4 +1,4 @@
-"""Readers that follow: several streams as one, and the values of events instead of their bytes."""
+"""Readers that follow streams: several streams as one, and deserialized values instead of bytes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ V = TypeVar("V")
 
 
 class StreamsReader(HintedNames):
-    """Reads several streams from a cut of each on and does not end. Not thread safe.
+    """Reader that follows several streams, each from a cut, and does not end. Not thread safe.
 
-    A batch is of one stream, whose order per routing key it keeps; the streams take turns. Otherwise as TailReader.
+    A batch is from one stream and keeps its order per routing key. The streams take turns. In all other respects it
+    works like TailReader.
     """
 
     def __init__(self, readers: list[TailReader]) -> None:
@@ -35,7 +36,7 @@ class StreamsReader(HintedNames):
 
     @property
     def positions(self) -> list[StreamCut]:
-        """Cut of each stream after the last event that was handed out: ``start`` of a later reader."""
+        """Cut of each stream after the last returned event. Pass them as ``start`` of a later reader."""
         return [reader.position for reader in self._readers]
 
     def __repr__(self) -> str:
@@ -43,7 +44,7 @@ class StreamsReader(HintedNames):
 
     @property
     def at_end(self) -> bool:
-        """Whether all streams were sealed and read to their ends."""
+        """True if all streams were sealed and read to their ends."""
         return all(reader.at_end for reader in self._readers)
 
     @property
@@ -52,9 +53,9 @@ class StreamsReader(HintedNames):
         return self._readers[0].timeout
 
     def poll(self, timeout: float) -> EventBatch | None:
-        """The next events of a segment, or None if none arrived within ``timeout`` seconds or all streams ended.
+        """Return the next events of a segment, or None after ``timeout`` seconds or when all streams have ended.
 
-        Raises what :meth:`TailReader.poll` does, and can be polled again as that can.
+        Raises the errors of :meth:`TailReader.poll`, and can be polled again in the same cases.
         """
         arguments.wait("timeout", timeout)
         end = time.monotonic() + timeout
@@ -102,10 +103,10 @@ class StreamsReader(HintedNames):
 
 
 class ValueReader(HintedNames, Generic[T]):
-    """Reads the values of events as they arrive, of one stream or of several. Not thread safe.
+    """Reader of the values of events as they arrive, from one or several streams. Not thread safe.
 
-    An event that cannot be decoded is a DeserializationError that names its place; the reader goes on behind it, and
-    :attr:`position` stays before it until it does.
+    If an event cannot be decoded, the reader raises a DeserializationError that names the position of the event. The
+    next call continues after the event. Until then, :attr:`position` stays before it.
     """
 
     def __init__(self, reader: TailReader | StreamsReader, serializer: SupportsDeserialize[T]) -> None:
@@ -113,20 +114,20 @@ class ValueReader(HintedNames, Generic[T]):
         self._deserialize = serializer.deserialize
         self.take_may_block = bool(getattr(serializer, "read_may_block", False))
         self._batch: EventBatch | None = None
-        self._events: list[bytes] | None = None  # of the batch, once they are needed
+        self._events: list[bytes] | None = None  # events of the batch, converted on first use
         self._row = 0  # the next event to decode
-        self._done = 0  # the first one that was not handed out
+        self._done = 0  # the first event that was not returned
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._batch = self._events = after_fork.inherited("ValueReader")  # which the parent hands out
+        self._batch = self._events = after_fork.inherited("ValueReader")  # the parent process returns these events
 
     def __repr__(self) -> str:
         return f"ValueReader({', '.join(map(str, self.positions))})"
 
     @property
     def position(self) -> StreamCut:
-        """Cut after the last value that was handed out. Raises ConfigError if there are several streams."""
+        """Cut after the last returned value. Raises ConfigError if there are several streams."""
         positions = self.positions
         if len(positions) != 1:
             raise ConfigError("this reader follows several streams: 'positions' has the cut of each")
@@ -134,7 +135,7 @@ class ValueReader(HintedNames, Generic[T]):
 
     @property
     def positions(self) -> list[StreamCut]:
-        """Cut of each stream after the last value that was handed out."""
+        """Cut of each stream after the last returned value."""
         cuts, batch = self._reader.positions, self._batch
         if batch is None or self._done == len(batch.offsets):
             return cuts
@@ -150,18 +151,18 @@ class ValueReader(HintedNames, Generic[T]):
 
     @property
     def has_events(self) -> bool:
-        """Whether there are events that came and were not handed out."""
+        """True if events were received and not returned yet."""
         return self._batch is not None and self._row < len(self._batch.offsets)
 
     @property
     def at_end(self) -> bool:
-        """Whether every stream was sealed and read to its end."""
+        """True if every stream was sealed and read to its end."""
         return not self.has_events and self._reader.at_end
 
     def poll(self, timeout: float) -> list[T]:
-        """The next values, all of one segment; none if none arrived within ``timeout`` seconds or all has ended.
+        """Return the next values, all of one segment, or an empty list after ``timeout`` seconds or at the end.
 
-        Raises what :meth:`TailReader.poll` does, DeserializationError.
+        Raises the errors of :meth:`TailReader.poll`, and DeserializationError.
         """
         arguments.wait("timeout", timeout)
         self._reader.require_open()
@@ -170,11 +171,11 @@ class ValueReader(HintedNames, Generic[T]):
         values: list[T] = []
         row = self._row
         try:
-            values.extend(map(self._deserialize, self._there()[row:]))  # those before an error stay in the list
+            values.extend(map(self._deserialize, self._there()[row:]))  # values before an error stay in the list
         except DeserializationError as error:
             if not values:
                 raise self._refused(error, row) from error
-            # The next call raises it: these values come before it.
+            # The next call raises the error: these values come first.
         return self._hand_out(values, row + len(values))
 
     def __iter__(self) -> Iterator[T]:
@@ -185,10 +186,10 @@ class ValueReader(HintedNames, Generic[T]):
                     yield self.take()
 
     def fetch(self, timeout: float) -> bool:
-        """Return whether there is an event to decode, after at most ``timeout`` seconds."""
+        """Return True if there is an event to decode. Wait at most ``timeout`` seconds for one."""
         if self.has_events:
             return True
-        # One step: an interrupt either leaves the events to the reader below, or finds them here.
+        # One step: after an interrupt, the events are either still in the inner reader or stored here.
         self._batch, self._events, self._row, self._done = self._reader.poll(timeout), None, 0, 0
         return self._batch is not None
 
@@ -208,7 +209,7 @@ class ValueReader(HintedNames, Generic[T]):
         return self._events
 
     def _hand_out(self, what: V, row: int) -> V:
-        """Return ``what``, and count the events before ``row`` as handed out; neither if it is interrupted."""
+        """Return ``what`` and mark the events before ``row`` as returned. If interrupted, do neither."""
         before = self._row, self._done
         try:
             self._row = self._done = row
@@ -218,7 +219,7 @@ class ValueReader(HintedNames, Generic[T]):
             raise
 
     def _refused(self, error: DeserializationError, row: int) -> DeserializationError:
-        """The error with the event's place; the next call continues after the event."""
+        """Return the error with the position of the event. The next call continues after the event."""
         batch = self._batch
         assert batch is not None
         located = batch.locate(error, row)

@@ -1,14 +1,14 @@
-"""Following the tail of a stream: events as they arrive, in order for each routing key, across scaling.
+"""Reader of the tail of a stream: events as they arrive, in order per routing key, across scaling.
 
 Theory of operation
 -------------------
-The loop of :meth:`TailReader.poll` never waits for one server alone. What may block (look-ups, connects, questions to
-the controller) is an errand; requests and replies go over non-blocking connections, one for each segment store, on
-which the server holds the reads at the tail. A store that has nothing to say is asked for a sign of life, so that one
-that is frozen is noticed though nothing is due from it. Whatever fails concerns the segments of its store alone: they
-are looked up and asked for again, each from where its parser stands.
+The loop of :meth:`TailReader.poll` never waits for a single server. Calls that may block (look-ups, connects,
+questions to the controller) are errands. Requests and replies use non-blocking connections, one for each segment
+store. The server holds the reads at the tail. A quiet store gets a keep-alive and must answer it, so the reader
+notices a frozen store even if no reply is due. A failure affects only the segments of its store. They are looked up
+and requested again, each from the position of its parser.
 
-An interrupt can leave connections, errands and parsers in any state. So a reader notes that a call is under way; if the
+An interrupt can leave connections, errands and parsers in any state. So a reader notes that a call is under way. If the
 last call was interrupted, the next one drops them and continues from the position. The position moves in the one step
 that ends a call, so it never includes events that the call did not return.
 """
@@ -64,17 +64,17 @@ from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
 
 _logger: Final = logging.getLogger(__name__)
-# Seconds after which a read without an answer is looked into. A store holds it until data come, or until it has done
-# without the segment for a minute: for ever where other clients use the segment.
+# Seconds before a read without a reply is checked. A store holds a read until data arrive, or until the segment was not
+# used for a minute. If other clients use the segment, the store holds it forever.
 _PARKED_SECONDS: Final = 90.0
-# Seconds without a word from a store before it is asked for one, and those that it has for that.
+# Seconds of silence before a store gets a keep-alive, and seconds that it then has to answer.
 _PING_AFTER: Final = 5.0
-# A request is some hundred bytes: a connection that does not take them at once is dead.
+# A request has about a hundred bytes: a connection that does not accept them at once is dead.
 _SEND_SECONDS: Final = 1.0
 
 
 class _SegmentTail:
-    """One segment being followed: its parser and the one request that the server holds."""
+    """Segment that is being followed: its parser and the one request that the server holds."""
 
     def __init__(self, stream: StreamName, segment_id: int, offset: int, attempts: Attempts) -> None:
         self.id = segment_id
@@ -83,17 +83,18 @@ class _SegmentTail:
         self.parser = FrameParser(offset, segment=self.name)
         self.attempts = attempts
         self.asked: Endpoint | None = None  # the store that holds a read
-        self.request = ReadSegment(self.name, offset, 0, "", 0)  # the last one
+        self.request = ReadSegment(self.name, offset, 0, "", 0)  # the last request
         self.asked_at = 0.0
-        self.overdue = 0  # reads in a row that were not answered though there was something to read
+        self.overdue = 0  # consecutive reads without a reply although there were data
 
 
 class TailReader(HintedNames):
-    """Reads a stream from a cut on and does not end. Not thread safe.
+    """Reader that follows a stream from a cut and does not end. Not thread safe.
 
     The server answers a read at the tail when data arrive, so waiting costs nothing. One connection to each segment
-    store carries the reads of all its segments. Lost connections, frozen stores and moved segments are mended; only a
-    segment that stays away for longer than a call may take is an error, and after it the reader can be polled again.
+    store carries the reads of all its segments. Lost connections, frozen stores and moved segments are retried. Only a
+    segment that stays unavailable for longer than a call may take raises an error. After that error, you can poll the
+    reader again.
     """
 
     def __init__(self, stores: SegmentStores, start: StreamCut) -> None:
@@ -105,11 +106,11 @@ class TailReader(HintedNames):
         self._finished: set[int] = set()
         self._tails = {i: self._tail(i, offset) for i, offset in self._positions.items()}
         self._connections: dict[Endpoint, Connection] = {}
-        self._pinged: dict[Endpoint, float] = {}  # when a word was asked for that has not come yet
-        self._now = 0.0  # when the segments were looked through last
+        self._pinged: dict[Endpoint, float] = {}  # time of the keep-alive that was not answered yet
+        self._now = 0.0  # time of the last pass over the segments
         self._errands = self._new_errands()
-        self._in_call = False  # True between two calls: the last one was interrupted
-        self._handed: tuple[int, int] | None = None  # segment and end of the last batch, unless in the positions
+        self._in_call = False  # True between two calls if the last one was interrupted
+        self._handed: tuple[int, int] | None = None  # segment and end of the last batch, until in positions
         self._closed = False
         after_fork.register(self)
 
@@ -125,7 +126,7 @@ class TailReader(HintedNames):
 
     @property
     def position(self) -> StreamCut:
-        """Cut after the last event that was handed out."""
+        """Cut after the last returned event."""
         if self._handed is None or self._in_call:
             return StreamCut(self._stream, self._positions)
         segment_id, end = self._handed
@@ -136,7 +137,7 @@ class TailReader(HintedNames):
 
     @property
     def positions(self) -> list[StreamCut]:
-        """The position, as readers of several streams have it."""
+        """The position in a list, as readers of several streams return it."""
         return [self.position]
 
     @property
@@ -146,14 +147,14 @@ class TailReader(HintedNames):
 
     @property
     def at_end(self) -> bool:
-        """Whether the stream was sealed and read to its end."""
+        """True if the stream was sealed and read to its end."""
         return not self._tails
 
     def poll(self, timeout: float) -> EventBatch | None:
-        """The next events of one segment, or None if none arrived within ``timeout`` seconds or the stream ended.
+        """Return the next events of one segment, or None after ``timeout`` seconds or when the stream has ended.
 
-        Raises DataLossError, and SegmentStoreError, ControllerError, DeadlineExceededError when a segment stays away;
-        after one that is retriable it goes on with the next call.
+        Raises DataLossError. Raises SegmentStoreError, ControllerError or DeadlineExceededError if a segment stays
+        unavailable. After a retriable error, the next call continues.
         """
         arguments.wait("timeout", timeout)
         self.require_open()
@@ -171,7 +172,7 @@ class TailReader(HintedNames):
             raise
 
     def take_back(self) -> None:
-        """Count the batch of the last call as not handed out: the next call reads it again."""
+        """Mark the batch of the last call as not returned: the next call reads it again."""
         self._in_call = True
 
     def _begin_call(self) -> None:
@@ -184,8 +185,8 @@ class TailReader(HintedNames):
         self._in_call = True
 
     def _restart(self) -> None:
-        """Drop what an interrupted call has left, and continue from the position."""
-        self._errands.fileno()  # raises in a forked child, which must not read on
+        """Drop the state of an interrupted call, and continue from the position."""
+        self._errands.fileno()  # raises in a forked child, which must not continue to read
         self._handed = None
         self._disconnect()
         self._pinged.clear()
@@ -240,7 +241,7 @@ class TailReader(HintedNames):
     # ---------------------------------------------------------------- errands
 
     def _run_errands(self) -> None:
-        """Take what errands brought. Raises what cannot pass."""
+        """Process the results of errands. Raises errors that are not retriable."""
         for key, result in self._errands.take():
             kind, about = key
             if isinstance(result, Exception):
@@ -260,7 +261,7 @@ class TailReader(HintedNames):
         elif (tail := self._tails.get(about)) is not None:
             if kind == "overdue":
                 if tail.asked is not None:
-                    self._lost(tail.asked, error)  # asked anew, the store of the segment itself says what is wrong
+                    self._lost(tail.asked, error)  # the segment's store reports the reason on the next read
                 return
             if isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
                 raise data_loss(self._stream, tail.id, tail.offset, error) from error
@@ -274,9 +275,9 @@ class TailReader(HintedNames):
         self._stores.token(self._stream, write=False, deadline=deadline)
 
     def _learn_end(self, segment_id: int, deadline: Deadline) -> bool:
-        """Look for what follows a sealed segment; False for the last ones of a sealed stream.
+        """Return True if other segments follow a sealed one, False for the last segments of a sealed stream.
 
-        Raises WrongHostError where the controller does not know of either yet.
+        Raises WrongHostError if the controller reports neither yet.
         """
         if self._lineage.successors(segment_id):
             return True
@@ -285,13 +286,13 @@ class TailReader(HintedNames):
         return False
 
     def _look_into(self, segment_id: int, offset: int, asked_at: float, deadline: Deadline) -> tuple[float, bool]:
-        """Check whether a read that was asked at a time should have been answered."""
+        """Return ``asked_at``, and True if a read that was sent then should have been answered."""
         info = self._stores.segment_infos(self._stream, [segment_id], deadline=deadline)[segment_id]
         return asked_at, not info.exists or info.sealed or info.write_offset > offset
 
     def _looked_into(self, tail: _SegmentTail, asked_at: float, overdue: bool) -> None:
         if tail.asked is None or tail.asked_at != asked_at:
-            return  # the answer has come
+            return  # the reply has arrived
         if not overdue:
             tail.asked_at = time.monotonic()
             return
@@ -306,7 +307,7 @@ class TailReader(HintedNames):
     # ---------------------------------------------------------------- requests
 
     def _ask(self) -> None:
-        """Send a read for every segment that has none outstanding."""
+        """Send a read for each segment without an outstanding one."""
         now = self._now = time.monotonic()
         for tail in list(self._tails.values()):
             if tail.attempts.due > now or not self._waits(tail):
@@ -329,7 +330,7 @@ class TailReader(HintedNames):
             tail.asked, tail.asked_at, tail.request = endpoint, now, request
 
     def _waits(self, tail: _SegmentTail) -> bool:
-        """Whether nothing is under way for a segment but, at most, a connection to its store."""
+        """True if nothing is in flight for a segment except, at most, a connection to its store."""
         return tail.asked is None and not any(
             self._errands.is_under_way((kind, tail.id)) for kind in ("locate", "confirm", "end")
         )
@@ -351,26 +352,26 @@ class TailReader(HintedNames):
                     break
                 batch = self._take(reply, endpoint)
                 if batch is not None:
-                    self._connections[endpoint] = self._connections.pop(endpoint)  # the others first, next time
+                    self._connections[endpoint] = self._connections.pop(endpoint)  # now the last in turn
                     return batch
         return None
 
     def _ready(self, timeout: float) -> list[Endpoint]:
-        """The stores from which something has come, after at most ``timeout`` seconds or until something is due."""
+        """Return the stores with input, after at most ``timeout`` seconds or when something is due."""
         sources, seconds = self.waits()
-        self._in_call = False  # an interrupt of the wait leaves nothing undone
+        self._in_call = False  # an interrupt of the wait loses nothing
         ready, _ = wait_ready(sources, [], min(timeout, seconds))
         self._in_call = True
         return [endpoint for endpoint, connection in self._connections.items() if connection in ready]
 
     def waits(self) -> tuple[list[Errands | Connection], float]:
-        """What :meth:`poll` waits for: sources of news, and the seconds until something is due without any."""
+        """Return the sources that :meth:`poll` waits for, and the seconds until something is due without input."""
         now = self._now
         due = [tail.attempts.due for tail in self._tails.values() if tail.attempts.due > now]
         due += [self._due(endpoint) for endpoint in self._connections]
         for tail in self._tails.values():
             if tail.asked is not None:
-                if not self._errands.is_under_way(("overdue", tail.id)):  # whose result wakes the loop
+                if not self._errands.is_under_way(("overdue", tail.id)):  # its result wakes the loop
                     due.append(tail.asked_at + _PARKED_SECONDS)
                 if tail.attempts.in_trouble:
                     due.append(tail.asked_at + self._settled)
@@ -378,16 +379,19 @@ class TailReader(HintedNames):
         return [self._errands, *self._connections.values()], max(0.0, seconds)
 
     def _due(self, endpoint: Endpoint) -> float:
-        """Time of the next keep-alive to a store, or by which it must have answered the last one."""
+        """Return the time of the next keep-alive to a store, or the time limit for its answer to the last one."""
         return self._pinged.get(endpoint, self._connections[endpoint].heard_at) + _PING_AFTER
 
     @property
     def _settled(self) -> float:
-        """Seconds after which a read that is not refused is held by the store: all is well, though nothing comes."""
+        """Seconds after which the store holds a read that it did not refuse.
+
+        The read has then succeeded, although no data arrive.
+        """
         return min(QUIET, self._stores.timeout)
 
     def _look_after(self, ready: list[Endpoint]) -> None:
-        """Ask stores that have been quiet for a word; give up those that did not give it, and reads that were lost."""
+        """Send keep-alives to quiet stores. Give up stores that did not answer one, and lost reads."""
         now = time.monotonic()
         for endpoint, connection in list(self._connections.items()):
             if endpoint in ready:
@@ -414,7 +418,7 @@ class TailReader(HintedNames):
                 tail.attempts.done()
 
     def _take(self, reply: Message, endpoint: Endpoint) -> EventBatch | None:
-        if isinstance(reply, AuthTokenCheckFailed):  # it does not say which read it refuses
+        if isinstance(reply, AuthTokenCheckFailed):  # it does not name the read that it refuses
             self._lost(endpoint, error_of(reply, f"of stream {self._stream}"))
             return None
         tail = self._tail_of(reply, endpoint)
@@ -435,7 +439,7 @@ class TailReader(HintedNames):
         return None
 
     def _tail_of(self, reply: Message, endpoint: Endpoint) -> _SegmentTail | None:
-        """Return the segment whose read a reply answers; None if it answers none."""
+        """Return the segment with the read that a reply answers, or None."""
         tail = self._tails.get(getattr(reply, "request_id", -1))
         if tail is None or tail.asked != endpoint or not answers(tail.request, reply):
             return None
@@ -468,10 +472,10 @@ class TailReader(HintedNames):
                 self._tails[segment_id] = self._tail(segment_id, 0)
         del self._tails[tail.id]
 
-    # ---------------------------------------------------------------- trouble
+    # ---------------------------------------------------------------- failures
 
     def _lost(self, endpoint: Endpoint, error: ConnectorError) -> None:
-        """Do without a connection, and ask anew where its segments are."""
+        """Drop a connection, and look up the segments of its store again."""
         connection = self._connections.pop(endpoint, None)
         self._pinged.pop(endpoint, None)
         if connection is not None:
@@ -481,7 +485,7 @@ class TailReader(HintedNames):
             tail
             for tail in self._tails.values()
             if tail.asked == endpoint
-            # None: forgotten just now, by another reader.
+            # None: another reader has just forgotten it.
             or (self._waits(tail) and self._stores.known_endpoint(self._stream, tail.id) in (endpoint, None))
         ]
         for tail in concerned:
@@ -490,7 +494,7 @@ class TailReader(HintedNames):
             self._failed(tail, error)
 
     def _failed(self, tail: _SegmentTail, error: PravegaError) -> None:
-        """Have a segment looked up and asked for again. Raises the error if that has not helped for long enough."""
+        """Look up and request a segment again. Raises the error if it is not retriable or the time is up."""
         tail.asked = None
         self._stores.forget(self._stream, tail.id, error)
         if not error.retriable:

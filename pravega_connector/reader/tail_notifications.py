@@ -1,8 +1,7 @@
-"""Notice of what is written to segments, without asking again and again.
+"""Notifications of new data in segments, without polling.
 
-A read at the end of a segment is held by its store until something is there (``ReadSegment``): so one such read for
-each segment tells at once, and costs nothing meanwhile. What comes is read by those who are told; here it is a few
-bytes.
+A store holds a read at the end of a segment (``ReadSegment``) until data arrive. So one such read for each segment
+reports new data at once, and costs nothing until then. The read returns a few bytes. The caller reads the data itself.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import Message, ReadSegment, SegmentRead, StreamName, encode, segment_name
 
 Ends = Mapping[StreamName, Mapping[int, int]]
-# Segments that are watched at most: each is a request that a store keeps.
+# Most segments that are watched: a store keeps a request for each.
 _MOST: Final = 256
-# Bytes that are asked for: the least that a store sends.
+# Bytes of a read: the least that a store sends.
 _LEAST_READ: Final = 8
-# Seconds for connections to stores, which have just answered.
+# Seconds to connect to a store, which has just answered.
 _CONNECT: Final = 1.0
 
 
 class Arrivals:
-    """Reads that stores hold at the ends of segments. Not thread safe, but for :meth:`interrupt`."""
+    """Reads that stores hold at the ends of segments. Not thread safe, except :meth:`interrupt`."""
 
     def __init__(self, stores: SegmentStores) -> None:
         self._stores = stores
         self._connections: dict[Endpoint, Connection] = {}
-        self._held: dict[str, int] = {}  # by name of the segment: the offset at which a read is held
+        self._held: dict[str, int] = {}  # segment name -> offset at which a read is held
         weakref.finalize(self, _close, self._connections)
 
     def wait(self, ends: Ends, timeout: float) -> bool | None:
-        """Whether something is there behind one of the ends, as soon as it is, or False after ``timeout`` seconds.
+        """Return True as soon as there is data after one of the ends, or False after ``timeout`` seconds.
 
-        None, at once, if that cannot be told: there are too many segments, or a store does not take the reads. An
-        answer that is not data counts as something: whoever looks will see what it is. Raises nothing.
+        Returns None at once if this cannot be determined: there are too many segments, or a store does not accept the
+        reads. Returns True for a reply without data too: the caller's next read finds the reason. Raises nothing.
         """
         wanted = {segment_name(stream, i): (stream, i, end) for stream, of in ends.items() for i, end in of.items()}
         if not wanted or len(wanted) > _MOST:
@@ -52,18 +51,18 @@ class Arrivals:
                 left = until - time.monotonic()
                 ready, _ = wait_ready(list(self._connections.values()), [], max(left, 0.0))
                 for connection in ready:
-                    reply = connection.receive_now()  # one, so that the clock is checked between two
+                    reply = connection.receive_now()  # one reply, so that the clock is checked before the next
                     if reply is not None and self._is_news(reply, wanted):
                         return True
                 if left <= 0:
                     return False
-                self._hold(wanted)  # a read was answered without anything
+                self._hold(wanted)  # a read was answered without data
         except ConnectorError:
             self.close()
             return None
 
     def _hold(self, wanted: Mapping[str, tuple[StreamName, int, int]]) -> None:
-        """Have a read held at each end where none is."""
+        """Send a read for each end that has none."""
         for name, (stream, segment_id, end) in wanted.items():
             if self._held.get(name) == end:
                 continue
@@ -78,20 +77,20 @@ class Arrivals:
 
     def _is_news(self, reply: Message, wanted: Mapping[str, tuple[StreamName, int, int]]) -> bool:
         if not isinstance(reply, SegmentRead):
-            self.close()  # the segment has moved, or is gone, or the token has ended
+            self.close()  # the segment has moved or was deleted, or the token has expired
             return True
         if self._held.get(reply.segment) != reply.offset:
-            return False  # to a read that was there before: it has been seen
+            return False  # the reply to an earlier read, which was seen before
         del self._held[reply.segment]
         return reply.segment in wanted and (len(reply.data) > 0 or reply.end_of_segment)
 
     def interrupt(self) -> None:
-        """End a wait that is under way in another thread: it cannot tell any more."""
+        """End a :meth:`wait` that runs in another thread. It then returns None."""
         for connection in list(self._connections.values()):
             connection.shut_down()
 
     def close(self) -> None:
-        """Close the connections, and so end the reads."""
+        """Close the connections, which ends the reads."""
         _close(self._connections)
         self._held.clear()
 

@@ -1,9 +1,9 @@
-"""Watermarks of a stream: reading them as they come, what they say about a position, and where a time lies.
+"""Watermarks of a stream: how to read them, the time window of a position, and the position of a time.
 
-What they are worth: a writer that notes a time says that all it has written is of that time or earlier, and what it
-will write of that time or later. So behind a watermark's cut nothing is earlier than its ``low``, as far as the writers
-keep their word. Its ``high`` is the latest time noted: a writer that went on writing after it had noted its own can
-have later events before the cut, which lies behind the places of all of them.
+A writer that notes a time promises two things. All events that it has written are of that time or earlier. All events
+that it will write are of that time or later. So no event after a watermark's cut is earlier than its ``low``, as far as
+the writers keep this promise. Its ``high`` is the latest noted time. A writer that continued to write after its own
+note can have later events before the cut, because the cut is after the positions of all writers.
 """
 
 from __future__ import annotations
@@ -37,48 +37,48 @@ from pravega_connector.wire import (
 from pravega_serde import after_fork
 from pravega_serde.errors import DeserializationError
 
-_NEVER: Final = 2**63 - 1  # the place of a watermark that lies behind the whole segment
+_NEVER: Final = 2**63 - 1  # offset of a watermark that is after the whole segment
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """Event times around a position, in milliseconds; as Java's ``EventStreamReader.getCurrentTimeWindow``."""
+    """Event times around a position, in milliseconds; like Java's ``EventStreamReader.getCurrentTimeWindow``."""
 
     low: int | None
-    """All writers had noted this time or a later one when they came here; None before the first watermark."""
+    """All writers had noted this time or a later one before this position; None before the first watermark."""
     high: int | None
-    """The latest time that any writer had noted at the next watermark; None behind the last one."""
+    """The latest time that any writer had noted at the next watermark; None after the last one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentTimes:
-    """The watermarks along a part of a segment; arrays of one length, int64."""
+    """Watermarks along a part of a segment, as int64 arrays of equal length."""
 
     places: npt.NDArray[np.int64]
-    """Offsets in the segment at which they lie, ascending."""
+    """Offsets of the watermarks in the segment, ascending."""
     lows: npt.NDArray[np.int64]
     highs: npt.NDArray[np.int64]
 
     def low(self, offsets: npt.NDArray[np.int64]) -> pa.Int64Array:
-        """The lower bound in milliseconds for events at these offsets; null before the first watermark."""
+        """Return the lower bound in milliseconds for events at ``offsets``; null before the first watermark."""
         return _pick(self.lows, self.places.searchsorted(offsets, side="right") - 1)
 
     def high(self, offsets: npt.NDArray[np.int64]) -> pa.Int64Array:
-        """The upper bound in milliseconds for events at these offsets; null behind the last watermark."""
+        """Return the upper bound in milliseconds for events at ``offsets``; null after the last watermark."""
         return _pick(self.highs, self.places.searchsorted(offsets, side="right"))
 
 
 def _pick(values: npt.NDArray[np.int64], rows: npt.NDArray[np.intp]) -> pa.Int64Array:
     known = (rows >= 0) & (rows < len(values))
-    from pravega_serde.columnar import number_column, select  # noqa: PLC0415 - what reads bytes needs none of it
+    from pravega_serde.columnar import number_column, select  # noqa: PLC0415 - readers of bytes do not need it
 
     return select(number_column(values), rows, valid=known)
 
 
 class WatermarkLog:
-    """The watermarks of one stream; what was read once is not read again. Thread safe.
+    """Cache of the watermarks of one stream. Thread safe.
 
-    A stream has none until one of its writers notes a time. They are kept as long as the stream is.
+    A stream has no watermarks until one of its writers notes a time. They are kept as long as the stream.
     """
 
     def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
@@ -96,25 +96,25 @@ class WatermarkLog:
         self._lock = after_fork.inherited(f"watermarks of stream {self.stream}")  # another thread may have been reading
 
     def read(self) -> list[Watermark]:
-        """All watermarks of this moment, oldest first. Raises StreamNotFoundError, DeserializationError."""
+        """Return all watermarks up to now, oldest first. Raises StreamNotFoundError, DeserializationError."""
         with self._lock:
             self._advance(None)
             return list(self._marks)
 
     def end(self) -> int:
-        """Current end of the watermarks, for :meth:`read_until`; no watermark is read."""
+        """Return the current end of the watermarks, for :meth:`read_until`. Reads no watermark."""
         with self._lock:
             return self._bounds()[1]
 
     def read_until(self, end: int) -> list[Watermark]:
-        """The watermarks that were there when :meth:`end` gave this."""
+        """Return the watermarks that existed when :meth:`end` returned ``end``."""
         with self._lock:
             if self._end < end:
                 self._advance(end)
             return self._marks[: bisect_right(self._ends, end)]
 
     def window(self, position: StreamCut, marks: Sequence[Watermark]) -> TimeWindow:
-        """The time window at a position, by these watermarks of the stream."""
+        """Return the time window at a position, according to ``marks``."""
         passed = bisect_left(marks, True, key=lambda mark: self._compare(position, mark)[0])
         low = marks[passed - 1].low if passed else None
         high = None
@@ -125,14 +125,14 @@ class WatermarkLog:
         return TimeWindow(low, high)
 
     def along(self, piece: SegmentSlice, marks: Sequence[Watermark]) -> SegmentTimes:
-        """Event-time bounds of a slice, from the watermarks that concern its events."""
+        """Return the event-time bounds of a slice, from the watermarks that concern its events."""
 
         def place(mark: Watermark) -> int:
             return self._place(mark, piece.segment_id)[0]
 
         first = max(0, bisect_right(marks, piece.start, key=place) - 1)
         inside = list(takewhile(lambda mark: place(mark) < piece.end, marks[first:]))
-        wanted = marks[first : first + len(inside) + 1]  # with the one behind the slice, which gives the upper bound
+        wanted = marks[first : first + len(inside) + 1]  # with the one after the slice, for the upper bound
         places = np.array([place(mark) for mark in wanted], np.int64)
         lows, highs = (np.array([getattr(mark, name) for mark in wanted], np.int64) for name in ("low", "high"))
         return SegmentTimes(np.maximum.accumulate(places), lows, highs)
@@ -140,7 +140,7 @@ class WatermarkLog:
     # ---------------------------------------------------------------- inside
 
     def _compare(self, position: StreamCut, mark: Watermark) -> tuple[bool, bool]:
-        """Pair of flags: a position is before a watermark in some segment, and behind it in some segment."""
+        """Return two flags: ``position`` is before the watermark in some segment, and after it in some segment."""
         before = behind = False
         for segment_id, offset in position.positions.items():
             place, certain = self._place(mark, segment_id)
@@ -150,9 +150,9 @@ class WatermarkLog:
         return before, behind
 
     def _place(self, mark: Watermark, segment_id: int) -> tuple[int, bool]:
-        """The offset in a segment at which a watermark lies, and whether that is true of all its routing keys.
+        """Return the offset of a watermark in a segment, and True if it applies to all its routing keys.
 
-        0 for a segment that begins behind the watermark, _NEVER for one that ends before it.
+        The offset is 0 for a segment that begins after the watermark, and _NEVER for a segment that ends before it.
         """
         place = mark.cut.positions.get(segment_id)
         if place is not None:
@@ -168,12 +168,12 @@ class WatermarkLog:
         return self._ranges[segment_id]
 
     def _bounds(self) -> tuple[int, int]:
-        """The segment of the watermarks, and its length. Raises StreamNotFoundError."""
+        """Return the segment of the watermarks and its length. Raises StreamNotFoundError."""
         if self._segment is not None:
             info = self._stores.segment_infos(self._source, [self._segment])[self._segment]
             if info.exists:
                 return self._segment, info.write_offset
-        # The first time, or the stream was deleted and made again.
+        # The first time, or the stream was deleted and created again.
         segment_id = self._only_segment()
         info = self._stores.segment_infos(self._source, [segment_id])[segment_id]
         self._segment, self._end = segment_id, info.start_offset
@@ -181,7 +181,7 @@ class WatermarkLog:
         return segment_id, info.write_offset
 
     def _only_segment(self) -> int:
-        # Unlike others, this call asks for the permission on the stream itself, not on that of its watermarks.
+        # Unlike others, this call requires permission on the stream itself, not on the stream of its watermarks.
         try:
             [segment] = self._stores.controller.current_segments(self._source)
         except StreamNotFoundError:
@@ -213,7 +213,7 @@ class WatermarkLog:
 
 
 def cut_at(stores: SegmentStores, log: WatermarkLog, millis: int, *, end: bool) -> StreamCut:
-    """The cut for a time; see :meth:`PravegaClient.cut_at`."""
+    """Return the cut for a time; see :meth:`PravegaClient.cut_at`."""
     marks = log.read()
     if not marks:
         raise TimeUnknownError(
@@ -239,12 +239,13 @@ def _end(log: WatermarkLog, marks: Sequence[Watermark], millis: int) -> StreamCu
 
 
 def _last_before(marks: Sequence[Watermark], millis: int) -> Watermark | None:
-    """The last watermark before whose cut every event is of an earlier time.
+    """Return the last watermark with only earlier events before its cut.
 
-    That its own ``high`` is earlier is not enough: between the place where a writer has noted its time and the cut,
-    which lies behind the places of all writers, that writer may have written later events. They are bounded by what
-    it noted next. A writer takes part in a watermark if it has noted a later time than the ``low`` of the one before;
-    if that is no less than the ``high`` of an older one, it has noted anew since then.
+    An earlier ``high`` of the watermark itself is not enough. Its cut is after the positions of all writers. Between
+    the cut and the position where a writer noted its time, that writer may have written later events. The next time
+    that it notes is their upper bound. A writer takes part in a watermark if it has noted a later time than the ``low``
+    of the previous one. If that ``low`` is at least the ``high`` of an older watermark, the writer has noted a time
+    since then.
     """
     earlier = [place for place, mark in enumerate(marks) if mark.high < millis]
     if not earlier or not earlier[-1]:
@@ -255,13 +256,13 @@ def _last_before(marks: Sequence[Watermark], millis: int) -> Watermark | None:
 
 
 def _is_kept(stores: SegmentStores, cut: StreamCut) -> bool:
-    """Whether all events behind a cut are still in the stream."""
+    """True if all events after a cut are still in the stream."""
     infos = stores.segment_infos(cut.stream, cut.positions)
     return all(infos[i].exists and at >= infos[i].start_offset for i, at in cut.positions.items())
 
 
 def _later(stores: SegmentStores, head: StreamCut, cut: StreamCut) -> StreamCut:
-    """The cut, or the head if nothing before the cut is left."""
+    """Return the cut, or the head if no event before the cut is left."""
     infos = stores.segment_infos(cut.stream, cut.positions)
     return cut if any(infos[i].exists and at > infos[i].start_offset for i, at in cut.positions.items()) else head
 
@@ -269,5 +270,5 @@ def _later(stores: SegmentStores, head: StreamCut, cut: StreamCut) -> StreamCut:
 def _text(millis: int) -> str:
     try:
         return f"{(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=millis)).isoformat()} ({millis} ms)"
-    except OverflowError:  # event time may count anything
+    except OverflowError:  # event time may be in any unit
         return f"time {millis}"
