@@ -47,6 +47,8 @@ from tests.group_values import plain, plain_checkpoint
 from tests.interop._java_groups import JavaGroupStates
 
 TOGETHER = 200  # runs in one request
+#: Numbers of lives and of random runs in ./run test; each kind of update and of refusal is among them.
+LIVES, RUNS = 400, 800
 
 Read = Callable[[bytes], Any]
 Write = Callable[[Any], bytes]
@@ -198,8 +200,9 @@ def agree(case: tuple[Run, dict[str, Any]]) -> None:
         assert answer["sizes"] == state.relative_sizes()
 
 
-def test_lives_of_groups_are_what_java_makes_of_them(java: JavaGroupStates) -> None:
-    runs = [lived_run(seed) for seed in range(2000)]
+@pytest.mark.parametrize("seeds", [range(LIVES), pytest.param(range(LIVES, 2000), marks=pytest.mark.long)], ids=str)
+def test_lives_of_groups_are_what_java_makes_of_them(java: JavaGroupStates, seeds: range) -> None:
+    runs = [lived_run(seed) for seed in seeds]
     seen = {type(update) for run, _ in runs for update in run}
     assert seen == set(TYPES), f"never written: {set(TYPES) - seen}"
 
@@ -210,11 +213,12 @@ def test_lives_of_groups_are_what_java_makes_of_them(java: JavaGroupStates) -> N
         theirs = InitSerializer().deserialize(bytes.fromhex(answer["state"]))
         assert plain(theirs) == plain(known_ranges(state)), "and the ranges are the same"
 
-    each_case(((f"life {seed}", case) for seed, case in enumerate(applied(java, runs))), check)
+    each_case(((f"life {seed}", case) for seed, case in zip(seeds, applied(java, runs), strict=True)), check)
 
 
-def test_any_updates_are_taken_and_refused_as_by_java(java: JavaGroupStates) -> None:
-    runs = [any_run(seed) for seed in range(4000)]
+@pytest.mark.parametrize("seeds", [range(RUNS), pytest.param(range(RUNS, 4000), marks=pytest.mark.long)], ids=str)
+def test_any_updates_are_taken_and_refused_as_by_java(java: JavaGroupStates, seeds: range) -> None:
+    runs = [any_run(seed) for seed in seeds]
     refused = {type(run[-1]).__name__ for run, state in runs if state is None}
     assert refused == {
         "AcquireSegment",
@@ -224,7 +228,7 @@ def test_any_updates_are_taken_and_refused_as_by_java(java: JavaGroupStates) -> 
         "ReleaseSegment",
         "SegmentCompleted",
     }
-    each_case(((f"run {seed}", case) for seed, case in enumerate(applied(java, runs))), agree)
+    each_case(((f"run {seed}", case) for seed, case in zip(seeds, applied(java, runs), strict=True)), agree)
 
 
 def test_in_java_too_a_segment_is_owned_twice_by_ids_of_another_stream(java: JavaGroupStates) -> None:

@@ -18,6 +18,7 @@ SMALL: list[Config] = [
     Config("early", "ab", 1, crash=1, zombie=1),
     Config("late", "a", 2, crash=1, expiry=1, unknown=1),
     Config("late", "ab", 1, crash=1, zombie=1),
+    Config("late", "a", 1, crash=1, zombie=1),
     Config("late", "a", 1, crash=1, forget=1, reset=1),
 ]
 

@@ -7,6 +7,7 @@ import gc
 import pytest
 
 from pravega_connector.reader.tail import TailReader
+from tools.interrupts import _cases
 from tools.interrupts._cases import CASES
 from tools.interrupts._run import try_all
 
@@ -54,6 +55,7 @@ def test_what_an_interrupt_loses_is_found(monkeypatch):
         reader._in_call = False
 
     monkeypatch.setattr(TailReader, "_restart", forget_nothing)
+    monkeypatch.setattr(_cases, "_SOON", 2.0)  # a lost event is awaited that long
     *_, totals = try_all("batches", CASES["batches"], within=["tail.py"], sample=SAMPLE, seed=29)
     assert {failure.place.file for failure in totals.failures} == {"pravega_connector/reader/tail.py"}
     assert any("repeated" in failure.what or "lost" in failure.what for failure in totals.failures)
