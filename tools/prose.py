@@ -193,6 +193,8 @@ CHECKED: Final = (
     "README.md",
     "SECURITY.md",
     "docs/errors.md",
+    "docs/quick-start.md",
+    "docs/why.md",
     "pravega_connector/aio",
     "pravega_connector/client",
     "pravega_connector/errors.py",
