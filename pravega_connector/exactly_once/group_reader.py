@@ -1,16 +1,16 @@
-"""Reader of a group whose output is written exactly once: events in, a transaction out, and the position with it.
+"""Reader of a group with exactly-once output: each transaction is committed together with the read position.
 
-The group does not know what was processed: events that a reader handled after its last checkpoint come again if
-it dies. So the readers share a log of steps (:mod:`pravega_connector.exactly_once.steps`) next to the group. A segment
-is an item, and its position an offset.
+The group does not know which events were processed. If a reader fails, the events after its last checkpoint are read
+again. So the readers share a log of steps (:mod:`pravega_connector.exactly_once.steps`) next to the group. A segment is
+an item, and its position an offset.
 
-1. A reader that acquires segments *claims* them in the log. It begins where the log says, not the group.
+1. A reader that acquires segments *claims* them in the log. It begins at the log's offset, not the group's.
 2. It processes events into a transaction, and flushes it.
 3. It *records* the transaction with the offsets before and after, segment by segment.
 4. It commits the transaction, and waits until readers see it.
 
-The order of each key is kept for two reasons. Steps of one segment are visible one after the other (4). The group
-hands out the successors of a segment only after a checkpoint of its reader, and the reader commits before that.
+The order of each key is kept for two reasons. Steps of one segment become visible one after the other (4). The group
+assigns the successors of a segment only after a checkpoint of its reader, and the reader commits before that.
 """
 
 from __future__ import annotations
@@ -42,18 +42,19 @@ _log: Final = logging.getLogger(__name__)
 
 
 def steps_stream(scope: str, group: str) -> StreamName:
-    """Return the stream that holds the log of a group's steps."""
+    """Return the stream with the log of a group's steps."""
     return StreamName(scope, f"{group}-positions")
 
 
 class ExactlyOnceReader(HintedNames, Generic[T]):
-    """Reader of a group, and writer of what becomes of its events. Not thread safe. Context manager.
+    """Reader of a group that also writes the output of its events. Not thread safe. Context manager.
 
-    What is written with :meth:`write` becomes visible together with the position behind all events that were handed
-    out before the call that commits: the first one after ``interval`` seconds, or a checkpoint. The end of the block
-    commits the rest and leaves the group; an error in it drops what is not committed, which then comes to another
-    reader.
-    After an error of its own it is done with: leave the block and make a new one.
+    Events written with :meth:`write` become visible together with the position after all events that were delivered
+    before the committing call. That is the first call after ``interval`` seconds, or a checkpoint. The end of the block
+    commits the rest and leaves the group. An error in the block drops all uncommitted output, and another reader reads
+    those events again.
+
+    If a method of the reader has raised an error, leave the block and create a new reader.
     """
 
     def __init__(
@@ -70,10 +71,10 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
     ) -> None:
         self._writer, self._interval = writer, interval
         self._run = f"{reader_id}/{uuid.uuid4()}"
-        self._at: dict[Segment, int] = {}  # where the ledger has the segments that are claimed
+        self._at: dict[Segment, int] = {}  # offsets of the claimed segments in the log
         self._decided: dict[uuid.UUID, bool] = {}
         self._transaction: OpenTransaction[Any] | None = None
-        self._began: float | None = None  # when the first event of the step was handed out
+        self._began: float | None = None  # time at which the step's first event was delivered
         self._keeper = LeaseKeeper()
         self._broken = False
         with contextlib.ExitStack() as undo:
@@ -97,17 +98,20 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
 
     @property
     def committed(self) -> dict[Segment, int]:
-        """Offsets up to which the events of its segments are in the output; END_OF_SEGMENT for all of them."""
+        """Offsets up to which the output has the events of the owned segments.
+
+        END_OF_SEGMENT means all of them.
+        """
         return dict(self._at)
 
     @property
     def timeout(self) -> float:
-        """Seconds that a call of the client may take."""
+        """Timeout of a client call in seconds."""
         return self._reader.timeout
 
     @property
     def at_end(self) -> bool:
-        """Whether the group has read all there is; what was handed out last may still have to be committed."""
+        """True if the group has read all data. The last delivered events may still have to be committed."""
         return self._reader.at_end
 
     # ---------------------------------------------------------------- events in, events out
@@ -116,9 +120,9 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         return self
 
     def __next__(self) -> GroupEvent[T]:
-        """The next event; what was handed out before has its output by now. Ends when the group has read all there is.
+        """Return the next event. All events before it have their output by now.
 
-        Raises what :meth:`GroupReader.poll` and :meth:`commit` do.
+        Stops when the group has read all data. Raises the errors of :meth:`GroupReader.poll` and :meth:`commit`.
         """
         while True:
             found = self.next_event(self.timeout)
@@ -129,17 +133,23 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
                 raise StopIteration
 
     def next_event(self, timeout: float) -> GroupEvent[T] | None:
-        """The next event; None if none came within ``timeout`` seconds. Raises as a step does."""
+        """Return the next event, or None after ``timeout`` seconds. Raises the errors of :meth:`__next__`."""
         found: GroupEvent[T] | None = self._poll(self._reader.next_event, timeout)
         return found
 
     def poll(self, timeout: float) -> list[GroupEvent[T]]:
-        """The next events, all of one segment; none if none came within ``timeout`` seconds. Raises as a step does."""
+        """Return the next events, all of one segment; empty after ``timeout`` seconds.
+
+        Raises the errors of :meth:`__next__`.
+        """
         arguments.wait("timeout", timeout)
         return self._poll(self._reader.poll, timeout) or []
 
     def _poll(self, take: Callable[[float], Any], timeout: float) -> Any:
-        """What ``take`` gives that is no checkpoint, within so many seconds; commits when it is time."""
+        """Return the next non-checkpoint result of ``take``, or None after ``timeout`` seconds.
+
+        Commits when the commit interval has passed.
+        """
         self._check()
         end = time.monotonic() + timeout
         while True:
@@ -164,23 +174,26 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
                     if self._began is None:
                         self._began = time.monotonic()
                     return found
-                self.commit()  # the next call tells the group that it is taken
+                self.commit()  # the next call reports the checkpoint to the group
             except ReaderOfflineError:
                 self._broken = True
                 raise
             except Exception:
                 raise
             except BaseException:
-                if found:  # it was handed out to this call alone
+                if found:  # it was delivered only to this call
                     self._reader.take_back()
                 raise
 
     def write(self, value: Any, routing_key: str | None = None, *, key: object = None) -> None:
-        """Write an event that comes of those handed out; as :meth:`EventWriter.write`. Raises as transactions do."""
+        """Write an output event for the delivered events, as :meth:`EventWriter.write`.
+
+        Raises the errors of a transaction.
+        """
         self.begin().write(value, routing_key, key=key)
 
     def begin(self) -> OpenTransaction[Any]:
-        """The transaction of the next commit; :meth:`write` begins one if there is none."""
+        """Return the transaction of the next commit. :meth:`write` begins one if there is none."""
         self._check()
         if self._transaction is None:
             transaction = self._writer.begin()
@@ -189,11 +202,11 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         return self._transaction
 
     def commit(self, *, before: GroupEvent[T] | None = None) -> None:
-        """Have all that was handed out count as processed: its output is visible on return, for good.
+        """Mark all delivered events as processed. Their output is permanently visible on return.
 
-        With ``before``, an event of the last call, it and those behind it in its segment are left to the next commit.
-        Raises ReaderOfflineError if another reader has taken over, TransactionExpiredError, OutcomeUnknownError,
-        DeadlineExceededError; a new reader finds out what became of it.
+        ``before`` is an event of the last call: that event and the later ones in its segment are left to the next
+        commit. Raises ReaderOfflineError if another reader has taken over, and TransactionExpiredError,
+        OutcomeUnknownError, DeadlineExceededError. After an error, a new reader determines the outcome.
         """
         self._check()
         position = dict(self._reader.position.positions)
@@ -204,7 +217,7 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         if not moved and transaction is None:
             self._began = None if before is None else self._began
             return
-        self._broken = True  # until it is done
+        self._broken = True  # until the commit is done
         step, settled = None, {str(segment): ends for segment, ends in moved.items()}
         if transaction is not None:
             if not moved:
@@ -221,10 +234,10 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         self._began, self._broken = None if before is None else time.monotonic(), False
         self._steps.compact()
 
-    # ---------------------------------------------------------------- the end
+    # ---------------------------------------------------------------- end
 
     def finish(self, *, before: GroupEvent[T] | None = None) -> None:
-        """Commit as :meth:`commit`, and note in the ledger what became of it, as the end of the block does."""
+        """Commit as :meth:`commit` does, and record the outcome in the log, as the end of the block does."""
         self.commit(before=before)
         self._settle()
 
@@ -248,15 +261,15 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             self._reader.leave(self._at)
 
     def _drop(self) -> None:
-        """Abort what was not prepared; what cannot be aborted now ends with its lease."""
+        """Abort the unprepared transaction. If that fails, its lease expires."""
         if self._transaction is not None:
             with contextlib.suppress(ConnectorError):
                 self._transaction.abort(timeout=5.0)
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- private
 
     def _settle(self) -> None:
-        """Record the outcome of the last step: the server forgets transactions after a day."""
+        """Record the outcome of the last step, because the server forgets transactions after a day."""
         if self._decided:
             self._carry_out()
             self._decided = {}
@@ -271,13 +284,13 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             raise
 
     def _gone(self) -> tuple[str, ...]:
-        """Return the segments that the group has finished, which the log can forget."""
+        """Return the segments that the group has finished, which the log can drop."""
         left = self._at.keys() - self._reader.position.positions.keys()
         known = self._member.state.positions
         return tuple(sorted(str(segment) for segment in left if segment not in known))
 
     def _claim(self, acquired: Positions) -> Mapping[Segment, int]:
-        """Claim segments in the log, and return where to begin with them."""
+        """Claim segments in the log, and return the offsets at which to begin."""
         self._life = self._life_of_group()
         self._broken = True
         self._carry_out(claim={str(segment): offset for segment, offset in acquired.items()}, known=False)
@@ -311,5 +324,5 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
                 f"unknown; it was to hold the events of {', '.join(step.moves)}. Look for them in the stream"
             )
         assert self._transaction is not None
-        self._transaction.commit()  # raises the reason
+        self._transaction.commit()  # raises the error with the reason
         raise AssertionError(turn.outcome)

@@ -1,8 +1,8 @@
-"""Exactly once: which transactions a batch is, who may commit them, and what to do when something went wrong.
+"""Exactly-once batches: the transactions of a batch, the processes that may commit them, and recovery.
 
-``table`` has the protocol: a table of phases and events, with the reasons. ``machine`` works through it without I/O,
-``servers`` makes the calls that it asks for, ``outcomes`` has the errors that it can end in, ``recovery`` what an
-operator can do without Spark. ``entries`` is the format of what the ledger holds, ``state`` the stream that holds it.
+``table`` has the protocol: a table of phases and events, with the reasons. ``machine`` executes it without I/O, and
+``servers`` makes the calls. ``outcomes`` has the errors of its outcomes, and ``recovery`` the operations of an operator
+without Spark. ``entries`` is the format of the ledger's entries, ``state`` the stream with them.
 """
 
 from pravega_connector.exactly_once.batch_commit.entries import (

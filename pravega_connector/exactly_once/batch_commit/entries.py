@@ -1,4 +1,4 @@
-"""Entries of the ledger: events of a revisioned stream, as JSON that a person can read."""
+"""Entries of the ledger: events of a revisioned stream, as readable JSON."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from uuid import UUID
 
 from pravega_connector.errors import LedgerFormatError
 
-#: Raised whenever another version could misread an entry. Versions 1 and 2 did not name the target.
+#: Increased whenever another version could misread an entry. Versions 1 and 2 did not name the target.
 FORMAT_VERSION: Final = 3
 _LANE: Final = 2**64
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Content:
-    """Total of rows, in whatever order and partitions: contents can be added up and compared."""
+    """Total of rows in any order and partitions. Contents can be added and compared."""
 
     rows: int = 0
     bytes: int = 0
@@ -39,16 +39,16 @@ def _sum_of_lanes(one: int, other: int) -> int:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """One task's share of a batch: its transaction and what is in it."""
+    """Share of one task in a batch: its transaction and the content of it."""
 
     transaction: UUID
     content: Content
     event_time: int | None = None
-    """Milliseconds that event time has come to with these rows, if the sink has an event time column."""
+    """Latest event time of these rows in milliseconds, if the sink has an event time column."""
 
 
 class Key(NamedTuple):
-    """Key of an application's state: one application may write to several targets, each with batches of its own."""
+    """Key of an application's state. An application may write to several targets, each with separate batches."""
 
     app: str
     target: str
@@ -57,9 +57,9 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All tasks of a batch have flushed; these transactions, and no others, are the batch.
+    """All tasks of a batch have flushed. Exactly these transactions are the batch.
 
-    The first part is the batch's *pilot*. ``generation`` counts the sets that were recorded for one batch: a later one
+    The first part is the batch's *pilot*. ``generation`` counts the sets that were recorded for one batch: a later set
     replaces the earlier.
     """
 
@@ -83,7 +83,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The batch is visible as a whole, and will never be written again."""
+    """The batch is completely visible, and will never be written again."""
 
     kind: ClassVar[str] = "committed"
     app: str
@@ -99,10 +99,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """An operator's word on a batch that no rule can finish.
+    """Operator's decision on a batch that no rule can finish.
 
-    ``accept``: it counts as committed with what is visible of it. ``discard``: it counts as never prepared, and is
-    written again as a whole when Spark replays it.
+    ``accept``: the batch counts as committed with its visible part. ``discard``: the batch counts as never prepared,
+    and is written again completely when Spark replays it.
     """
 
     kind: ClassVar[str] = "resolved"
@@ -115,7 +115,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """An operator's word that applications never write again: their state is dropped."""
+    """Operator's statement that applications never write again. Their state is dropped."""
 
     kind: ClassVar[str] = "forgotten"
     keys: tuple[Key, ...]
@@ -124,7 +124,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """End of all earlier decisions, which can be appended no more: a batch without tasks found nothing prepared."""
+    """End of all earlier decisions, which can no longer be appended: a batch without tasks found nothing prepared."""
 
     kind: ClassVar[str] = "barrier"
     nonce: str
@@ -137,19 +137,19 @@ class AppState:
     app: str
     query: str = ""
     last: int = -1
-    """The last batch that is committed; -1 before the first."""
+    """Last committed batch; -1 before the first."""
     seen: int = -1
-    """The batch of the newest COMMITTED entry: ``last``, or an earlier one that was repeated."""
+    """Batch of the newest COMMITTED entry: ``last``, or an earlier replayed one."""
     seen_run: str = ""
     seen_nonce: str = ""
     recent: tuple[tuple[int, Content], ...] = ()
-    """Batches that were committed last, ascending, and what is in them: a repeated one is compared with it."""
+    """Last committed batches, ascending, with their contents, to compare a replayed batch with."""
     last_set: tuple[UUID, ...] = ()
-    """Transactions of the last batch that had some: it may be visible only in part as yet."""
+    """Transactions of the last batch that had any. They may not all be visible yet."""
     open: Prepared | None = None
-    """The batch that is prepared and not yet committed."""
+    """Batch that is prepared and not yet committed."""
     runs: tuple[str, ...] = ()
-    """Runs of the query in the order in which they first appear, the newest last."""
+    """Runs of the query in the order in which they first appear, with the newest last."""
     target: str = ""
     time: int = 0
     """Time of the application's newest entry, in milliseconds since 1970."""
@@ -160,15 +160,15 @@ class AppState:
         return Key(self.app, self.target)
 
     def content_of(self, batch: int) -> Content | None:
-        """Committed content of a batch; None if it is not known, or no longer."""
+        """Return the committed content of a batch; None if it is not known, or not any more."""
         return dict(self.recent).get(batch)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """State of some applications as it is here: several snapshots in a row have all that was before the first.
+    """State of some applications at this entry.
 
-    Then what was before it may be truncated.
+    Several consecutive snapshots contain the state of all entries before the first, which may then be truncated.
     """
 
     kind: ClassVar[str] = "snapshot"
@@ -180,14 +180,17 @@ Entry = Prepared | Committed | Resolved | Forgotten | Barrier | Snapshot
 
 
 def to_bytes(entry: Entry) -> bytes:
-    """An entry as it stands in the stream. Equal entries are equal bytes."""
+    """Return the bytes of an entry in the stream. Equal entries have equal bytes."""
     return json.dumps(
         {"v": FORMAT_VERSION, "type": entry.kind, **_to_json(entry)}, sort_keys=True, separators=(",", ":")
     ).encode()
 
 
 def from_bytes(data: bytes) -> Entry:
-    """The inverse of :func:`to_bytes`. Raises LedgerFormatError for anything else, and for other versions."""
+    """Return the entry of these bytes, as the inverse of :func:`to_bytes`.
+
+    Raises LedgerFormatError for other bytes and for other versions.
+    """
     try:
         raw = json.loads(data)
         version = raw["v"]

@@ -1,7 +1,7 @@
-"""Machine that works through the table: it says what to ask next, and takes the answer.
+"""State machine of a commit: it executes the table, returns the next request and processes the answer.
 
-It does no I/O and never changes: ``answered`` gives a new one. So the model that explores every order of events, with
-crashes in and between calls, drives this very code.
+It does no I/O and is immutable: ``answered`` returns a new machine. So the model that explores every order of events,
+with crashes in and between calls, runs this same code.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from pravega_connector.exactly_once.batch_commit.table import TABLE, Event, Outc
 
 
 class Role(Enum):
-    """Part that a process has in a batch."""
+    """Role of a process in a batch."""
 
-    WRITER = "writer"  # has the rows of the batch, in transactions of its own
-    BYSTANDER = "bystander"  # Spark ran the batch without a task; what was prepared before can be finished, no more
-    OPERATOR = "operator"  # recovers without Spark: may also abort what can only be written again
+    WRITER = "writer"  # has the rows of the batch, in its own transactions
+    BYSTANDER = "bystander"  # Spark ran the batch without a task; it can only finish a prepared batch
+    OPERATOR = "operator"  # recovers without Spark; may also abort a batch that must be written again
 
 
 class Ask(Enum):
-    """Kinds of requests; the answer's type stands behind each."""
+    """Kind of a request, with the type of its answer."""
 
     READ = "read"  # (revision, LedgerState)
-    APPEND = "append"  # the revision after it; None: refused. A lost answer is asked again, with the same bytes
+    APPEND = "append"  # revision after it; None: refused. After a lost answer, the same bytes are sent again
     STATUS = "status"  # transaction -> Status
-    PING = "ping"  # transaction -> Status: OPEN if its lease was prolonged
-    COMMIT = "commit"  # transaction -> Status, as it is after the call; OPEN: it was not asked for yet
-    SETTLE = "settle"  # transaction -> Status; COMMITTING: no other may be committed before it is visible
-    ABORT = "abort"  # transaction -> Status, as it is after the call
+    PING = "ping"  # transaction -> Status; OPEN: its lease was prolonged
+    COMMIT = "commit"  # transaction -> Status after the call; OPEN: its commit was not requested yet
+    SETTLE = "settle"  # transaction -> Status; COMMITTING: must be visible before another is committed
+    ABORT = "abort"  # transaction -> Status after the call
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Question to the servers. Calls for several transactions go out together, in any order."""
+    """Request to the servers. Calls for several transactions are sent concurrently, in any order."""
 
     ask: Ask
     transactions: tuple[UUID, ...] = ()
@@ -59,9 +59,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One ``commit(messages, batch)``: who asks, and what the tasks of this attempt wrote, ordered by partition.
+    """One ``commit(messages, batch)``: the caller, and the parts that this attempt's tasks wrote, by partition.
 
-    A bystander does not know its application: only tasks carry it.
+    A bystander does not know its application, because only tasks carry it.
     """
 
     app: str
@@ -72,23 +72,23 @@ class Job:
     own: tuple[Part, ...] = ()
     role: Role = Role.WRITER
     adopt: bool = True
-    """Whether a batch that is not the first may be the first in the ledger."""
+    """True if a batch that is not the first may be the first in the ledger."""
     accept: int | None = None
-    """A batch that counts as it is recorded, whatever rows it is repeated with."""
+    """Batch that counts as recorded even if it is replayed with other rows."""
     target: str = ""
-    """The target's stream and its creation: other targets may share the ledger."""
+    """Stream and creation of the target. Other targets may share the ledger."""
     time: int = 0
     """Milliseconds since 1970, for the entries."""
     several: bool = False
-    """Whether the run may write a batch more than once, as the function of ``foreachBatch`` may."""
+    """True if the run may write a batch more than once, as the function of ``foreachBatch`` may."""
 
     def ids(self) -> frozenset[UUID]:
-        """The own transactions."""
+        """Return the transactions of this attempt."""
         return frozenset(part.transaction for part in self.own)
 
     @property
     def content(self) -> Content:
-        """Content of all that the tasks wrote."""
+        """Content of everything that the tasks wrote."""
         return sum((part.content for part in self.own), Content())
 
 
@@ -97,53 +97,56 @@ Judgement = tuple[Event, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Commit:
-    """The state of one commit, or of one abort: see :mod:`pravega_connector.exactly_once.batch_commit.table`."""
+    """State of one commit or one abort: see :mod:`pravega_connector.exactly_once.batch_commit.table`."""
 
     job: Job
     phase: Phase = Phase.READ
     revision: Any = None
-    """The end of the ledger that the decision rests on: appends go there or are refused."""
+    """End of the ledger for this decision. An append at another revision is refused."""
     recorded: Prepared | None = None
-    """The set that the ledger names."""
+    """Set that the ledger names."""
     proposed: Prepared | None = None
-    """The set that is to be named next."""
+    """Set to be recorded next."""
     statuses: tuple[Status, ...] = ()
     """Statuses of the recorded parts, as last seen."""
     settling: tuple[UUID, ...] = ()
     """Transactions of the last batch that may not be visible yet."""
     fresh: frozenset[UUID] = frozenset()
-    """Open transactions whose last ping still counts: they are not pinged again."""
+    """Open transactions with a ping that still counts. They are not pinged again."""
     last: int = -1
-    """The last batch that is committed, as the ledger was last read."""
+    """Last committed batch when the ledger was last read."""
     known: Content | None = None
-    """Committed content of the batch, where it was compared with the own rows; None if it is not known."""
+    """Committed content of the batch if it was compared with the own rows; None if it is not known."""
     outcome: Outcome | None = None
     table: ClassVar[Table] = TABLE
 
     @property
     def ended(self) -> bool:
-        """Whether the machine has an outcome and needs no further call."""
+        """True if the machine has an outcome and needs no further call."""
         return self.phase is Phase.END
 
     @property
     def own_count(self) -> bool:
-        """Whether the own rows, or the same ones, are those of the committed batch."""
+        """True if the committed batch has the rows of this attempt, or equal rows."""
         return self._is_own(self.known)
 
     def answered(self, answer: Any) -> Commit:
-        """The machine after an answer; phases that have nothing to ask are passed over."""
+        """Return the machine after an answer. Phases without a request are skipped."""
         machine = self._told(answer)._after(answer)
         while machine.phase in _TRANSACTIONS and not machine.request().transactions:
             machine = machine._after({})
         return machine
 
     def aged(self, transactions: Iterable[UUID] | None = None) -> Commit:
-        """The machine when pings of these transactions, or of all, were answered too long ago to count."""
+        """Return the machine after the pings of these transactions, or of all, have become too old to count."""
         left = frozenset() if transactions is None else self.fresh.difference(transactions)
         return self if left == self.fresh else replace(self, fresh=left)
 
     def _told(self, answer: Any) -> Commit:
-        """The machine with the pings that count: a ping is forgotten with any answer that is not OPEN."""
+        """Return the machine with the pings that count.
+
+        Any answer other than OPEN invalidates the ping of its transaction.
+        """
         ask = self.request().ask
         if ask in (Ask.READ, Ask.APPEND):
             return self
@@ -156,10 +159,10 @@ class Commit:
         move = self.table[self.phase, event]
         return replace(self, **changes, phase=move.to, outcome=move.outcome or self.outcome)
 
-    # ---- what is asked -----------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
     def request(self) -> Request:
-        """Next request; invalid once the machine has ended."""
+        """Return the next request. Invalid once the machine has ended."""
         if self.phase in (Phase.READ, Phase.ABANDON_READ):
             return Request(Ask.READ)
         if self.phase is Phase.PREPARE:
@@ -185,7 +188,7 @@ class Commit:
         return tuple(id_ for id_, status in self._parts() if status is Status.OPEN)
 
     def _awaited(self) -> tuple[UUID, ...]:
-        """What is being committed, if something is left to be committed after it."""
+        """Return the transactions that are being committed, if others must be committed after them."""
         if not self._open():
             return ()
         return tuple(id_ for id_, status in self._parts() if status is Status.COMMITTING)
@@ -222,7 +225,7 @@ class Commit:
         if of is None:
             return Committed(job.app, job.query, job.run, job.nonce, job.batch, target=job.target, time=job.time)
         visible = (part.content for part, status in zip(of.parts, self.statuses, strict=True) if status.is_committed)
-        # Who only helps is no run of the query, and must not look like one that has taken over.
+        # A helping process is not a run of the query, and must not look like a run that has taken over.
         content = sum(visible, Content())
         return Committed(of.app, of.query, job.run, job.nonce, of.batch, content, of.target, job.time)
 
@@ -231,7 +234,7 @@ class Commit:
         assert self.known is not None
         return Committed(job.app, job.query, job.run, job.nonce, job.batch, self.known, job.target, job.time)
 
-    # ---- what the answers amount to ----------------------------------------------------------------------------------
+    # ---- events of the answers ---------------------------------------------------------------------------------------
 
     def _judge_read(self, answer: tuple[Any, LedgerState]) -> Judgement:
         revision, state = answer
@@ -257,7 +260,7 @@ class Commit:
         return prepared[0] if prepared else AppState("", target=job.target)
 
     def _row(self, app: AppState) -> Event:
-        """Row of the protocol's table that the ledger is in."""
+        """Return the row of the protocol's table that applies to the ledger."""
         job, prepared = self.job, app.open
         if job.run in app.runs and app.runs[-1] != job.run:
             return Event.FENCED
@@ -304,7 +307,7 @@ class Commit:
         statuses = inferred([answer[id_] for id_ in self._all()])
         event, changes = weigh(statuses), {"statuses": statuses}
         if event is Event.TORN and (proposed := self._repair(statuses)) is not None:
-            # A lost one that replaces itself: the rows are right, the transaction is not, and only a replay has others.
+            # A lost part that replaces itself has the right rows but no transaction. Only a replay has another one.
             again = not self._lost(statuses).isdisjoint(part.transaction for part in proposed.parts)
             return Event.WRITE_AGAIN if again else Event.REPAIRABLE, {**changes, "proposed": proposed}
         if event in (Event.PILOT_OPEN, Event.PILOT_LOST) and self.job.role is Role.BYSTANDER:
@@ -315,7 +318,7 @@ class Commit:
         return frozenset(id_ for id_, status in zip(self._all(), statuses, strict=True) if status.is_aborted)
 
     def _repair(self, statuses: tuple[Status, ...]) -> Prepared | None:
-        """The recorded set with what was lost replaced, if the rows of this attempt have it."""
+        """Return the recorded set with the lost parts replaced, if this attempt has their rows."""
         recorded = self.recorded
         assert recorded is not None
         parts = replacements(recorded, statuses, self.job.own) if recorded.batch == self.job.batch else None
@@ -356,7 +359,7 @@ class Commit:
 
     def _judge_live(self, answer: Mapping[UUID, Status]) -> Judgement:
         statuses = self._seen(answer)
-        # Of a set that is known not to be whole, all that is open is saved.
+        # If the set is known to be incomplete, all open transactions are saved.
         whole = self.outcome is not None or all(is_live(status) for status in statuses)
         return Event.WHOLE if whole else Event.NOT_WHOLE, {"statuses": statuses}
 
@@ -397,8 +400,8 @@ class Commit:
     def _judge_abandoning(self, answer: tuple[Any, LedgerState]) -> Judgement:
         revision, state = answer
         app = self._app(state)
-        # While the batch is recorded, a repair whose append was not answered may still arrive. It would name own
-        # transactions beside a committed pilot, so they are left to it, or to the end of their lease.
+        # While the batch is recorded, the unanswered append of a repair may still arrive. It would name own
+        # transactions next to a committed pilot, so they are left to it, or until their lease expires.
         recorded = app.open is not None and app.open.batch == self.job.batch
         return Event.RECORDED if recorded else Event.UNRECORDED, {"revision": revision, "recorded": app.open}
 
@@ -414,7 +417,7 @@ _COMPARED: Final = frozenset(
     {Event.COMMITTED_BEFORE, Event.REPEATED, Event.COMMITTED_NOW, Event.ACCEPTED, Event.OTHER_ROWS}
 )
 
-#: Phases that ask about transactions: how, and about which.
+#: Phases with requests about transactions: the kind, and the method that selects the transactions.
 _TRANSACTIONS: Final = {
     Phase.WEIGH: (Ask.STATUS, "_all"),
     Phase.ABORT_PILOT: (Ask.ABORT, "_pilot"),
@@ -452,16 +455,19 @@ _JUDGES: Final = {
 }
 
 
-# ---- what the statuses of a recorded set mean ------------------------------------------------------------------------
+# ---- statuses of a recorded set --------------------------------------------------------------------------------------
 
 
 def is_live(status: Status) -> bool:
-    """Whether its events are visible, or still can be."""
+    """Return True if the transaction's events are visible or can still become visible."""
     return status is Status.OPEN or status.is_committed
 
 
 def inferred(statuses: Sequence[Status]) -> tuple[Status, ...]:
-    """Statuses with a forgotten pilot as committed if another transaction is: the pilot is always committed first."""
+    """Return the statuses, with a forgotten pilot as committed if another transaction is.
+
+    The pilot is always committed first.
+    """
     pilot, *others = statuses
     if pilot is Status.UNKNOWN and any(status.is_committed for status in others):
         pilot = Status.COMMITTED
@@ -469,7 +475,10 @@ def inferred(statuses: Sequence[Status]) -> tuple[Status, ...]:
 
 
 def weigh(statuses: Sequence[Status]) -> Event:
-    """Event that the statuses of a recorded set amount to; its pilot is the first. TORN may still be repairable."""
+    """Return the event for the statuses of a recorded set, with the pilot first.
+
+    TORN may still be repairable.
+    """
     pilot, others = statuses[0], statuses[1:]
     if pilot is Status.UNKNOWN:
         return Event.PILOT_FORGOTTEN
@@ -483,14 +492,14 @@ def weigh(statuses: Sequence[Status]) -> Event:
 
 
 def replacements(recorded: Prepared, statuses: Sequence[Status], own: Sequence[Part]) -> tuple[Part, ...] | None:
-    """The recorded parts with each lost one replaced by an own one of the same rows; None if one is not there.
+    """Return the recorded parts with each lost part replaced by an own part with the same rows, or None.
 
-    An own part is used once, in whatever partition it is. Parts that are recorded and live stay what they are: two
-    partitions may have equal rows.
+    An own part is used once, in any partition. Recorded live parts stay as they are, because two partitions may have
+    equal rows.
     """
     taken = {part.transaction for part, status in zip(recorded.parts, statuses, strict=True) if not status.is_aborted}
     named = {part.transaction for part in recorded.parts}
-    own = sorted(own, key=lambda part: part.transaction in named)  # a lost one that names itself comes last
+    own = sorted(own, key=lambda part: part.transaction in named)  # a lost part that names itself comes last
     parts = []
     for part, status in zip(recorded.parts, statuses, strict=True):
         if not status.is_aborted:

@@ -1,4 +1,4 @@
-"""Errors for the outcomes of a commit: each says what happened, and what to do."""
+"""Errors for the outcomes of a commit. Each says what happened and what to do."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
 
 
 def check(machine: Commit, target: StreamName) -> None:
-    """Return if the batch is committed, now or before; else raise the ExactlyOnceError that tells why not."""
+    """Return if the batch is committed, now or before. Otherwise raise the ExactlyOnceError with the reason."""
     assert machine.ended
     outcome, job = machine.outcome, machine.job
     if outcome in _ERRORS:
@@ -130,7 +130,7 @@ def check(machine: Commit, target: StreamName) -> None:
 
 
 def _warn(machine: Commit, target: StreamName) -> None:
-    """Say what a repetition was taken for, where that is not for certain."""
+    """Log a warning if a replayed batch was accepted without equal rows."""
     job, known = machine.job, machine.known
     if known is None:
         if machine.outcome is Outcome.SKIPPED:
@@ -147,7 +147,7 @@ def _warn(machine: Commit, target: StreamName) -> None:
 
 
 def _parts(machine: Commit) -> str:
-    """The transactions of a batch that is not whole."""
+    """Return the lost or forgotten transactions of a partially committed batch as text."""
     if machine.outcome not in (Outcome.TORN, Outcome.UNDECIDABLE) or machine.recorded is None:
         return ""
     bad = [

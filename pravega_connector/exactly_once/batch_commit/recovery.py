@@ -1,4 +1,4 @@
-"""Recovery without Spark: look at a ledger, finish what can be finished, decide what no rule can."""
+"""Recovery without Spark: inspect a ledger, finish batches, and resolve batches that no rule can finish."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pravega_connector.wire import StreamName
 if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
 
-_FORGOTTEN = 10_000  # applications that one entry forgets, some 100 bytes each
-_LEASE = 60.0  # seconds that a ping of ours asks for: enough to commit what is open
+_FORGOTTEN = 10_000  # maximum applications of one entry, about 100 bytes each
+_LEASE = 60.0  # seconds of a ping's lease: enough to commit the open transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Finding:
 
     app: AppState
     statuses: tuple[TransactionStatus, ...] = ()
-    """Statuses of the open batch's transactions, in their order; empty without an open batch."""
+    """Statuses of the open batch's transactions, in order; empty without an open batch."""
 
     @property
     def verdict(self) -> str:
@@ -42,10 +42,10 @@ class Finding:
 
 
 class Recovery:
-    """The ledger of one target stream in an operator's hands."""
+    """Operations of an operator on the ledger of one target stream."""
 
     def __init__(self, stores: SegmentStores, target: StreamName, ledger: Ledger, *, timeout: float = 60.0) -> None:
-        """``timeout``: seconds for finishing one batch."""
+        """Recover ``target``. ``timeout`` is in seconds, for finishing one batch."""
         self._stores, self._target, self._ledger, self._timeout = stores, target, ledger, timeout
         self._creation = target_of(stores.controller, target)
 
@@ -56,9 +56,9 @@ class Recovery:
         return [Finding(state[key], self._statuses(state[key].open)) for key in mine]
 
     def left_open(self) -> list[uuid.UUID]:
-        """Transactions that the ledger names, of finished batches, and that are OPEN all the same.
+        """Return transactions of finished batches that the ledger names and that are still OPEN.
 
-        Those of tasks that failed stand nowhere: neither the ledger nor the servers list them. They end by lease.
+        Transactions of failed tasks are missing: neither the ledger nor the servers list them. Their lease expires.
         """
         named = {
             part.transaction: entry.batch
@@ -75,11 +75,13 @@ class Recovery:
         ]
 
     def finish(self, app: str) -> Outcome:
-        """Commit the open batch of an application if it is whole; abort it if nothing of it is visible.
+        """Commit the open batch of an application if it is complete. Abort it if no part of it is visible.
 
-        COMMITTED: done, and its event time noted if it has one. UNFINISHED: aborted as a whole and discarded; the query
-        writes it again when it restarts. TORN, UNDECIDABLE: see :meth:`resolve`. Raises ConfigError if nothing is open,
-        OutcomeUnknownError.
+        - COMMITTED: the batch is committed, and its event time noted if it has one.
+        - UNFINISHED: the batch was aborted and discarded. The query writes it again when it restarts.
+        - TORN, UNDECIDABLE: see :meth:`resolve`.
+
+        Raises ConfigError if no batch is open, and OutcomeUnknownError.
         """
         prepared = self._open(app)
         nonce = str(uuid.uuid4())
@@ -95,10 +97,10 @@ class Recovery:
         return outcome
 
     def resolve(self, app: str, choice: str) -> None:
-        """Close the open batch by decision: ``accept`` what is visible of it, or ``discard`` it to be written again.
+        """Close the open batch by decision: ``accept`` its visible part, or ``discard`` it to be written again.
 
-        Accepting loses the rows of the lost transactions; discarding repeats those of the committed ones. Call
-        :meth:`finish` first: it saves what can be saved. Raises ConfigError, OutcomeUnknownError.
+        Accepting loses the rows of the lost transactions. Discarding repeats the rows of the committed transactions.
+        Call :meth:`finish` first: it saves all rows that can be saved. Raises ConfigError, OutcomeUnknownError.
         """
         if choice not in ("accept", "discard"):
             raise ConfigError(f"choose accept or discard, not {choice!r}")
@@ -117,8 +119,8 @@ class Recovery:
     def forget(self, *apps: str) -> None:
         """Drop the state of applications that never write to the stream again.
 
-        If one writes again all the same, it is new: no version of it counts as committed. Raises ConfigError for an
-        application with an open batch, OutcomeUnknownError.
+        If such an application does write again, it is new: no version of it counts as committed. Raises ConfigError for
+        an application with an open batch, and OutcomeUnknownError.
         """
         revision, state = self._ledger.read()
         known = [self._known(state, app) for app in apps]
@@ -128,9 +130,10 @@ class Recovery:
         self._forget(revision, known)
 
     def forget_older(self, seconds: float) -> list[str]:
-        """Drop the state of applications whose newest entry is older than that; see :meth:`forget`. Return them.
+        """Drop the state of applications without an entry in the last ``seconds`` seconds, and return their names.
 
-        Those with an open batch stay. Those that wrote to a deleted stream of this name are dropped as well.
+        Applications with an open batch stay. Applications that wrote to a deleted stream of this name are dropped as
+        well. See :meth:`forget`.
         """
         revision, state = self._ledger.read()
         before = (time.time() - seconds) * 1000

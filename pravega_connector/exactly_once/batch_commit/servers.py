@@ -1,4 +1,4 @@
-"""Calls that the machine asks for, side by side where they may be, and the event time that is noted after a batch."""
+"""Calls that the state machine requests, concurrent where allowed, and the event time noted after a batch."""
 
 from __future__ import annotations
 
@@ -34,25 +34,28 @@ if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
 
 _log: Final = logging.getLogger(__name__)
-#: Calls that are under way at once: a controller works on one transaction of a stream after the other anyway.
+#: Maximum concurrent calls. A controller processes the transactions of a stream one by one anyway.
 MAX_CALLS: Final = 16
-#: A ping that was answered this part of a lease ago is not repeated: the machine pings before and after it records.
+#: Part of a lease in which a ping is not repeated: the machine pings before and after it records.
 _FRESH: Final = 0.1
-#: Phases in which something is awaited, and what is done before the next look.
+#: Phases that wait, and the phase before the next poll.
 _LOOKS: Final = {Phase.AWAIT: Phase.PING_OWN, Phase.AWAIT_COMMIT: Phase.PING_RECORDED}
-#: Seconds between two looks at transactions that are being committed: mostly that takes some 40 ms.
+#: Seconds between two polls of transactions that are being committed, which usually takes about 40 ms.
 _FIRST_PAUSE: Final = 0.005
-#: Seconds in which a commit that is decided is carried out, unless the servers have other trouble.
+#: Seconds in which a decided commit becomes visible, except during an outage.
 _VISIBLE_SECONDS: Final = 15.0
 
 
 class Servers:
-    """The servers as the machine sees them: transactions of one stream, and its ledger."""
+    """Servers from the machine's point of view: transactions of one stream, and its ledger."""
 
     def __init__(
         self, controller: ControllerClient, stream: StreamName, ledger: Ledger, *, lease: float, timeout: float
     ) -> None:
-        """``lease`` and ``timeout`` in seconds; a call that is not answered in time is of unknown outcome."""
+        """Connect a commit to its servers. ``lease`` and ``timeout`` are in seconds.
+
+        A call without an answer in time has an unknown outcome.
+        """
         from pravega_connector.controller.service import SOON, CommitWatch  # noqa: PLC0415 - loads gRPC, which not every write needs
 
         self.stream, self.ledger, self.lease = stream, ledger, lease
@@ -64,17 +67,17 @@ class Servers:
         self._ahead: dict[Ask, tuple[tuple[UUID, ...], Future[dict[UUID, TransactionStatus]]]] = {}
 
     def ask_ahead(self, ask: Ask, ids: tuple[UUID, ...]) -> None:
-        """Begin a ping, or a look at statuses, before the first request of its kind, if that is for these transactions.
+        """Begin a ping or status request early, for the first request of its kind if it names these transactions.
 
-        For what is asked in nearly every commit, and does no harm where it is not: of the own transactions, and of
-        those of the last batch, while the ledger is read. A status that was COMMITTED is so for good. A ping counts as
-        long as others do, and is made again after that.
+        Use it for requests that nearly every commit sends and that are harmless otherwise. While the ledger is read,
+        these are requests about the own transactions and the last batch's. A COMMITTED status is permanent. A ping
+        counts as long as other pings do, and is repeated after that.
         """
         if ids:
             self._ahead[ask] = ids, in_background(lambda: self._each(self._call_of(ask), ids), "pravega-ahead")
 
     def answer(self, request: Request) -> Any:
-        """The answer to a request; see :class:`Ask` for its type. Raises OutcomeUnknownError at the deadline."""
+        """Return the answer to a request; see :class:`Ask` for its type. Raises OutcomeUnknownError at the deadline."""
         if self.deadline.passed:
             raise OutcomeUnknownError(
                 f"the batch for stream {self.stream} could not be finished within {self.deadline.seconds:g} s: the "
@@ -98,7 +101,7 @@ class Servers:
         return statuses
 
     def stale(self, transactions: Iterable[UUID]) -> list[UUID]:
-        """Transactions whose last ping was asked for too long ago to count, or prolonged nothing."""
+        """Return the transactions with a ping that is too old to count or did not prolong the lease."""
         since = time.monotonic() - _FRESH * self.lease
         return [id_ for id_ in transactions if self._pinged.get(id_, -math.inf) < since]
 
@@ -124,14 +127,14 @@ class Servers:
         try:
             self._controller.ping_transaction(self.stream, id_, round(self.lease * 1000))
         except LeaseRangeError:
-            return TransactionStatus.OPEN  # it cannot live longer than it does, but live it does
+            return TransactionStatus.OPEN  # the lease cannot be prolonged, but the transaction is open
         except (TransactionCommittedError, TransactionAbortedError, TransactionUnknownError) as error:
             return _status_of(error)
         self._pinged[id_] = asked
         return TransactionStatus.OPEN
 
     def _commit_all(self, ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
-        """Commit all side by side where that is harmless, else only the first one, which the others wait for."""
+        """Commit all concurrently if that is harmless, otherwise only the first, for which the others wait."""
         if self._controller.commits_in_order(self.stream):
             return self._each(self._commit, ids)
         return dict.fromkeys(ids, TransactionStatus.OPEN) | self._each(self._commit, ids[:1])
@@ -156,18 +159,21 @@ def _status_of(
     error: TransactionCommittedError | TransactionAbortedError | TransactionUnknownError,
 ) -> TransactionStatus:
     if isinstance(error, TransactionCommittedError):
-        return TransactionStatus.COMMITTING  # or beyond that
+        return TransactionStatus.COMMITTING  # or COMMITTED
     return TransactionStatus.ABORTED if isinstance(error, TransactionAbortedError) else TransactionStatus.UNKNOWN
 
 
 def carry_out(machine: Commit, servers: Servers) -> Commit:
-    """Work through the table to the end. Raises OutcomeUnknownError when time is up; ControllerUnavailableError."""
+    """Execute the table to its end.
+
+    Raises OutcomeUnknownError after the deadline, and ControllerUnavailableError.
+    """
     looks = Looks(servers.deadline, _FIRST_PAUSE, to_the_end=True)
     while not machine.ended:
         phase, answer = machine.phase, _answer(machine, servers)
         machine = machine.aged(servers.stale(machine.fresh)).answered(answer)
         if phase in _LOOKS and machine.phase in (phase, _LOOKS[phase]):
-            looks.again()  # when time is up, the next answer tells
+            looks.again()  # after the deadline, the next answer raises
     return machine
 
 
@@ -177,7 +183,7 @@ def _answer(machine: Commit, servers: Servers) -> Any:
     except ConnectorError as error:
         if machine.phase is not Phase.ABORT_OWN:
             raise
-        # The outcome is decided; transactions that are not needed end with their lease.
+        # The outcome is decided. The lease of unneeded transactions expires.
         _log.info("transactions that are not needed were left to their lease: %s", error)
         return {}
 
@@ -185,10 +191,9 @@ def _answer(machine: Commit, servers: Servers) -> Any:
 def await_visible(
     controller: ControllerClient, stream: StreamName, transactions: Iterable[UUID], timeout: float = _VISIBLE_SECONDS
 ) -> None:
-    """Return when transactions whose commits are decided can be read.
+    """Return when transactions with decided commits can be read.
 
-    It only asks: whether one is to be committed is not for this to say. Raises DeadlineExceededError after ``timeout``
-    seconds.
+    The function only polls and does not commit. Raises DeadlineExceededError after ``timeout`` seconds.
     """
     from pravega_connector.controller.service import CommitWatch  # noqa: PLC0415
 
@@ -207,26 +212,26 @@ def await_visible(
             )
 
 
-# ---- event time: advice to readers, on which the batch itself does not depend ----------------------------------------
+# ---- event time: a hint to readers; the batch does not depend on it --------------------------------------------------
 
 
 def writer_of(app: str) -> str:
-    """The id under which an application's times are noted: one writer, whatever tasks and runs it has."""
+    """Return the writer id for an application's times. All its tasks and runs share the id."""
     return f"spark-{app}"
 
 
 def latest_of(parts: Iterable[Part]) -> int | None:
-    """The time that the parts of a batch amount to, milliseconds; None if it has none."""
+    """Return the event time of a batch in milliseconds; None if no part has one."""
     return max((part.event_time for part in parts if part.event_time is not None), default=None)
 
 
 def note_batch(
     stores: SegmentStores, stream: StreamName, writer: str, millis: int | None, transactions: Iterable[UUID] = ()
 ) -> None:
-    """Note a batch's time, as soon as its transactions are visible; without a time nothing is done.
+    """Note the event time of a batch once its transactions are visible. Without a time, do nothing.
 
-    The position is the tail after them, so the time of a batch never stands before a part of it. It is done once more
-    when the batch is replayed, which changes nothing. What cannot be noted is logged: the next batch's time covers it.
+    The position is the tail after them, so the time of a batch is never before a part of it. A replayed batch notes it
+    again, which changes nothing. A failure is logged, because the next batch's time covers it.
     """
     if millis is None:
         return

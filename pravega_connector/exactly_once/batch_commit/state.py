@@ -1,4 +1,4 @@
-"""The ledger's stream, and what its entries amount to."""
+"""Stream of the ledger, and the state that results from its entries."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
 
 _log: Final = logging.getLogger(__name__)
-#: Runs of a query that are remembered. Fencing a run that was forgotten is only later, not missing: its appends fail.
+#: Number of a query's runs that are kept. A run that was dropped is fenced only later, when its appends fail.
 MAX_RUNS: Final = 16
-#: Committed batches of an application whose contents are remembered, some 60 bytes each in a snapshot. As many as Spark
-#: keeps in a checkpoint (spark.sql.streaming.minBatchesToRetain): an older one it cannot repeat.
+#: Number of an application's committed batches with known contents, about 60 bytes each in a snapshot. Spark keeps as
+#: many in a checkpoint (spark.sql.streaming.minBatchesToRetain), and cannot replay an older batch.
 MAX_RECENT: Final = 100
-#: Entries after a snapshot that make the next one worth writing: some 250 batches.
+#: Number of entries between two snapshots: about 250 batches.
 COMPACT_AFTER: Final = 512
-#: Bytes of one snapshot; a state that has more is in several. An entry has 8 MiB at most.
+#: Bytes of one snapshot. A larger state is split. An entry has at most 8 MiB.
 SNAPSHOT_BYTES: Final = 2**20
-#: Bytes of a state that are worth a warning: each new process reads them before its first batch.
+#: Bytes of a state above which a warning is logged: each new process reads them before its first batch.
 LARGE_STATE: Final = 4 * 2**20
-#: Readings of a ledger that is compacted meanwhile: each compaction that is missed costs one.
+#: Attempts to read a ledger that is compacted at the same time: each missed compaction costs one.
 _READINGS: Final = 3
 
 LedgerState = Mapping[Key, AppState]
@@ -88,7 +88,7 @@ def _after(app: AppState, entry: Prepared | Committed | Resolved) -> AppState:
         return app
     if closed is None or closed.batch != entry.batch:
         return replace(app, last=max(app.last, entry.batch))
-    # What a replay has to be, to be taken for this batch, though a part of it is lost.
+    # A replay must have this content to count as this batch, although a part of it is lost.
     return _with_batch(app, entry.batch, closed.content)
 
 
@@ -104,7 +104,7 @@ def _with_run(app: AppState, entry: Prepared | Committed) -> AppState:
 
 
 def snapshots_of(state: LedgerState) -> list[Snapshot]:
-    """Return entries that say the same as all entries so far: as many as the size of an entry makes necessary."""
+    """Return snapshots that replace all entries so far, split by the maximum size of an entry."""
     groups: list[list[AppState]] = [[]]
     size = 0
     for key in sorted(state):
@@ -118,7 +118,7 @@ def snapshots_of(state: LedgerState) -> list[Snapshot]:
 
 
 def ledger_name(target: StreamName, name: str | None = None) -> StreamName:
-    """Return the stream that keeps the ledger of a target: in its scope, by default with ``-ledger`` behind its name.
+    """Return the stream with the ledger of a target: in its scope, by default named with the suffix ``-ledger``.
 
     Raises ConfigError if it is the target itself.
     """
@@ -131,9 +131,8 @@ def ledger_name(target: StreamName, name: str | None = None) -> StreamName:
 def target_of(controller: ControllerClient, stream: StreamName) -> str:
     """Return the stream and its creation: ``scope/stream#number``, for the entries of the ledger.
 
-    A stream that is deleted and created again goes on counting its segments. So the number of its first segment tells
-    one creation from another, as long as the scope exists; a ledger is in the scope of its targets. Raises
-    StreamNotFoundError.
+    A stream that is deleted and recreated continues to count its segments. So the number of its first segment
+    identifies its creation while the scope exists. A ledger is in the scope of its targets. Raises StreamNotFoundError.
     """
     first = min(segment_number(segment.id) for segment in controller.epoch_segments(stream, 0))
     return f"{stream}#{first}"
@@ -147,10 +146,10 @@ class _Entries:
 
 
 class Ledger:
-    """Reads and appends to a ledger of one or more target streams. Thread safe; what was read once is not read again.
+    """Reader and writer of the ledger of one or more target streams. Thread safe. Entries are read only once.
 
-    Creates the stream if it is missing, also if it is deleted later. Raises AuthenticationError, ConfigError if it has
-    several segments or a retention policy.
+    Creates the stream if it does not exist, also if it is deleted later. Raises AuthenticationError, and ConfigError if
+    it has several segments or a retention policy.
     """
 
     def __init__(self, stores: SegmentStores, name: StreamName) -> None:
@@ -168,7 +167,7 @@ class Ledger:
 
     def _opened(self) -> RevisionedStreamClient[Entry]:
         stores, name = self._stores, self.name
-        # Creating takes a right on the whole scope, which writing to an existing ledger does not need.
+        # Creating a stream needs a permission on the whole scope, which writing to an existing ledger does not need.
         if not stores.controller.stream_exists(name):
             stores.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
         if stores.controller.stream_config(name).retention is not None:
@@ -179,7 +178,7 @@ class Ledger:
         return RevisionedStreamClient(stores, name, _Entries())
 
     def check_writable(self) -> None:
-        """Raise AuthenticationError if it can only be read, which would show with the first entry otherwise."""
+        """Raise AuthenticationError if the ledger is read-only, rather than when the first entry is written."""
         self._stores.token(self.name, write=True)
 
     def read(self) -> tuple[Revision, LedgerState]:
@@ -188,9 +187,9 @@ class Ledger:
             for _ in range(_READINGS):
                 try:
                     self._advance()
-                except DataLossError:  # compacted meanwhile: a snapshot has all that was dropped
+                except DataLossError:  # compacted since: a snapshot has the dropped entries
                     self._revision = None
-                except (NoSuchSegmentError, StreamNotFoundError):  # deleted, and perhaps created again
+                except (NoSuchSegmentError, StreamNotFoundError):  # deleted, and perhaps recreated
                     self._stream.close()
                     self._stream, self._revision = self._opened(), None
                 else:
@@ -202,7 +201,7 @@ class Ledger:
             )
 
     def _advance(self) -> None:
-        """Read on; on an error all is as before."""
+        """Read the new entries. An error changes nothing."""
         revision, since = self._revision, self._since_snapshot
         entries: list[Entry] = []
         if revision is None:
@@ -216,14 +215,17 @@ class Ledger:
         self._revision, self._since_snapshot = revision, since
 
     def _first(self) -> Revision:
-        """Where a new reader begins. Raises DataLossError if entries from there on were truncated."""
+        """Return the revision at which a new reader begins.
+
+        Raises DataLossError if entries after it were truncated.
+        """
         mark, oldest = self._stream.mark(), self._stream.oldest_revision()
         if oldest.offset > (0 if mark is None else mark.offset):
             raise DataLossError(f"ledger {self.name} begins at offset {oldest.offset}, after its snapshot")
         return oldest if mark is None else mark
 
     def last_set(self, key: Key) -> tuple[UUID, ...]:
-        """Return the transactions of an application's last batch, as far as they are known without a call."""
+        """Return the transactions of an application's last batch, if they are known without a call."""
         known = self._state.get(key)
         return () if known is None else known.last_set
 
@@ -232,10 +234,10 @@ class Ledger:
         return self._stream.read_from(self._stream.oldest_revision())
 
     def append(self, entry: Entry, revision: Revision, *, deadline: Deadline) -> Revision | None:
-        """Append if the ledger still ends at ``revision``; return the new end, or None if it does not.
+        """Append if the ledger still ends at ``revision``. Return the new end, or None if it does not.
 
-        An answer that was lost is asked for again with the same bytes until the deadline, then raises
-        OutcomeUnknownError: the entry may be there, or may still come.
+        After a lost answer, the same bytes are sent again until the deadline. Then it raises OutcomeUnknownError: the
+        entry may exist, or may still be written.
         """
         while True:
             try:
@@ -244,7 +246,7 @@ class Ledger:
                 if deadline.passed:
                     raise
                 continue
-            except DataLossError:  # what came first was compacted since; the next reading tells all
+            except DataLossError:  # earlier entries were compacted since; the next read finds the state
                 return None
             with self._lock:
                 if end is not None and self._revision == revision:
@@ -254,21 +256,21 @@ class Ledger:
             return end
 
     def compact(self) -> bool:
-        """Write snapshots and drop what those before made needless, if that is worth it; return whether it was done.
+        """Write snapshots and truncate the entries that earlier snapshots replaced, if enough entries are new.
 
-        The mark goes to just before the newest snapshots, so that new readers begin there. What lay before
-        is kept until the next time, for those who are reading it.
+        Returns True if it did. The mark moves to just before the newest snapshots, so that new readers begin there. The
+        entries before it are kept until the next compaction, for processes that are reading them.
         """
-        if self._since_snapshot < COMPACT_AFTER:  # as last read: what others have appended counts the next time
+        if self._since_snapshot < COMPACT_AFTER:  # as last read; other processes' entries count next time
             return False
         revision, state = self.read()
-        if self._since_snapshot < COMPACT_AFTER:  # another one has just done it
+        if self._since_snapshot < COMPACT_AFTER:  # another process has just compacted it
             return False
         before, end = self._stream.mark(), revision
         for snapshot in snapshots_of(state):
             written = self._stream.write_conditionally(end, snapshot)
             if written is None:
-                return False  # others are at work; they will come to it
+                return False  # other processes are active and will compact it
             end = written
         if self._stream.compare_and_set_mark(before, revision) and before is not None:
             self._stream.truncate_to_revision(before)

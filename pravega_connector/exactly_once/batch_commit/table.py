@@ -1,29 +1,29 @@
-"""The commit of a batch as a table: what is done next, whatever was found.
+"""Commit of a batch as a table: the next action for every state.
 
 A transaction of Pravega is a one-shot register: OPEN becomes COMMITTING or ABORTING in one step on the server, and
-never anything else again. A batch is written into one transaction for each task, and there is no step that commits
-several. So the *pilot*, the first transaction of a recorded set, decides for all of them:
+never changes again. A batch is written into one transaction for each task, and no step commits several transactions. So
+the *pilot*, the first transaction of a recorded set, decides for all of them:
 
     no other transaction of the set is committed before the pilot is committed;
     no other transaction is aborted before the pilot is aborted.
 
-Whoever finds a recorded set later, another driver, one that was thought dead, ``abort()``, an operator, reads the
-decision off the pilot, or makes it in that one step and then knows it. The ledger says which transactions a batch is:
-an entry is appended only if nothing was appended since the state that it was decided on was read, so a driver that
-decided on something outdated is refused and starts again. A transaction is committed only after an entry naming it
-was accepted, a repair included.
+Another process may find a recorded set later: another driver, one that was presumed dead, ``abort()``, or an operator.
+It reads the decision from the pilot, or decides the pilot in that one step and then knows the decision. The ledger
+names the transactions of a batch. An entry is appended only if the ledger has not changed since the state for the
+decision was read. So a driver with an outdated decision is refused and restarts. A transaction is committed only after
+an entry that names it was accepted, also for a repair.
 
-A batch number that is committed is passed over only if its rows are the recorded ones. A repetition with other rows is
-reported and writes nothing, and so is one that nothing is left to compare with. Two writes of one ``foreachBatch`` may
-have the same ids and the same rows by mistake: the second one of a run is reported. So that it is reported after a
-restart too, the run appends COMMITTED once more when it passes over the first one.
+A committed batch number is skipped only if its rows are the recorded ones. A replay with other rows is reported and
+writes nothing, as is a replay that cannot be compared any more. Two writes of one ``foreachBatch`` may have the same
+ids and rows by mistake: the second write of a run is reported. To report it after a restart too, the run appends
+COMMITTED again when it skips the first write.
 
-A commit is decided before it is visible, and transactions whose commits are under way at the same time may become
-visible in any order, segment by segment. So a batch is not recorded before the batch before it was seen to be visible
-as a whole: what follows is committed later, and cannot overtake it. Mostly that was long so when the tasks are done.
+A commit is decided before it is visible. Transactions with concurrent commits may become visible in any order, segment
+by segment. So a batch is recorded only after the batch before it was completely visible. Later events are committed
+later, and cannot overtake it. Usually this was the case long before the tasks are done.
 
-What cannot be decided is reported, never guessed: a lease that ended after the pilot was committed (*torn*, unless the
-lost rows were written again, byte for byte), or a state that the server has forgotten (*undecidable*).
+Undecidable cases are reported, never guessed. A lease may have expired after the pilot was committed (*torn*), unless
+the lost rows were written again, byte for byte. Or the server has forgotten a state (*undecidable*).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Final
 
 
 class Phase(Enum):
-    """Phase of a commit. The value says what is asked of the servers."""
+    """Phase of a commit. The value describes the request to the servers."""
 
     READ = "read the ledger to its end"
     WEIGH = "ask the status of the recorded transactions"
@@ -101,7 +101,7 @@ class Event(Enum):
 
 
 class Outcome(Enum):
-    """End of a commit; each but the first three becomes an error."""
+    """End of a commit. Each outcome except the first three becomes an error."""
 
     COMMITTED = "the batch is committed"
     SKIPPED = "the batch had been committed before; its repetition was aborted"
@@ -122,7 +122,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Next phase, and the outcome if that is already known."""
+    """Next phase, and the outcome if it is already known."""
 
     to: Phase
     outcome: Outcome | None = None

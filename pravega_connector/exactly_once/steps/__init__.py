@@ -1,7 +1,7 @@
-"""One protocol for exactly-once work in steps: ingestion, and readers of a group that write what they read.
+"""Protocol of exactly-once work in steps, for ingestion and for readers of a group that write their output.
 
-A run *claims* what it works on, writes a transaction, *records* it with the positions before and after, and *commits*
-it. Whoever claims next decides the recorded step first. :mod:`.machine` is the protocol, :mod:`.state` its log.
+A run *claims* its items, writes a transaction, *records* it with the positions before and after, and *commits* it. The
+next run that claims the items decides the recorded step first. :mod:`.machine` is the protocol, :mod:`.state` its log.
 """
 
 from pravega_connector.exactly_once.steps.machine import Named, Outcome, Turn

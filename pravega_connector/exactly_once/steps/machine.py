@@ -1,22 +1,24 @@
-"""Machine of one turn of a run: claim units, record a step, commit it. It does no I/O.
+"""State machine of one turn of a run: claim units, record a step, commit it. It does no I/O.
 
-A transaction is a one-shot register on the server: OPEN becomes COMMITTING or ABORTING once, for good. The log is
+A transaction is a one-shot register on the server: OPEN becomes COMMITTING or ABORTING once, permanently. The log is
 changed by conditional appends only. The rules:
 
-1. A run owns what it has claimed. A claim is appended only when every recorded step on it is decided.
-2. A step is recorded if its run owns all of its items, and each is where the step begins.
+1. A run owns the units that it has claimed. A claim is appended only when every recorded step on it is decided.
+2. A step is recorded if its run owns all of its items, and each is at the step's start.
 3. Only the run that recorded a step commits it, and only after its record was accepted.
-4. Whoever claims next decides a recorded step by aborting its transaction. If the abort is refused, it is committed.
+4. The next run to claim an item decides its recorded step by aborting the transaction. If the abort is refused, the
+   step is committed.
 5. A step is committed only when the transaction before it is visible, so readers see steps in their order.
-6. A transaction that the server has forgotten stays undecided: an operator says what became of it.
+6. A transaction that the server has forgotten stays undecided, until an operator decides its outcome.
 
-Why each item is in the output exactly once: only recorded transactions are committed, and rule 1 gives each recorded
-step one outcome before anything else is recorded on its items. If it is committed, the next step begins after it. If
-it is aborted, the next step begins before it. A run that was thought dead finds its claim gone when it records, or its
-transaction aborted when it commits.
+Each item is in the output exactly once, because only recorded transactions are committed. Rule 1 decides each recorded
+step before another step is recorded on its items. If it is committed, the next step begins after it. If it is aborted,
+the next step begins before it. A run that was presumed dead has lost its claim when it records, or its transaction is
+aborted when it commits.
 
-A run may record its transaction before it writes it (ingestion, whose open transaction is a sign of life), or after
-(readers of a group, which know only then what they have read). The rules do not depend on it.
+A run may record its transaction before it writes it, as ingestion does: the open transaction is a sign of life. Or it
+records it after writing, as readers of a group do, which know only then what they have read. The rules hold in both
+cases.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from pravega_connector.exactly_once.steps.state import Step, StepsState, Update,
 
 
 class Phase(Enum):
-    """Phase of a turn. The value says what is asked of the servers."""
+    """Phase of a turn. The value describes the request to the servers."""
 
     READ = "read the log to its end"
     DECIDE = "abort the recorded steps that are in the way"
@@ -74,10 +76,10 @@ class Outcome(Enum):
 
 
 class Ask(Enum):
-    """Kinds of requests. The comment names the type of the answer."""
+    """Kind of a request. The comment names the type of the answer."""
 
     READ = "read"  # (revision, StepsState)
-    APPEND = "append"  # bool: False if refused; a lost answer is asked again
+    APPEND = "append"  # bool: False if refused; sent again after a lost answer
     ABORT = "abort"  # transaction -> Status after the call
     STATUS = "status"  # transaction -> Status
     COMMIT = "commit"  # transaction -> Status after the call
@@ -92,13 +94,13 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Question to the servers."""
+    """Request to the servers."""
 
     ask: Ask
     transactions: tuple[Named, ...] = ()
     update: Update | None = None
     revision: Any = None
-    """End of the log on which the update was decided: it is appended there, or refused."""
+    """End of the log for this update. An append at another revision is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +140,22 @@ _Judgement = tuple[Event, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Turn:
-    """State of one turn. ``answered`` returns the next state; nothing is changed in place."""
+    """State of one turn. Immutable: ``answered`` returns the next state."""
 
     update: Update
     commit: bool = False
-    """Whether to commit the step once it is recorded. Otherwise the run writes first, and calls :meth:`committing`."""
+    """True to commit the step once it is recorded. Otherwise the run writes first, and calls :meth:`committing`."""
     deciding: frozenset[UUID] | None = None
-    """Recorded transactions that the turn may decide; None for all. Those of a run that is at work are left to it."""
+    """Recorded transactions that the turn may decide; None for all. An active run decides its own."""
     see: bool = True
-    """Whether to wait until readers see the committed step."""
+    """True to wait until readers see the committed step."""
     resolution: Mapping[UUID, bool] = field(default_factory=dict)
-    """An operator's word on forgotten transactions: whether each was committed."""
+    """Operator's decision on forgotten transactions: True for each committed one."""
     phase: Phase = Phase.READ
     state: StepsState | None = None
-    """The log as it was last read. It may change in place when the log is read again."""
+    """State of the log when it was last read. It may change in place when the log is read again."""
     revision: Any = None
-    """Revision of that state."""
+    """Revision of ``state``."""
     in_the_way: tuple[Step, ...] = ()
     unseen: tuple[Named, ...] = ()
     """Committed transactions that were not yet visible when last asked."""
@@ -163,12 +165,12 @@ class Turn:
 
     @property
     def ended(self) -> bool:
-        """Whether the turn has an outcome and needs no further call."""
+        """True if the turn has an outcome and needs no further call."""
         return self.phase is Phase.END
 
     @property
     def decided(self) -> Mapping[UUID, bool]:
-        """Outcomes that the update records: whether each transaction is committed."""
+        """Outcomes that the update records: True for each committed transaction."""
         return self.update.decided
 
     def awaiting(self) -> Turn:
@@ -176,11 +178,11 @@ class Turn:
         return replace(self, phase=Phase.SEE)._passed()
 
     def committing(self) -> Turn:
-        """Return the turn that commits the recorded step, when the step before is visible."""
+        """Return the turn that commits the recorded step once the step before is visible."""
         return replace(self, commit=True, phase=Phase.AWAIT, outcome=None)._passed()
 
     def seeing(self) -> Turn:
-        """Return the turn that waits until the step, which is committed, is visible."""
+        """Return the turn that waits until the committed step is visible."""
         assert self.update.step is not None
         return replace(self, phase=Phase.SEE, unseen=(_named(self.update.step),), outcome=Outcome.COMMITTED)
 
@@ -207,7 +209,7 @@ class Turn:
         return replace(self, **changes, phase=move.to, outcome=move.outcome or self.outcome)
 
     def _passed(self) -> Turn:
-        """Pass over the phases that have nothing to ask."""
+        """Return the turn after skipping the phases without a request."""
         turn = self
         while turn.phase in _WAITS and not turn.unseen:
             turn = turn._after({})
@@ -215,11 +217,11 @@ class Turn:
             return replace(turn, phase=Phase.END, outcome=Outcome.WRITTEN)
         return turn
 
-    # ---- what the answers mean ---------------------------------------------------------------------------------------
+    # ---- events of the answers ---------------------------------------------------------------------------------------
 
     def _judge_read(self, answer: tuple[Any, StepsState]) -> _Judgement:
         revision, state = answer
-        # Other runs may have written some of these decisions while this one was asking.
+        # Other runs may have written some of these decisions during this run's requests.
         recorded = {step.transaction for step in state.steps.values()}
         decided = {id_: committed for id_, committed in self.update.decided.items() if id_ in recorded}
         update = replace(self.update, decided=decided)
@@ -243,7 +245,7 @@ class Turn:
             if committed is None:
                 return Event.FORGOTTEN, {}
             decided[step.transaction] = committed
-            # What an aborted step would have waited for is not waited for by anybody else.
+            # No other step waits for the transactions before an aborted step.
             unseen += (_named(step),) if committed else _after(step)
         changes = {"update": replace(self.update, decided=decided), "unseen": tuple(unseen), "in_the_way": ()}
         return Event.DECIDED, changes

@@ -1,4 +1,4 @@
-"""Log of steps in its stream, and the calls that a turn asks for."""
+"""Stream with the log of steps, and the calls that a turn requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName
 
 _log: Final = logging.getLogger(__name__)
-# Bytes of updates after which one initial value replaces them, and appends between two checks.
+# Bytes of updates after which one initial value replaces them, and number of appends between two checks.
 _COMPACT_AFTER: Final = 1 << 20
 _CHECK_EVERY: Final = 200
 # An initial value is one event of the log.
@@ -37,21 +37,24 @@ _LARGEST: Final = MAX_EVENT_SIZE - 64
 # Seconds between the first two polls of a commit that is under way, and the longest pause.
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.5
-# The controller reads its records from segments. A store that has lost them without knowing it may say UNKNOWN.
+# The controller reads its records from segments. If a store has lost them unnoticed, the answer may be UNKNOWN.
 _DOUBTS: Final = 3
 _DOUBT_SECONDS: Final = 1.0
 
 
 class StepLog:
-    """The log of one program, shared by its runs. Creates the stream if it is missing. Not thread safe."""
+    """Log of one program, shared by its runs. Creates the stream if it does not exist. Not thread safe."""
 
     def __init__(self, stores: SegmentStores, name: StreamName, life: Life) -> None:
-        """Raises StepsStateError for the log of another program, AuthenticationError, ConfigError."""
+        """Open the log.
+
+        Raises StepsStateError for the log of another program, AuthenticationError, and ConfigError.
+        """
         self.name = name
         self._controller, self._health = stores.controller, stores.health
         self._watches: dict[StreamName, CommitWatch] = {}
-        self._appended = _CHECK_EVERY  # a run that is short checks once
-        # Creating takes a right on the whole scope, which using an existing stream does not need.
+        self._appended = _CHECK_EVERY  # a short run checks once
+        # Creating a stream needs a permission on the whole scope, which using an existing one does not need.
         if not stores.controller.stream_exists(name):
             stores.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
         self._shared: StateSynchronizer[StepsState, StepsState, Update] = StateSynchronizer(
@@ -70,14 +73,14 @@ class StepLog:
 
     @property
     def state(self) -> StepsState:
-        """The state as it was last read."""
+        """State as of the last read."""
         state = self._shared.state
         assert state is not None
         return state
 
     @property
     def revision(self) -> Revision:
-        """The revision of :attr:`state`."""
+        """Revision of :attr:`state`."""
         revision = self._shared.revision
         assert revision is not None
         return revision
@@ -89,21 +92,22 @@ class StepLog:
 
     @property
     def life(self) -> Life:
-        """The life of the log that :attr:`state` is of."""
+        """Life of the log in :attr:`state`."""
         return self.state.life
 
     def carry_out(self, turn: Turn, *, known: bool = False, waiting: Callable[[], None] = lambda: None) -> Turn:
-        """Carry out a turn to its end; with ``known``, begin with the state as it was last read.
+        """Execute a turn to its end. With ``known``, begin with the state as of the last read.
 
         ``waiting`` is called before each pause, while a commit is not visible.
 
-        Raises DeadlineExceededError if other runs were faster, or a commit was not visible, for the client's failover
-        timeout. Raises OutcomeUnknownError if no answer came for as long: another turn finds out.
+        Raises DeadlineExceededError if, until the client's failover timeout, other runs were faster or a commit was not
+        visible. Raises OutcomeUnknownError if no answer arrived within the same time; another turn determines the
+        outcome.
         """
         deadline = Deadline(self._health.failover_timeout)
         polls = Looks(deadline, _FIRST_PAUSE, _LONGEST_PAUSE)
         if known and turn.phase is Phase.READ:
-            # A state that is too old costs an append, which is refused.
+            # An outdated state costs one refused append.
             turn = turn.answered((self.revision, self.state))
         while not turn.ended:
             phase, turn = turn.phase, turn.answered(self._answer(turn.request(), deadline))
@@ -116,7 +120,7 @@ class StepLog:
         return turn
 
     def status(self, stream: StreamName, transaction: UUID) -> TransactionStatus:
-        """Return the status of a transaction; UNKNOWN only if the server says so repeatedly."""
+        """Return the status of a transaction. It is UNKNOWN only if the server reports it repeatedly."""
         watch = self._watches.get(stream)
         if watch is None:
             watch = self._watches[stream] = CommitWatch(self._controller, stream)
@@ -135,7 +139,7 @@ class StepLog:
         try:
             if self._shared.bytes_since_compaction() > _COMPACT_AFTER:
                 self._shared.compact(self._fitting)
-        except ConnectorError as error:  # the update is written: a longer log must not fail it
+        except ConnectorError as error:  # the update is written, and must not fail because of a longer log
             _log.info("log %s was not compacted: %s", self.name, error)
 
     def close(self) -> None:
@@ -148,7 +152,7 @@ class StepLog:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- private
 
     def _fitting(self, state: StepsState) -> StepsState | None:
         size = len(StepsJson(StepsState).serialize(state))
@@ -168,7 +172,7 @@ class StepLog:
         return {named.id: call(named) for named in request.transactions}
 
     def _append(self, update: Update, revision: Revision, deadline: Deadline) -> bool:
-        """Append at a revision. After a lost answer, append again: the log accepts one of both."""
+        """Append at a revision. After a lost answer, append again: the log accepts only one of the two."""
         while True:
             try:
                 written = self._shared.update_state(lambda _: [update] if self.revision == revision else [])

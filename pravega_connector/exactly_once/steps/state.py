@@ -1,10 +1,10 @@
-"""State of work that proceeds in steps: positions of items, owners of units, and the steps that are not decided.
+"""State of work in steps: positions of items, owners of units, and the undecided steps.
 
-A log of updates makes the state. Each update is written conditionally, by one run: one life of one program. Initial
-value and updates are JSON objects in a Pravega state synchronizer, so that Java clients can take part.
+The state results from a log of updates. Each update is written conditionally by one run, in one life of one program.
+Initial value and updates are JSON objects in a Pravega state synchronizer, so that Java clients can take part.
 
-An *item* has a position: a segment and an offset, or a file and its records. A *unit* is what a run claims: one item,
-or :data:`ALL` items. Positions are JSON values; nothing here interprets them.
+An *item* has a position: a segment and an offset, or a file and its records. A *unit* is the object of a claim: one
+item, or :data:`ALL` items. Positions are JSON values, which this module does not interpret.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from pravega_connector.errors import StepsStateError
 from pravega_serde.errors import DeserializationError
 
 _VERSION: Final = 1
-#: The unit that stands for every item, also for those that come later.
+#: Unit of all items, including later ones.
 ALL: Final = "*"
 
 Position = Any
 
 
 class Life(NamedTuple):
-    """What the log belongs to, and which of its lives: a later life begins without the positions of the earlier."""
+    """Owner of the log, and the number of its life.
+
+    A later life begins without the positions of the earlier one.
+    """
 
     id: str
     generation: int = 0
@@ -35,7 +38,7 @@ class Life(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One recorded transaction, and the items that its commit moves."""
+    """Recorded transaction, and the items that its commit moves."""
 
     transaction: uuid.UUID
     stream: str
@@ -43,9 +46,9 @@ class Step:
     moves: Mapping[str, tuple[Position, Position]]
     """Positions of each item before and after the step; None before the first one."""
     after: tuple[uuid.UUID, ...] = ()
-    """Committed transactions of the same stream that may not be visible yet: this one is committed after them."""
+    """Committed transactions of the same stream that may not be visible yet. This one is committed after them."""
     note: Mapping[str, Any] = field(default_factory=dict)
-    """Facts of the program that recorded it, such as its host and process."""
+    """Information on the program that recorded it, such as host and process."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form within an update."""
@@ -72,24 +75,24 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """All that one run writes at once."""
+    """Changes that one run writes at once."""
 
     run: str
     life: Life
     decided: Mapping[uuid.UUID, bool] = field(default_factory=dict)
-    """Recorded transactions whose outcome is known: whether each is committed."""
+    """Outcomes of recorded transactions: True if committed."""
     claim: Mapping[str, Position] = field(default_factory=dict)
-    """Units that the run owns from now on, with the position of an item that the log does not know yet."""
+    """Units that the run owns from now on, with positions for items that the log does not know yet."""
     settled: Mapping[str, tuple[Position, Position]] = field(default_factory=dict)
-    """Positions before and after of items that move without a transaction, because nothing is written for them."""
+    """Positions before and after, of items that move without output and so without a transaction."""
     forget: tuple[str, ...] = ()
-    """Items that are done with, and that the log drops."""
+    """Finished items, which the log drops."""
     step: Step | None = None
     note: Mapping[str, Any] = field(default_factory=dict)
-    """Facts of the program for the whole log, such as a schema; they replace those of the same name."""
+    """Information of the program for the whole log, such as a schema. Entries replace those of the same name."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form; empty parts are left out."""
+        """Return the JSON form, without empty parts."""
         value: dict[str, Any] = {"run": self.run, "life": list(self.life)}
         if self.decided:
             value["decided"] = {str(transaction): committed for transaction, committed in self.decided.items()}
@@ -121,19 +124,19 @@ class Update:
 
 @dataclass(slots=True)
 class StepsState:
-    """State of the log. :meth:`apply` changes it in place; applying one update twice is the same as once."""
+    """State of the log. :meth:`apply` changes it in place. Applying an update twice has the effect of once."""
 
     life: Life
     former: frozenset[str] = frozenset()
-    """Earlier owners of the log's name: their runs may come late."""
+    """Earlier owners of the log's name. Their runs may write late."""
     positions: dict[str, Position] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     steps: dict[str, Step] = field(default_factory=dict)
-    """The undecided step of each run."""
+    """Undecided step of each run."""
     note: dict[str, Any] = field(default_factory=dict)
 
     def is_over(self, life: Life) -> bool:
-        """Return whether the log knows that a life has ended."""
+        """Return True if the log knows that a life has ended."""
         return life.id in self.former or (life.id == self.life.id and life.generation < self.life.generation)
 
     def owner(self, item: str) -> str | None:
@@ -154,7 +157,7 @@ class StepsState:
         """Apply an update, and return the state itself."""
         if update.life != self.life:
             self._begin(update.life)
-        # In this order, an update that was interrupted half-way can be applied again.
+        # In this order, an update that was interrupted can be applied again.
         for run, step in list(self.steps.items()):
             if (committed := update.decided.get(step.transaction)) is None:
                 continue
@@ -182,7 +185,7 @@ class StepsState:
         self.life, self.positions, self.owners, self.steps, self.note = life, {}, {}, {}, {}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form of an initial value: items by folders, because their names repeat."""
+        """Return the JSON form of an initial value, with the items by folder, because the folders' names repeat."""
         folders: dict[str, dict[str, Position]] = {}
         for item, position in self.positions.items():
             folder, slash, name = item.rpartition("/")
@@ -224,11 +227,11 @@ class StepsJson:
         self._kind = kind
 
     def serialize(self, value: Any, /) -> bytes:
-        """Return the text, without needless spaces."""
+        """Return the JSON text without unnecessary spaces."""
         return json.dumps(value.to_json(), ensure_ascii=False, separators=(",", ":")).encode()
 
     def deserialize(self, data: bytes, /) -> Any:
-        """Parse the text. Raises DeserializationError, StepsStateError."""
+        """Parse the JSON text. Raises DeserializationError, StepsStateError."""
         try:
             return self._kind.from_json(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -237,11 +240,11 @@ class StepsJson:
             ) from None
 
 
-# ---- what a run may write --------------------------------------------------------------------------------------------
+# ---- checks of an update ---------------------------------------------------------------------------------------------
 
 
 class Verdict(Enum):
-    """Whether an update may follow a state."""
+    """Result of checking an update against a state."""
 
     WRITE = "the update may be appended"
     DONE = "its step is recorded already"
@@ -252,7 +255,7 @@ class Verdict(Enum):
 def undecided(state: StepsState, update: Update) -> list[Step]:
     """Return the recorded steps that must be decided before the update may be appended.
 
-    These are the run's own step, those on the units that it claims, and all of them if a later life begins.
+    These are the run's own step, steps on the units that it claims, and all steps if a later life begins.
     """
     pending = []
     for run, step in state.steps.items():
@@ -265,7 +268,7 @@ def undecided(state: StepsState, update: Update) -> list[Step]:
 
 
 def check(state: StepsState, update: Update) -> tuple[Verdict, str]:
-    """Decide whether an update may follow a state, and say why not."""
+    """Return the verdict on an update after a state, and the reason if it is refused."""
     if state.is_over(update.life):
         return Verdict.LOST, "its log has begun a later life"
     if update.step is not None and state.steps.get(update.run) == update.step:
@@ -277,7 +280,7 @@ def check(state: StepsState, update: Update) -> tuple[Verdict, str]:
         owner = state.owner(item) if update.life == state.life else None
         if item not in update.claim and ALL not in update.claim and owner != update.run:
             return Verdict.LOST, f"run {owner} owns {item}"
-    # What is settled comes after the decided steps, and the new step after both.
+    # Settled items move after the decided steps, and the new step after both.
     positions = _decided_positions(state, update, [*moves, *update.settled])
     for changes in (update.settled, moves):
         for item, (before, after) in changes.items():
