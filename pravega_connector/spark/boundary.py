@@ -1,10 +1,10 @@
-"""Methods that Spark calls: their errors are one line, and loaded modules are excluded from garbage collection.
+"""Methods that Spark calls: their errors are one line, and modules are excluded from garbage collection.
 
-Spark shows the traceback of an exception of a Python source. For this project's errors the place in the code and the
-causes add nothing to their line, so both go to the log.
+Spark shows the traceback of an exception of a Python source. For the errors of this project, the traceback and the
+causes add nothing to the message, so both go to the log.
 
 Spark's Python processes collect garbage after each task, and Python's own collector runs while events are decoded. Most
-objects that a collection visits belong to modules, which costs ten milliseconds of CPU each time.
+objects that a collection visits belong to modules. This costs ten milliseconds of CPU each time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def called_by_spark(*names: str) -> Callable[[Kind], Kind]:
-    """Decorate a class: Spark calls its methods of these names.
+    """Decorate a class whose methods with these names are called by Spark.
 
-    Errors of this project lose traceback and causes, which are logged at level DEBUG; other errors stay as they are.
+    Errors of this project lose their traceback and causes, which are logged at level DEBUG. Other errors do not change.
     The first call in a process that Spark started excludes the loaded modules from garbage collection, once. The
-    user's own process is never changed.
+    collector of the user's own process is never changed.
     """
 
     def decorate(kind: Kind) -> Kind:
@@ -70,7 +70,7 @@ def _bare(error: PravegaError) -> PravegaError:
 
 
 def is_spark_process() -> bool:
-    """Whether Spark started this process, as a worker or as the planner of a query: it is not the user's program."""
+    """Return True if Spark started this process as a worker or as a planner: it is not the user's program."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec is not None and spec.name.partition(".")[0] == "pyspark"
 
@@ -80,7 +80,7 @@ _first_call = True
 
 def _freeze_modules() -> None:
     """Exclude the loaded modules from garbage collection, at the first call in a process and if the user permits it."""
-    global _first_call  # noqa: PLW0603 - the collector has one state for the process, too
+    global _first_call  # noqa: PLW0603 - like the collector, it is one for the process
     if _first_call:
         _first_call = False
         if os.environ.get(FREEZE) != "0":

@@ -1,7 +1,7 @@
 """``format("pravega")``: the class that Spark creates from the options of a read or a write.
 
-Spark imports it in all its Python processes, the one that looks for data sources included. What each of them needs is
-loaded when it calls: neither what reads where is only written, nor the other way round.
+Spark imports this module in all its Python processes, also in the process that discovers data sources. So each method
+imports its own dependencies: a write does not load the source, and a read does not load the sink.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from pravega_connector.spark.source.metadata import MetadataReader
     from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaBatchReader, PravegaStreamReader
 
-# First Spark whose Python sources can limit a micro-batch and end where AvailableNow began.
+# First Spark version whose Python sources can limit a micro-batch and support AvailableNow.
 _OLDEST_SPARK: Final = (4, 2)
-# Options by which the servers know their user.
+# Options with the credentials of the user.
 _CREDENTIALS: Final = frozenset({"username", "password", "token", "auth_method", "auth_token"})
 
 
 @called_by_spark("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
 class PravegaDataSource(DataSource):  # type: ignore[misc]
-    """Reads and writes Pravega streams.
+    """Data source that reads and writes Pravega streams.
 
-    ``spark.read.format("pravega").load("scope/stream")``; see the options of SourceOptions and SinkOptions.
+    ``spark.read.format("pravega").load("scope/stream")``; see SourceOptions and SinkOptions for the options.
     """
 
-    #: Options of every read and write that does not give them, nor its table: those of the session.
+    #: Options of the session: they apply to every read and write, unless it or its table sets them.
     defaults: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -59,8 +59,11 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return "pravega"
 
     def schema(self) -> StructType:
-        """Columns of a read without ``.schema(…)``. Raises StreamNotFoundError, ControllerUnavailableError."""
-        import pyarrow as pa  # noqa: PLC0415 - as in each of these calls: see above
+        """Return the columns of a read without ``.schema(…)``.
+
+        Raises StreamNotFoundError, ControllerUnavailableError.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - each method imports its own dependencies
 
         from pravega_connector.spark.options.sql_tables import is_table, with_options  # noqa: PLC0415
         from pravega_connector.spark.source import columns  # noqa: PLC0415
@@ -70,7 +73,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         if options.metadata != "Streams" and (options.infer_schema or not is_table(self.options)):
             from pravega_connector.spark.source.streams import require_streams  # noqa: PLC0415
 
-            # An error at load(), not when the first task is planned.
+            # Raise at load(), not when the first task is planned.
             streams = require_streams(options)
             if options.infer_schema:
                 from pravega_connector.spark.source.inference import sampled_columns  # noqa: PLC0415
@@ -85,14 +88,14 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         serializer = columns.serializer_of(options, wanted, ids)
         fields = columns.decoded_fields(options, serializer)
         if is_table(self.options):
-            # Nullable: each query may read the table in another mode.
+            # Nullable: each query may read the table in a different mode.
             struct = from_arrow_schema(pa.schema(fields))
             return with_options(columns.with_schema_ids(struct, options, ids), self.options)
         fields = columns.with_never_null(fields, options, serializer)
         return columns.with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
 
     def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
-        """Reader of a batch query."""
+        """Return the reader of a batch query."""
         from pravega_connector.spark.options.sql_tables import options_to_read  # noqa: PLC0415
 
         options = self._source_options(options_to_read(self.options, schema))
@@ -105,7 +108,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return batch_reader(*self._reader_arguments(schema))
 
     def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:  # noqa: N802
-        """Reader of a streaming query."""
+        """Return the reader of a streaming query."""
         from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader  # noqa: PLC0415
 
         try:
@@ -114,7 +117,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
             return BrokenStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter:
-        """Writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""
+        """Return the writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""
         if overwrite:
             raise UnsupportedModeError("a stream can only be appended to: write with mode('append')")
         from pravega_connector.spark.sink.writers import PravegaBatchWriter  # noqa: PLC0415
@@ -122,7 +125,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return PravegaBatchWriter(*self._writer_arguments(schema, streaming=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> PravegaStreamWriter:  # noqa: ARG002, N802
-        """Writer of a streaming query; in complete mode each micro-batch appends the whole result."""
+        """Return the writer of a streaming query. In complete mode, each micro-batch appends the whole result."""
         from pravega_connector.spark.sink.writers import PravegaStreamWriter  # noqa: PLC0415
 
         return PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
@@ -136,7 +139,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return parse_options(SourceOptions, self._with_defaults(raw), also_known=others)
 
     def _with_defaults(self, raw: Mapping[str, str]) -> dict[str, str]:
-        """Options, and the defaults of what they do not give; credentials are one setting."""
+        """Return the options, with defaults for the missing ones; the credentials count as one setting."""
         others = _CREDENTIALS if any(name.lower() in _CREDENTIALS for name in raw) else frozenset()
         return {name: value for name, value in self.defaults.items() if name not in others} | dict(raw)
 
@@ -151,7 +154,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         from pravega_connector.spark.source.columns import schema_ids_of, serializer_of  # noqa: PLC0415
 
         arrow = to_arrow_schema(schema, timezone="UTC")
-        # An error for columns that cannot be decoded, before any task.
+        # Raise for columns that cannot be decoded before any task starts.
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
     def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:

@@ -1,17 +1,17 @@
-"""Column functions: events of any format in a BINARY column, of any origin, to typed columns and back.
+"""Column functions: decode a BINARY column of events in any format to typed columns, and encode columns.
 
-``from pravega_connector.spark.functions import from_pravega, to_pravega``, and then as Spark's own ``from_avro`` and
-``to_avro``::
+The events may come from any source. Import the functions with ``from pravega_connector.spark.functions import
+from_pravega, to_pravega``, and use them as Spark's ``from_avro`` and ``to_avro``::
 
     frame.select(from_pravega("event", "avro", avro_schema="flight.avsc").alias("flight"))
     frame.select(to_pravega(struct("id", "name"), "json").alias("event"))
 
-Options are those of the source and the sink (docs/options.md); one that is not text goes to the serializer as it is
-(``avro_schema`` may be parsed JSON, ``java_sample`` an event's bytes). Files are read when the function is called, on
-the driver. The columns stay in Arrow all the way, and a serializer is made once for each worker process.
+The options are those of the source and the sink (docs/options.md). An option that is not text goes to the serializer
+unchanged: ``avro_schema`` may be parsed JSON, ``java_sample`` the bytes of an event. Files are read on the driver when
+you call the function. The columns stay in Arrow, and each worker process creates a serializer once.
 
-With ``registry`` and ``group`` (a column has no stream to name it) events begin with the header of Java's registry
-serializers, and no format needs to be named::
+With ``registry`` and ``group``, events begin with the header of Java's registry serializers. The group is required,
+because a column has no stream that names it. A format is not needed::
 
     frame.select(from_pravega("event", registry="http://localhost:9092", group="orders").alias("order"))
 """
@@ -42,7 +42,7 @@ from pravega_serde.serializer_interface import Serializer
 from pravega_serde.suggestions import did_you_mean
 
 _MODES: Final = ("FAILFAST", "PERMISSIVE")
-# Options of a stream that a column has, too.
+# Options of a stream that also apply to a column.
 _SHARED: Final = frozenset({*(f.name for f in fields(RegistryOptions)), "timeout_ms"})
 Options = TypeVar("Options", SourceOptions, SinkOptions)
 
@@ -55,17 +55,17 @@ def from_pravega(
     mode: str = "FAILFAST",
     **options: Any,
 ) -> Column:
-    """Decode a BINARY column of events: a struct for records, else the value. A null stays null.
+    """Decode a BINARY column of events: records become a struct, other events a value. A null stays null.
 
-    ``schema`` (a type, or DDL text) names the fields to read in formats whose events do not: JSON, and Java objects
-    without a sample. With a registry it chooses fields, as ``.schema(…)`` of a reader does; without it they are those
-    of the group's latest schemas at this moment.
+    ``schema`` (a type, or DDL text) names the fields to read in formats whose events do not name them: JSON, and Java
+    objects without a sample. With a registry it selects fields, like ``.schema(…)`` of a reader. Without it, the fields
+    are those of the latest schemas of the group at the time of the call.
 
-    Mode FAILFAST fails the query at the first event that cannot be decoded. PERMISSIVE gives a struct with two more
-    fields, ``_corrupt_record`` and ``_corrupt_record_error``; a single value stands in its field ``value``.
+    Mode FAILFAST fails the query at the first event that cannot be decoded. PERMISSIVE returns a struct with two more
+    fields, ``_corrupt_record`` and ``_corrupt_record_error``. A single value is in its field ``value``.
 
-    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors; DeserializationError, with the place inside
-    the event, when the query runs.
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors. When the query runs, raises
+    DeserializationError with the position inside the event.
     """
     if mode.upper() not in _MODES:
         raise ConfigError(
@@ -89,12 +89,12 @@ def to_pravega(
 ) -> Column:
     """Encode a column, a struct for records, as a BINARY column of events. A null stays null.
 
-    With a registry the events are of the schema that the options give, or the latest of the group; or ``schema`` tells
-    the column's type (or DDL text), and the schema is chosen, or with ``register_schema`` made, as for a DataFrame of
-    these columns. What is registered is so when this function is called.
+    With a registry, events use the schema in the options, or the latest schema of the group. If you pass ``schema``,
+    the type of the column or DDL text, the schema is selected as for a DataFrame with these columns. With
+    ``register_schema`` it is created from them. Schemas are registered when you call this function.
 
-    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors; when the query runs, SchemaError for a
-    column of a type that the format has not, SerializationError for a value that it cannot hold.
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors. When the query runs, raises SchemaError for
+    a column type that the format does not support, and SerializationError for a value that it cannot represent.
     """
     serializer = Portable(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
 
@@ -105,7 +105,10 @@ def to_pravega(
 
 
 def pravega_segment_key(col: Column | str) -> Column:
-    """Place of a routing key on Pravega's key line, from 0 to 1: the segment whose range holds it gets the event."""
+    """Return the position of a routing key in Pravega's key space, from 0 to 1.
+
+    The segment whose key range contains the position gets the event.
+    """
 
     def pravega_segment_key(keys: pa.Array) -> pa.Array:
         return pa.array(segment_keys(keys), mask=keys.is_null().to_numpy(zero_copy_only=False))
@@ -114,7 +117,7 @@ def pravega_segment_key(col: Column | str) -> Column:
 
 
 def _options(kind: type[Options], format_name: str | None, given: dict[str, Any]) -> Options:
-    """Options of a column: the format of its events and the place of their schemas."""
+    """Return the options of a column: the format of its events, and the registry of their schemas."""
     known = {f.name: f for f in fields(kind) if f.name in _SHARED or f.metadata.get("registry")}
     values = {} if format_name is None else {"format": _parsed(known["format"], format_name)}
     for name, value in given.items():
@@ -151,7 +154,7 @@ def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[An
 
 
 def _columns(kind: pa.DataType) -> pa.Schema:
-    """Columns of a struct as those of a DataFrame; a single value is one column."""
+    """Return the columns of a struct as those of a DataFrame; a single value is one column."""
     return pa.schema(list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)])
 
 
@@ -162,14 +165,14 @@ def _wanted(schema: DataType | str | None) -> pa.DataType | None:
 
 
 def _in_utc(column: pa.Array) -> pa.Array:
-    """Convert timestamps to UTC: Spark passes them in the session's time zone."""
+    """Convert timestamps to UTC: Spark passes them in the time zone of the session."""
     kind = to_arrow_type(from_arrow_type(column.type), timezone="UTC")
     return column if column.type == kind else column.cast(kind)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Decodes columns in a worker; ``fields`` are those of the struct that PERMISSIVE makes."""
+    """Decoder of columns in a worker; ``fields`` are the fields of the struct that PERMISSIVE returns."""
 
     serializer: Portable[Serializer[Any]]
     arrow_type: pa.DataType

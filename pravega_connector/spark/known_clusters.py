@@ -1,8 +1,8 @@
-"""Clusters that have answered, noted by one of Spark's Python processes for the others.
+"""Clusters that have answered, recorded by one of Spark's Python processes for the others.
 
-Some of Spark's processes start while a query runs: those that plan a micro-batch after a pause of a minute. A client
-there would treat an outage as a wrong address. So the time of an empty file notes that a controller has answered, for
-the same user on the same machine. Only processes that Spark started write or read these files.
+Some of Spark's processes start while a query runs: they plan a micro-batch after a pause of a minute. A client there
+would treat an outage as a wrong address. So the modification time of an empty file records that a controller has
+answered. It counts for the same user on the same machine. Only processes that Spark started write or read these files.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Final
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.boundary import is_spark_process
 
-# Seconds for which a note is valid: longer than most queries pause between two batches.
+# Seconds for which a record is valid: longer than the pause between two batches of most queries.
 _KNOWN_FOR: Final = 3600.0
-# Seconds between two notes of the same cluster.
+# Seconds between two records of the same cluster.
 _NOTE_EVERY: Final = 60.0
 
 _noted: Final[dict[str, float]] = {}
 
 
 def note_answer(config: PravegaConfig) -> None:
-    """Note for Spark's other processes that a server of this cluster has answered. It is cheap and never fails."""
+    """Record for Spark's other processes that a server of this cluster has answered. It is cheap and never fails."""
     if not is_spark_process():
         return
     now = time.monotonic()
@@ -43,9 +43,9 @@ def note_answer(config: PravegaConfig) -> None:
 
 
 def has_answered(config: PravegaConfig) -> bool:
-    """Whether one of Spark's processes of this user noted on this machine, within an hour, that the cluster answers.
+    """Return True if a Spark process of this user on this machine recorded an answer within the last hour.
 
-    Always False outside Spark's processes.
+    Outside Spark's processes, always return False.
     """
     if not is_spark_process():
         return False
@@ -63,7 +63,7 @@ def _note(config: PravegaConfig) -> Path:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether only this user can write into a folder."""
+    """Return True if only this user can write into a directory."""
     found = folder.lstat()
     if not hasattr(os, "getuid"):
         return stat.S_ISDIR(found.st_mode)

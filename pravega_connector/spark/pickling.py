@@ -1,9 +1,10 @@
-"""Exchange between the processes of a running query: readers, partitions, writers, commit messages, serializers.
+"""Exchange between the processes of a running query: readers, partitions, writers, messages, serializers.
 
-Spark pickles them: the driver's for its tasks, the tasks' for the driver. A cluster can have another version of this
-project on some machines, or get one while a query runs, and a pickle of another version is at best an error about
-unknown names. So each pickle of an :class:`Exchanged` begins with a number, and the rest is not read if that is another
-one. The name of this module and of :func:`receive`, and its parameters, are the same in every version.
+Spark pickles these objects to send them from the driver to tasks, and from tasks to the driver. A cluster may have
+another version of this project on some machines, or install one while a query runs. The pickle of another version would
+at best raise an error about unknown names. So each pickle of an :class:`Exchanged` begins with a version number. The
+rest is not read if the number differs. The name of this module and of :func:`receive`, and its parameters, are the same
+in every version.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pravega_connector.errors import VersionMismatchError
 
 T = TypeVar("T")
 
-#: Raised with every change of an exchanged class: its name and module, its attributes and their meaning.
+#: Increase it with every change of an exchanged class: its name and module, its attributes and their meaning.
 VERSION: Final = 10
 
 
 class Exchanged:
-    """Base of the classes whose objects are exchanged; their state is their ``__dict__``."""
+    """Base class of the objects that are exchanged; their state is their ``__dict__``."""
 
     def __reduce__(self) -> tuple[Callable[[int, bytes], Any], tuple[int, bytes]]:
         return receive, (VERSION, pickle.dumps((type(self), vars(self))))
@@ -43,10 +44,10 @@ def receive(version: int, data: bytes) -> Any:
 
 
 class Portable(Generic[T]):
-    """A value that is pickled once and unpickled once in each process, however many tasks use it there.
+    """A value that is pickled once, and unpickled once in each process for all tasks that use it there.
 
-    So the files and schemas of a serializer are read on the driver, and its plans are compiled once for each worker
-    instead of each task.
+    So the files and schemas of a serializer are read on the driver. Its plans are compiled once for each worker instead
+    of for each task.
     """
 
     __slots__ = ("_pickled",)
@@ -55,7 +56,7 @@ class Portable(Generic[T]):
         self._pickled = pickle.dumps(value)
 
     def get(self) -> T:
-        """The value; the same immutable object each time."""
+        """Return the value; it is the same immutable object each time."""
         value: T = _unpickled(self._pickled)
         return value
 

@@ -1,8 +1,8 @@
-"""Metrics of Spark's streaming queries in the program that starts them: a listener counts what Spark tells.
+"""Metrics of Spark's streaming queries in the program that starts them, from a query listener.
 
-Spark runs Python sources and sinks in processes of its own, which plan, read, write and commit; what these count is out
-of reach. But a query's progress comes to the program: rows, times, and in the source's own report how far it is behind
-(``pravega_connector.spark.source.progress``). So these numbers are those of Spark, micro-batch by micro-batch.
+Spark plans, reads, writes and commits in separate Python processes, and their counters are not accessible here. But
+Spark reports the progress of a query to the program: rows, durations, and the lag that the source reports
+(``pravega_connector.spark.source.progress``). So these numbers are Spark's, for each micro-batch.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ _log: Final = logging.getLogger(__name__)
 
 
 class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
-    """Counts what Spark tells of the queries of a session: ``spark.streams.addListener(QueryMetrics())``.
+    """Listener that counts what the queries of a session report: ``spark.streams.addListener(QueryMetrics())``.
 
-    The metrics are those of this process, which :func:`connector.serve_metrics` or OpenTelemetry shows. A query is
-    known by its name, or its id without one. Of a query that ran already some batches are not counted.
+    The metrics belong to this process, and :func:`connector.serve_metrics` or OpenTelemetry exports them. A query is
+    identified by its name, or by its id if it has none. If a query already runs, its earlier batches are not counted.
     """
 
     def __init__(self) -> None:
         metrics.attach_if_loaded()
-        self._names: dict[str, str] = {}  # of the queries that run, by run
-        self._lags: dict[str, set[str]] = {}  # the streams whose lag is shown, by run
-        self._lost: dict[str, set[tuple[Any, ...]]] = {}  # the losses of the last report, by run
+        self._names: dict[str, str] = {}  # names of the running queries, by run id
+        self._lags: dict[str, set[str]] = {}  # streams with a lag metric, by run id
+        self._lost: dict[str, set[tuple[Any, ...]]] = {}  # losses of the last report, by run id
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Count a query that runs."""
+        """Count a running query."""
         self._name(str(event.runId), event.name or str(event.id))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Count a micro-batch, and show how far its sources are behind."""
+        """Count a micro-batch, and show the lag of its sources."""
         progress = event.progress
         run = str(progress.runId)
         query = self._name(run, progress.name or str(progress.id))
         durations = progress.durationMs
-        if "addBatch" in durations:  # else Spark has looked, and there was nothing to do
+        if "addBatch" in durations:  # otherwise Spark polled and found nothing to do
             metrics.QUERY_BATCHES.add(1, query)
             for phase, millis in durations.items():
                 metrics.QUERY_SECONDS.record(millis / 1000, phase, query)
@@ -64,10 +64,10 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
             self._show(run, query, report)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing: what was shown last still holds."""
+        """Do nothing: the values that were shown last are still valid."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Count its end, and show nothing of it any more that was only true while it ran."""
+        """Count the end of a query, and remove the values that were only valid while it ran."""
         run = str(event.runId)
         query = self._names.pop(run, None)
         if query is None:
@@ -87,7 +87,7 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
         return self._names[run]
 
     def _show(self, run: str, query: str, report: dict[str, Any]) -> None:
-        """Take what a source reports: its lag, and what it has lost in this run so far."""
+        """Show what a source reports: its lag, and the losses in this run so far."""
         shown = self._lags.setdefault(run, set())
         for stream, behind in report.get("behind", {}).get("streams", {}).items():
             metrics.LAG.set(behind["bytes"], stream, query)
@@ -102,13 +102,13 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
 
 
 def _is_ours(source: SourceProgress) -> bool:
-    """Whether offsets are those of ``pravega_connector.spark.source.offsets``."""
+    """Return True if the offsets are those of ``pravega_connector.spark.source.offsets``."""
     return {"streams", "version"} <= _object(source.endOffset).keys()
 
 
 def _object(text: str | None) -> dict[str, Any]:
     try:
         value = json.loads(text) if text else None
-    except ValueError:  # of another source
+    except ValueError:  # another source's offset
         return {}
     return value if isinstance(value, dict) else {}

@@ -1,7 +1,7 @@
-"""What a program does once for its Spark session: defaults of the format's options, and streams as tables.
+"""Setup of a Spark session: default options of the format, and streams as tables.
 
-Spark plans a Python source in processes that know neither the session nor its configuration, and what they get of it is
-the class that was registered. So the defaults travel in a class made for the session.
+Spark plans a Python source in processes that have neither the session nor its configuration. They get only the class
+that was registered. So the defaults are attributes of a class that is created for the session.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from pravega_connector.spark.options.source import SourceOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LEDGER: Final = "-ledger"  # beside a stream that is written exactly once
-# What a table or a view may not have in its name.
+_LEDGER: Final = "-ledger"  # suffix of the ledger of a stream that is written exactly once
+# Characters that the name of a table or a view must not have.
 _NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)
 
 
 def configure(spark: SparkSession, config: PravegaConfig | None = None, **options: Any) -> None:
-    """Make a configuration, and options, the defaults of ``format("pravega")`` in a session, and in its tables.
+    """Set a configuration and options as the defaults of ``format("pravega")`` in a session and its tables.
 
-    Without ``config`` it is that of the session, ``spark.pravega.controller.uri`` and the like, as
-    :meth:`PravegaConfig.from_spark_conf` reads them, then that of this process's environment. What a
-    read or a write is given, or its table, comes first.
-    Credentials are then in no query's options, so in no plan and no catalog; Spark keeps them in its memory, and hands
-    them to the processes that plan. Called again, it forgets what it was told before.
+    Without ``config``, the settings come from the session (``spark.pravega.controller.uri`` and others, as
+    :meth:`PravegaConfig.from_spark_conf` reads them), then from the environment of this process. Options of a read, a
+    write or a table take precedence.
+
+    The credentials are then not among the options of a query, so they are in no plan and no catalog. Spark keeps them
+    in its memory, and passes them to the processes that plan. A second call replaces the defaults of the first.
 
     Raises ConfigError for an unknown option.
     """
@@ -44,12 +45,12 @@ def configure(spark: SparkSession, config: PravegaConfig | None = None, **option
             hint = misspelt(name.lower(), known)
             raise ConfigError(f"unknown option {name!r}" + (f": did you mean {hint!r}?" if hint else ""))
     given = _texts({each.name: getattr(found, each.name) for each in fields(found)}) | _texts(options)
-    # A class of this function: it is pickled with what is in it, not by its name.
+    # A class created in this function is pickled with its contents, not by its name.
     spark.dataSource.register(type("SessionDataSource", (PravegaDataSource,), {"defaults": given}))
 
 
 def _texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options as Spark has them: names in lower case, flags as ``true`` and ``false``; None is left out."""
+    """Return options as Spark has them: names in lower case, flags as ``true`` and ``false``. None is left out."""
     return {
         name.lower(): str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in options.items()
@@ -66,15 +67,15 @@ def register_streams(
     replace: bool = False,
     **options: Any,
 ) -> dict[str, str]:
-    """Make a table of each stream of a scope, with the same options; returns their names by those of the streams.
+    """Create a table for each stream of a scope, with the same options; return the table names by stream name.
 
-    The tables are in ``database``, by default the current one; with ``views`` they are temporary views, which Spark
-    reads as they were when they were first read. A table's name is its stream's, with ``_`` for what Spark does not
-    take. Tables that are there stay as they are, unless ``replace``. Pravega's own streams are left out, and the
-    ledgers of streams that are written exactly once.
+    The tables are in ``database``, by default the current one. With ``views`` they are temporary views, for which Spark
+    keeps the result of the first read. The name of a table is the name of its stream, with ``_`` for characters that
+    Spark does not allow. Existing tables do not change, unless ``replace`` is set. Pravega's own streams are left out,
+    and so are the ledgers of streams that are written exactly once.
 
-    Raises ConfigError for two streams with the same table, ScopeNotFoundError and what a read with these options
-    raises, as Spark has it.
+    Raises ConfigError for two streams with the same table name, ScopeNotFoundError, and the errors of a read with these
+    options, in the form in which Spark raises them.
     """
     given = _texts(options)
     listed = spark.read.format("pravega").options(**given).option("metadata", "Streams").option("scope", scope).load()

@@ -1,8 +1,9 @@
-"""Options of the Spark source and sink: declared once, checked once, documented from the declaration.
+"""Options of the Spark source and sink: each is declared, checked and documented in one place.
 
-``declaration`` makes a dataclass field an option and parses what Spark passes. ``common`` has the options that source
-and sink share, ``source`` and ``sink`` their own, and ``sql_tables`` the options of SQL tables. Names are those of the
-Scala connector where the meaning is the same, so that a job moves over by changing its format.
+``declaration`` turns a dataclass field into an option and parses the values that Spark passes. ``common`` has the
+options that source and sink share. ``source`` and ``sink`` have the options of one side, and ``sql_tables`` the options
+of SQL tables. Where the meaning is the same, the names are those of the Scala connector. So a job migrates when its
+format is changed.
 """
 
 from pravega_connector.spark.options.common import (

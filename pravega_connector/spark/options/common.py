@@ -1,7 +1,7 @@
-"""Options that source and sink share: format of the events, schema registry, place of the stream.
+"""Options that source and sink share: event format, schema registry, stream and connection.
 
-Each class adds to the one before: FormatOptions, RegistryOptions, CommonOptions. A column function has those of the
-first two.
+Each class extends the one before: FormatOptions, RegistryOptions, CommonOptions. A column function has the options of
+the first two.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _known_format(name: str, value: str) -> str:
 
 
 def _event(first: bytes) -> Callable[[str, str], bytes]:
-    """Parser of an event that is given as hex digits, as base64 or as the path of a file; ``first`` are its bytes."""
+    """Return a parser of an event passed as hex digits, as base64 or as a file path. ``first`` are its first bytes."""
     as_hex = first.hex()
     as_base64 = base64.b64encode(first).decode()[: len(first) * 4 // 3]
 
@@ -84,7 +84,7 @@ _NAMES: Final = [f"`{name}`" for name in formats()]
 @dataclass(frozen=True, kw_only=True)
 @_with_options_of_formats
 class FormatOptions:
-    """Format of the events; every option here but ``format`` belongs to one format, which declares it."""
+    """Format of the events. Every option here except ``format`` belongs to one format, which declares it."""
 
     format: str | None = option(
         None,
@@ -93,7 +93,7 @@ class FormatOptions:
     )
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an option of another format than the given one, and for two that contradict."""
+        """Raise ConfigError for an option of another format than ``format``, and for two options that conflict."""
         for each in fields(self):
             owner = each.metadata.get("format", self.format)
             if owner != self.format and getattr(self, each.name) is not None:
@@ -113,24 +113,27 @@ class FormatOptions:
 
     @property
     def says_single(self) -> bool:
-        """Whether an option says that every event is a single value."""
+        """True if an option declares that every event is a single value."""
         return any(each.single for each, _ in self._given())
 
     @property
     def says_record(self) -> bool:
-        """Whether the format or an option says that every event is a record."""
+        """True if the format or an option declares that every event is a record."""
         declared = self._declared()
         return declared is not None and (declared.always_record or any(each.record for each, _ in self._given()))
 
     def derivable(self) -> str | None:
-        """Name of the option that is missing and follows from columns; None if no schema is to be made."""
+        """Return the name of the missing option that can be derived from columns.
+
+        Return None if no schema has to be derived.
+        """
         declared = self._declared()
         given = {each.name for each, _ in self._given()}
         options = declared.options if declared else ()
         return next((each.name for each in options if each.derived and each.name not in given), None)
 
     def serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
-        """Serializer of ``format``, which must be given; ``wanted`` is the type to read events as.
+        """Return the serializer of ``format``, which must be set. ``wanted`` is the type to read events as.
 
         Raises ConfigError for a missing option, SchemaError.
         """
@@ -146,9 +149,9 @@ class FormatOptions:
         return serializer_for(declared.name, **arguments)
 
     def column_serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
-        """Serializer that knows the columns of the events.
+        """Return the serializer that knows the columns of the events.
 
-        Raises ConfigError if nothing tells them, SchemaError if Arrow has no type for them.
+        Raises ConfigError if no option defines them, SchemaError if Arrow has no type for them.
         """
         declared = self._declared()
         assert declared is not None
@@ -167,11 +170,11 @@ class FormatOptions:
 
 
 _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-# Options that go together, each a way to give credentials.
+# Options that belong together; each group is one way to set credentials.
 _PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"), ("keycloak_file",))
 # Settings of PravegaConfig that are not pickled unless an option gives them.
 _SECRETS: Final = ("auth_method", "auth_token")
-# Attribute of unpickled options: the driver's configuration, without the secret of the driver's environment.
+# Attribute of unpickled options: the configuration of the driver, without the secrets of its environment.
 _CARRIED: Final = "_carried"
 
 
@@ -181,7 +184,7 @@ def registry_option(default: Any, doc: str, *rest: Any, **more: Any) -> Any:
 
 
 def codec_names(name: str, value: str) -> tuple[str, ...]:
-    """Parse ``package.module:name``, several with commas."""
+    """Parse ``package.module:name``, or several of them separated by commas."""
     places = tuple(part.strip() for part in value.split(","))
     for place in places:
         if not _PLACE.fullmatch(place):
@@ -195,7 +198,7 @@ def _secret(doc: str, *, registry: bool = True) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RegistryOptions(FormatOptions):
-    """Place of the schema registry, and which of its groups and types."""
+    """Schema registry, and the group and type in it."""
 
     registry: str | None = option(
         None,
@@ -222,7 +225,7 @@ class RegistryOptions(FormatOptions):
     registry_ca_file: str | None = registry_option(None, "PEM file with the certificates to trust")
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for options that need a registry, and for formats that registries do not have."""
+        """Raise ConfigError for options that need a registry, and for formats that registries do not support."""
         super().__post_init__()
         if not self.from_registry:
             for each in fields(self):
@@ -238,13 +241,16 @@ class RegistryOptions(FormatOptions):
 
     @property
     def from_registry(self) -> bool:
-        """Whether the schemas are in a registry."""
+        """True if the schemas are in a registry."""
         return self.registry is not None or self.group is not None
 
     def registry_config(self, timeout: float) -> RegistryConfig:
-        """Configuration of the registry: these options, then the environment, then the profile that it names.
+        """Return the configuration of the registry.
 
-        Raises SerdeError for invalid ones or an invalid profile, ConfigError where none says where the registry is.
+        The settings come from these options, then from the environment, then from the profile that the environment
+        names.
+
+        Raises SerdeError for invalid settings or an invalid profile, ConfigError if no setting names the registry.
         """
         from pravega_serde.registry.registry_config import (  # noqa: PLC0415 - costs as much as all else here together
             RegistryConfig,
@@ -266,13 +272,14 @@ class RegistryOptions(FormatOptions):
                 f"option 'group' ({self.group!r}) needs a schema registry, and none is given: set option 'registry', "
                 "such as http://localhost:9092, or PRAVEGA_REGISTRY_URI where queries are planned"
             )
-        # Looked up when a query is planned: the latest schemas are those of that moment.
+        # Read when a query is planned: the latest schemas are those of that time.
         return RegistryConfig(**settings, timeout=timeout, latest_seconds=0.0)
 
     def given_schema(self, *, reading: bool) -> tuple[Any, str | None] | None:
-        """Schema in the options, and the name of its type if the schema lacks it; None without one.
+        """Return the schema in the options, and the name of its type if the schema lacks it.
 
-        For reading, a schema for readers comes before that of the events.
+        Return None if the options have no schema. For reading, a reader schema takes precedence over the schema of the
+        events.
         """
         roles = {each.registry_role: value for each, value in self._given()}
         schema = (roles.get("reader_schema") if reading else None) or roles.get("schema")
@@ -287,7 +294,7 @@ class RegistryOptions(FormatOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions(RegistryOptions):
-    """Place of the stream, access to it, and the format of its events or the registry that has it."""
+    """Stream, access to it, and the format of its events or the registry that has their schemas."""
 
     path: str | None = option(
         None, "`scope/stream`, or `stream` with the scope given elsewhere; `load()` and `save()` set it"
@@ -329,10 +336,10 @@ class CommonOptions(RegistryOptions):
 
     @functools.cached_property
     def config(self) -> PravegaConfig:
-        """Configuration of the cluster: these options, then the environment of the process, then the defaults.
+        """Configuration of the cluster: these options, then the process environment, then the defaults.
 
-        A pickle has it: tasks use the configuration of the driver. A token or password that the driver found in its
-        environment or profile is not pickled. Each task reads it in the environment of its own process.
+        The configuration is pickled, so tasks use the configuration of the driver. A token or password that the driver
+        found in its environment or profile is not pickled. Each task reads it from the environment of its own process.
         """
         carried: PravegaConfig | None = vars(self).get(_CARRIED)
         if carried is None:
@@ -378,11 +385,12 @@ class CommonOptions(RegistryOptions):
         return config
 
     def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:
-        """Client shared by the process; do not close it.
+        """Return the client that the process shares; do not close it.
 
-        It waits ``failover_timeout`` seconds (default: the option) for servers that have answered before: in this
-        process, within the last hour in another process of Spark on this machine, or, with ``service``, as the caller
-        knows. Otherwise it waits ``timeout_ms``, because a wrong address must be an error soon.
+        The client waits up to ``failover_timeout`` seconds (default: the option) for servers that have answered before.
+        The answer may have come in this process, or within the last hour in another Spark process on this machine. With
+        ``service``, the caller knows that they have answered. Otherwise the client waits up to ``timeout_ms``, so that
+        a wrong address fails soon.
         """
         from pravega_connector.client.shared import shared_client  # noqa: PLC0415 - column functions need no client
         from pravega_connector.spark.known_clusters import has_answered  # noqa: PLC0415
@@ -397,7 +405,7 @@ class CommonOptions(RegistryOptions):
     _NO_STREAM: ClassVar[str] = "no stream is given: set option 'stream', or load('scope/stream')"
 
     def stream_name(self) -> StreamName:
-        """Name of the stream. Raises ConfigError if the options give none, or two different ones."""
+        """Return the name of the stream. Raises ConfigError if the options name none, or two different ones."""
         given = self.stream or self.path
         if given is None:
             raise ConfigError(self._NO_STREAM)
@@ -419,5 +427,5 @@ class CommonOptions(RegistryOptions):
         return StreamName(scope, given)
 
     def registry_group(self) -> str:
-        """Group in the registry: by the option, else the stream's name."""
+        """Return the group in the registry: the option, or by default the name of the stream."""
         return self.group or self.stream_name().stream

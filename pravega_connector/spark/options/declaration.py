@@ -12,9 +12,9 @@ from pravega_serde.suggestions import did_you_mean
 
 T = TypeVar("T")
 
-# Options that Spark itself adds (tables, checkpoints, names of queries).
+# Options that Spark adds (tables, checkpoints, query names).
 _SPARKS_OWN: Final = frozenset({"checkpointlocation", "provider", "owner", "queryname", "serialization.format"})
-# What Kafka's users write, in the spelling that Spark hands on, and what it is called here.
+# Option names of Kafka's source, in the spelling that Spark passes, and their names here.
 _KAFKAS: Final = {
     "kafka.bootstrap.servers": "controller",
     "bootstrap.servers": "controller",
@@ -29,9 +29,9 @@ _KAFKAS: Final = {
     "endingtimestamp": "end_stream_cut",
     "maxoffsetspertrigger": "max_rows_per_trigger",
 }
-# The option by which misspelt names have no effect.
+# Option that turns errors for misspelled names into warnings.
 _IGNORE: Final = "ignore_unknown_options"
-# A name of so many letters may have two edits; a shorter one has one, and the shortest none: 'host' is not 'path'.
+# Minimum letters of a name for two edits and for one edit; shorter names allow none: 'host' is not 'path'.
 _TWO_EDITS: Final = 8
 _ONE_EDIT: Final = 4
 _TRUE: Final = frozenset({"true", "1", "yes"})
@@ -43,7 +43,7 @@ class PravegaOptionWarning(UserWarning):
 
 
 def text(name: str, value: str) -> str:
-    """Parse a text, which must not be empty."""
+    """Parse a text that must not be empty."""
     if not value.strip():
         raise ConfigError(f"option {name!r} is empty")
     return value
@@ -59,7 +59,7 @@ def flag(name: str, value: str) -> bool:
 
 
 def number(least: int, most: int) -> Callable[[str, str], int]:
-    """Parser of a whole number within bounds."""
+    """Return a parser of a whole number from ``least`` to ``most``."""
 
     def parse(name: str, value: str) -> int:
         try:
@@ -74,7 +74,7 @@ def number(least: int, most: int) -> Callable[[str, str], int]:
 
 
 def choice(*allowed: str) -> Callable[[str, str], str]:
-    """Parser of one of some words, in upper or lower case."""
+    """Return a parser of one of the allowed words, in upper or lower case."""
 
     def parse(name: str, value: str) -> str:
         for word in allowed:
@@ -87,16 +87,17 @@ def choice(*allowed: str) -> Callable[[str, str], str]:
 
 
 def option(default: Any, doc: str, parse: Callable[[str, str], Any] = text, *, alias: str = "", **more: Any) -> Any:
-    """Declare a dataclass field as an option; ``alias`` is another name for it, ``more`` goes into its metadata."""
+    """Declare a dataclass field as an option. ``alias`` is another name for it, ``more`` goes into its metadata."""
     return field(default=default, metadata={"doc": doc, "parse": parse, "alias": alias.lower(), **more})
 
 
 def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collection[str] = ()) -> T:
-    """Parse the options of a source or a sink as Spark passes them; names are not case sensitive.
+    """Parse the options of a source or a sink as Spark passes them. Names are not case sensitive.
 
-    ``also_known`` are names of the other side: a table has the options of both. Raises ConfigError for an invalid
-    value, UnknownOptionError for a misspelt name. Any other unknown name is a PravegaOptionWarning, because Spark and
-    its users add options that are for others; with the option ``ignore_unknown_options`` a misspelt one is, too.
+    ``also_known`` are names of the other side, because a table has the options of both. Raises ConfigError for an
+    invalid value, UnknownOptionError for a misspelled name. Any other unknown name causes a PravegaOptionWarning,
+    because Spark and its users add options for other components. With the option ``ignore_unknown_options``, a
+    misspelled name causes only the warning, too.
     """
     known = _known(kind)
     values: dict[str, Any] = {}
@@ -118,7 +119,7 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
 
 
 def known_names(kind: type[Any]) -> frozenset[str]:
-    """Names and aliases of the options, in lower case."""
+    """Return names and aliases of the options, in lower case."""
     return frozenset(_known(kind))
 
 
@@ -128,11 +129,11 @@ def _known(kind: type[Any]) -> dict[str, Field[Any]]:
 
 
 def misspelt(name: str, known: Collection[str]) -> str | None:
-    """Known option that an unknown name, in lower case, certainly means; None if there is none.
+    """Return the known option that an unknown name in lower case certainly means, or None.
 
-    It differs by an edit or two, or by underscores alone (Spark hands on ``startStreamCut`` in lower case), or is what
-    Kafka's source calls it. This ends in an error, so nearness, as in hints, is not enough: ``dateFormat`` is near to
-    ``format``, and is for others.
+    The name differs by one or two edits, or only by underscores (Spark passes ``startStreamCut`` in lower case). Or it
+    is the name that Kafka's source uses. The caller raises an error, so the similarity that hints use is not enough:
+    ``dateFormat`` is similar to ``format``, but belongs to other components.
     """
     if name in _KAFKAS:
         return _KAFKAS[name] if _KAFKAS[name] in known else None
@@ -147,7 +148,7 @@ def _letters(name: str) -> str:
 
 
 def _edits(one: str, other: str) -> int:
-    """Letters to add, to drop, to replace, or to swap with their neighbour, to make one word of another."""
+    """Return the number of letters to add, drop, replace or swap with their neighbor to turn one word into another."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

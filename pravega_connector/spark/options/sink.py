@@ -16,7 +16,7 @@ _MAX_LONG: Final = 2**63 - 1
 
 
 def _codec(name: str, value: str) -> str:
-    """One of the known codecs, or the place of one of the user's own."""
+    """Parse the name of a known codec, or ``package.module:name`` of a custom one."""
     if ":" in value:
         (place,) = codec_names(name, value.replace(",", " "))
         return place
@@ -153,7 +153,10 @@ class SinkOptions(CommonOptions):
     )
 
     def stream_named(self, text: str | None) -> StreamName:
-        """Stream by its text in a row; None is that of the options. Raises InvalidNameError, ConfigError."""
+        """Return the stream that a row's text names; None selects the options' stream.
+
+        Raises InvalidNameError, ConfigError.
+        """
         if text is None:
             return self.stream_name()
         if not text.strip("/ "):
@@ -164,11 +167,11 @@ class SinkOptions(CommonOptions):
 
     @property
     def commit_timeout(self) -> float:
-        """Seconds that the commit of a batch may take."""
+        """Maximum duration of the commit of a batch, in seconds."""
         return (self.commit_timeout_ms or self.failover_timeout_ms) / 1000
 
     def check_lease(self) -> None:
-        """Raise LeaseRangeError if a transaction's lease cannot outlive a commit that takes its whole time."""
+        """Raise LeaseRangeError if the lease of a transaction is not longer than the maximum duration of a commit."""
         lease, commit = self.transaction_timeout_ms, round(self.commit_timeout * 1000)
         if lease <= commit:
             source = "" if self.commit_timeout_ms else ", which is failover_timeout_ms unless it is set"
@@ -180,11 +183,11 @@ class SinkOptions(CommonOptions):
 
     @property
     def write_timeout(self) -> float:
-        """Seconds that a write may wait."""
+        """Maximum duration of a write, in seconds."""
         return (self.write_timeout_ms or self.failover_timeout_ms) / 1000
 
     def mode(self, *, streaming: bool) -> str:
-        """The guarantee that a write has. Raises ConfigError for a contradiction, or an id that is missing."""
+        """Return the delivery guarantee of a write. Raises ConfigError for a conflict or a missing id."""
         mode = self.writer_mode
         if self.exactly_once is not None:
             asked = "exactly_once" if self.exactly_once else "at_least_once"
@@ -208,7 +211,7 @@ class SinkOptions(CommonOptions):
         return mode
 
     def scaling(self) -> ScalingPolicy:
-        """Scaling of a stream that the sink creates."""
+        """Scaling policy of a stream that the sink creates."""
         by_bytes, by_events = (
             self.default_segment_target_rate_bytes_per_sec,
             self.default_segment_target_rate_events_per_sec,
@@ -223,7 +226,7 @@ class SinkOptions(CommonOptions):
         return ScalingPolicy.by_events(by_events, factor, least) if by_events else ScalingPolicy.fixed(least)
 
     def retention(self) -> RetentionPolicy | None:
-        """Retention of a stream that the sink creates; None keeps everything."""
+        """Retention policy of a stream that the sink creates; None keeps everything."""
         time, size = self.default_retention_duration_milliseconds, self.default_retention_size_bytes
         if time and size:
             raise ConfigError("a created stream is limited by time or by size: set only one default_retention_…")

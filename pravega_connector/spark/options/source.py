@@ -14,14 +14,14 @@ from pravega_serde.suggestions import did_you_mean
 
 # The Scala connector's columns, in its order.
 METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
-# Beside those: what a registry's events begin with.
+# In addition: the encoding id at the start of a registry's events.
 _ENCODING_ID: Final = "encoding_id"
-# And what the streams' watermarks say.
+# In addition: event times from the watermarks of the streams.
 EVENT_TIME_COLUMNS: Final = ("event_time_low", "event_time_high")
-#: Spark's default name of the column of bad records.
+#: Spark's default name of the column for corrupt records.
 CORRUPT_RECORD: Final = "_corrupt_record"
 _MAX_LONG: Final = 2**63 - 1
-# What a reader group can be called, with the name of a stream behind it.
+# Allowed names: part of a reader group name, followed by the name of a stream.
 _SUBSCRIBER: Final = re.compile(r"[A-Za-z0-9.\-]{1,100}")
 _POSITIONS: Final = (
     "a stream cut as text, `timestamp:2026-11-21T10:00:00Z` or milliseconds since 1970, `checkpoint:/path` of another "
@@ -43,7 +43,7 @@ def _columns(name: str, value: str) -> tuple[str, ...]:
 
 
 def _items(text: str) -> tuple[str, ...]:
-    """The items of a list: with commas between them, or as Python or JSON write one."""
+    """Return the items of a list that is separated by commas, or written as Python or JSON."""
     items = (item.strip().strip("'\"") for item in text.strip().removeprefix("[").removesuffix("]").split(","))
     return tuple(item for item in items if item)
 
@@ -171,7 +171,7 @@ class SourceOptions(CommonOptions):
     )
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for options that say different things about the streams to read."""
+        """Raise ConfigError for options that conflict about the streams to read."""
         super().__post_init__()
         if self.stream_pattern is not None:
             for name in ("stream", "path", "paths"):
@@ -186,16 +186,16 @@ class SourceOptions(CommonOptions):
 
     @property
     def has_dead_letters(self) -> bool:
-        """Whether bad events are kept elsewhere."""
+        """True if malformed events go to a dead-letter queue."""
         return self.dead_letter_stream is not None or self.dead_letter_path is not None
 
     @property
     def decode_mode(self) -> str:
-        """Mode of decoding: bad events that are kept elsewhere stop nothing."""
+        """Mode of decoding: with a dead-letter queue, malformed events do not stop the query."""
         return "DROPMALFORMED" if self.has_dead_letters and self.mode == "FAILFAST" else self.mode
 
     def dead_letter_stream_name(self) -> StreamName:
-        """The stream that dead letters go to. Raises ConfigError without a scope."""
+        """Return the stream for dead letters. Raises ConfigError without a scope."""
         assert self.dead_letter_stream is not None
         if "/" in self.dead_letter_stream:
             return StreamName.parse(self.dead_letter_stream)
@@ -205,7 +205,7 @@ class SourceOptions(CommonOptions):
         return StreamName(scopes.pop(), self.dead_letter_stream)
 
     def scopes(self) -> tuple[str, ...]:
-        """The scopes that ``scope`` names, or the environment."""
+        """Return the scopes that the option ``scope`` or the environment names."""
         if self.scope is not None:
             return _items(self.scope)
         scope = self.config.scope
@@ -216,7 +216,10 @@ class SourceOptions(CommonOptions):
         return super()._resolve(None if scope is not None and len(_items(scope)) > 1 else scope)
 
     def scopes_to_list(self) -> tuple[str, ...]:
-        """Scopes for ``metadata=Streams``: those of ``scope``, or of the path or ``stream``. Raises ConfigError."""
+        """Return the scopes for ``metadata=Streams``: ``scope``, or the scope in the path or ``stream``.
+
+        Raises ConfigError if there is none.
+        """
         given = self.path or self.stream or ""
         scopes = self.scopes() or tuple(dict.fromkeys(each.strip("/").split("/")[0] for each in _items(given)))
         if not scopes:
@@ -224,7 +227,10 @@ class SourceOptions(CommonOptions):
         return scopes
 
     def stream_names(self) -> tuple[StreamName, ...]:
-        """The streams that are named, sorted. Raises ConfigError if none is, or two options name different ones."""
+        """Return the named streams, sorted.
+
+        Raises ConfigError if no stream is named, or if two options name different ones.
+        """
         given = {name: getattr(self, name) for name in ("path", "paths", "stream") if getattr(self, name) is not None}
         if all(_items(value) == (value.strip(),) for value in given.values()):
             return (super().stream_name(),)
@@ -234,7 +240,7 @@ class SourceOptions(CommonOptions):
         return next(iter(named.values()))
 
     def stream_name(self) -> StreamName:
-        """The only stream. Raises ConfigError if there are, or may be, several."""
+        """Return the only stream. Raises ConfigError if there are, or may be, several."""
         names = () if self.stream_pattern is not None else self.stream_names()
         if len(names) != 1:
             raise ConfigError("the query reads several streams: with a schema registry, set option 'group'")
@@ -242,7 +248,7 @@ class SourceOptions(CommonOptions):
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:
-        """Undecoded columns, in the order in which they are delivered."""
+        """Columns that are not decoded, in the order in which they are delivered."""
         if self.columns is not None:
             return self.columns
         return METADATA_COLUMNS if self.format is None and not self.from_registry else ()

@@ -1,15 +1,18 @@
-"""Options of SQL tables. They travel in the schema, because Spark drops them.
+"""Options of SQL tables, stored in the schema because Spark drops them elsewhere.
 
-``CREATE TABLE t USING pravega OPTIONS (…)`` hands its options to the instance that gives the schema, but the instances
-that read and write get none (Spark 4.2 and 4.3: ``PythonDataSourceV2.getTable`` keeps only the schema). The schema
-itself is stored with the table and comes back each time, so the options travel in the metadata of its columns.
+``CREATE TABLE t USING pravega OPTIONS (…)`` passes its options to the instance that returns the schema. The instances
+that read and write get none (Spark 4.2 and 4.3: ``PythonDataSourceV2.getTable`` keeps only the schema). Spark stores
+the schema with the table and passes it each time. So the options are stored in the metadata of its columns.
 
-Whose options a writer finds there is not certain. Spark fits a query to a table's columns, metadata included, unless
-names and types are the same already; then it hands over the query's own columns, and with them the options of the table
-that the query *reads*. So columns of text are VARCHAR in the table, of a length that differs from table to table and
-that no text reaches: no query has that very type, and Spark always fits. What has been fitted has lost the mark by
-which Spark knows a VARCHAR; what still has it comes from elsewhere, and its options are not used. Nor are those of a
-table without any text, where nothing tells. The options are then given with the write: ``INSERT INTO t WITH (…) …``.
+A writer cannot be certain that the options there belong to its table. Spark casts a query to the columns of a table,
+metadata included, unless names and types are already equal. If they are equal, Spark passes the columns of the query,
+with the options of the table that the query *reads*.
+
+So string columns are VARCHAR in the table. Their length differs from table to table and exceeds every text. No query
+has exactly this type, so Spark always casts. A column that was cast has lost the metadata by which Spark marks a
+VARCHAR. A column that still has it comes from another table, and its options are not used. The options of a table
+without string columns are not used either, because its origin is not known. In these cases, set the options in the
+write: ``INSERT INTO t WITH (…) …``.
 """
 
 from __future__ import annotations
@@ -32,21 +35,21 @@ _SECRET: Final = frozenset(
     | {f.name for f in fields(CommonOptions) if f.metadata.get("secret")}
 )
 _SPARKS_OWN: Final = frozenset({"provider", "owner", "path"})
-# Spark's own options of a write; one with only these was given none.
+# Options that Spark adds to a write. A write with only these has no options of its user.
 _OF_QUERIES: Final = frozenset({"checkpointlocation", "queryname"})
 # Metadata by which Spark marks a column of strings as VARCHAR (CharVarcharUtils.scala).
 _VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
-# Lengths of VARCHAR: longer than any event, and within Spark's int.
+# Smallest length of VARCHAR: longer than any event, and within Spark's int.
 _SHORTEST: Final = 1_000_000_000
 
 
 def is_table(options: Mapping[str, str]) -> bool:
-    """Whether the options are those of a table: Spark adds the provider to these."""
+    """Return True if the options are those of a table: Spark adds the provider to them."""
     return "provider" in options
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """Put the options into the metadata of the columns."""
+    """Store the options in the metadata of the columns."""
     kept = {k: v for k, v in options.items() if k not in _SECRET | _SPARKS_OWN and not k.startswith("option.")}
     carried = json.dumps(kept, sort_keys=True)
     text = VarcharType(_SHORTEST + zlib.crc32(carried.encode()) % _SHORTEST)
@@ -64,9 +67,9 @@ def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 
 def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """Effective options of a read: those of the table's schema, overridden by those given.
+    """Return the effective options of a read: the options of the table, overridden by the options that are set.
 
-    A read that names its stream may have the schema of a table: then only the given options count.
+    A read that names its stream may have the schema of a table. Then only the options of the read apply.
 
     Raises ConfigError if there are neither: the table was created with a list of columns.
     """
@@ -81,7 +84,10 @@ def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str,
 
 
 def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """Effective options of a write: those in the schema if it is certainly the target's, overridden by those given.
+    """Return the effective options of a write.
+
+    If the schema certainly belongs to the target, they are the options in it, overridden by the options that are set.
+    Otherwise only the options that are set apply.
 
     Raises ConfigError if there are neither.
     """
@@ -100,13 +106,13 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
 
 
 def _names_stream(options: Mapping[str, str]) -> bool:
-    """Whether a read names its stream. A table's path is that of its files in Spark's catalog."""
+    """Return True if a read names its stream. The path of a table is its directory in Spark's catalog."""
     path = options.get("path", "")
     return "stream" in options or (path != "" and ":" not in path and not path.startswith("/"))
 
 
 def _is_fitted(schema: StructType) -> bool:
-    """Whether Spark has fitted the columns to a table's."""
+    """Return True if Spark has cast the columns to those of a table."""
     one = len({f.metadata.get(_KEY) for f in schema}) == 1
     has_text = any(isinstance(f.dataType, StringType) and _KEY in f.metadata for f in schema)
     return one and has_text and not any(_VARCHAR in f.metadata for f in schema)

@@ -1,20 +1,20 @@
-"""The contents of rows as a total: of their routing keys and events, whatever their order and their tasks.
+"""Order-independent total of rows: a hash of their routing keys and events, for any order and any tasks.
 
 The total is a multiset hash: each row is hashed to two words of 64 bits, and these are added up, each modulo 2**64. So
-equal rows have equal totals however a replay cuts them into partitions and batches, totals of tasks add up to that of
-their batch, and a row that is there twice counts twice. Other rows have the same total only by an accident of one in
-2**128 or so. It does not defend against deliberate collisions: the constants are public.
+equal rows have equal totals, however a replay divides them into partitions and batches. The totals of tasks add up to
+the total of their batch, and a row that occurs twice counts twice. Different rows have the same total only with a
+probability of about one in 2**128. It does not protect against deliberate collisions: the constants are public.
 
-The ledger keeps totals for good, so this must not change: ``tests/unit/spark/test_digest.py`` has it once more, row
-by row, and golden values. All arithmetic is modulo 2**64, ``gamma = 0x9E3779B97F4A7C15``, ``fmix`` and ``mix13`` are
-the finalizers of MurmurHash3 and of SplitMix64.
+The ledger keeps totals permanently, so this must not change. ``tests/unit/spark/test_digest.py`` has a second
+implementation, row by row, and golden values. All arithmetic is modulo 2**64, ``gamma = 0x9E3779B97F4A7C15``, ``fmix``
+and ``mix13`` are the finalizers of MurmurHash3 and of SplitMix64.
 
-* A value (event or key) longer than 1,024 bytes stands for its MurmurHash3_x64_128 (seed 0, 16 bytes).
+* A value (event or key) longer than 1,024 bytes is replaced by its MurmurHash3_x64_128 (seed 0, 16 bytes).
 * Its words are little-endian, the last one filled with zeros; ``x(w) = w * gamma``, then ``x ^ x >> 32``.
 * The constants of lane 0 and 1 are ``c(lane, n) = mix13((512 * lane + n + 1) * gamma) | 1``. Word i of an event is
-  multiplied by that of n = i, of a key by n = 128 + i, an event's length + 1 by n = 256, a key's length + 1 by n = 257;
-  where there is no key the latter is 0.
-* A row's lane is ``fmix`` of the sum of these products.
+  multiplied by the constant n = i, word i of a key by n = 128 + i. The length of an event + 1 is multiplied by
+  n = 256, the length of a key + 1 by n = 257. Without a key the latter is 0.
+* The lane of a row is ``fmix`` of the sum of these products.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from pravega_serde.columnar import ByteColumn, as_column
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 
-#: Longer values are hashed one by one, which then costs less than their words do side by side.
+#: Longer values are hashed one by one. For them, this is faster than hashing their words in a matrix.
 LONGEST: Final = 1024
-#: Rows that are hashed at a time, and words of them: what is computed stays in the processor's cache.
+#: Maximum rows, and maximum words, that are hashed at a time: the arrays stay in the processor's cache.
 CHUNK: Final = 16_384
 _WORDS: Final = 16_384
-#: Keys of which so many have an eighth of that number of values, or fewer, are hashed once for each value.
+#: Number of sampled keys. If they have at most an eighth as many distinct values, each distinct key is hashed once.
 _SAMPLE: Final = 1024
 _LANES: Final = 2
 _GAMMA: Final = np.uint64(0x9E3779B97F4A7C15)
 _KEYS, _EVENT_LENGTH, _KEY_LENGTH = 128, 256, 257
-# The bytes that a last word has, by how many.
+# Mask of the bytes in a last word, by their number.
 _KEEP: Final = np.array([0, *((1 << 8 * count) - 1 for count in range(1, 9))], np.uint64)
 
 
 def _constants() -> UInt64s:
-    """``c(lane, n)``; see above."""
+    """Return the constants ``c(lane, n)`` of the module docstring."""
     n = np.arange(512 * _LANES, dtype=np.uint64).reshape(_LANES, 512)[:, : _KEY_LENGTH + 1]
     z = (n + np.uint64(1)) * _GAMMA
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -60,7 +60,7 @@ _C: Final = _constants()
 
 
 class RowTotal:
-    """Total of rows; see the module."""
+    """Total of rows; see the module docstring."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
@@ -91,13 +91,13 @@ class RowTotal:
 
 
 def _of_keys(keys: pa.Array) -> UInt64s:
-    """Share of keys in the lanes of their rows."""
+    """Return the part of the lanes of rows that comes from their keys."""
     if len(keys) > _SAMPLE and pc.count_distinct(keys.slice(0, _SAMPLE)).as_py() <= _SAMPLE // 8:
         encoded = keys.dictionary_encode(null_encoding="encode")
         products: UInt64s = np.take(_of_keys(encoded.dictionary), encoded.indices.to_numpy(), axis=1)
         return products
     present = np.ones(len(keys), np.int64) if keys.null_count == 0 else pc.is_valid(keys).cast(pa.int64()).to_numpy()
-    if keys.null_count:  # what lies behind a null may be anything
+    if keys.null_count:  # the bytes of a null are undefined
         keys = keys.fill_null(_empty(keys.type))
     sizes = _sizes(keys)
     lengths = _C[:, _KEY_LENGTH, None] * (sizes + present).view(np.uint64)
@@ -105,7 +105,7 @@ def _of_keys(keys: pa.Array) -> UInt64s:
 
 
 def _products(column: pa.Array, sizes: Int64s, constants: UInt64s) -> UInt64s:
-    """The sum of each value's words, each mixed and multiplied by its constant: shape (lanes, values)."""
+    """Return the sum of the words of each value, mixed and multiplied by constants: shape (lanes, values)."""
     if len(sizes) and sizes.max() > LONGEST:
         column, sizes = _shortened(column, sizes)
     if len(sizes) and sizes.min() == sizes.max():
@@ -114,7 +114,7 @@ def _products(column: pa.Array, sizes: Int64s, constants: UInt64s) -> UInt64s:
 
 
 def _shortened(column: pa.Array, sizes: Int64s) -> tuple[pa.Array, Int64s]:
-    """A binary column in which digests stand for the long values, and its sizes."""
+    """Return a binary column with digests in place of the long values, and its sizes."""
     long = sizes > LONGEST
     data, ends = _bytes_of(column), np.cumsum(sizes)
     spans = zip((ends - sizes)[long].tolist(), ends[long].tolist(), strict=True)
@@ -128,7 +128,7 @@ def _shortened(column: pa.Array, sizes: Int64s) -> tuple[pa.Array, Int64s]:
 
 
 def _side_by_side(column: pa.Array, size: int, constants: UInt64s) -> UInt64s:
-    """Values of one length make a matrix of words, with a row for each."""
+    """Hash values of equal length as a matrix of words, with a row for each value."""
     sums = np.zeros((_LANES, len(column)), np.uint64)
     if not size:
         return sums
@@ -147,15 +147,18 @@ def _side_by_side(column: pa.Array, size: int, constants: UInt64s) -> UInt64s:
 
 
 def _by_rounds(column: pa.Array, sizes: Int64s, constants: UInt64s) -> UInt64s:
-    """Round i takes word i of all values that have one; the longest ones come first, so these lie side by side."""
+    """Hash values of different lengths in rounds: round i uses word i of all values that have one.
+
+    The longest values come first, so the values of a round are adjacent.
+    """
     opened, counts = ByteColumn.of(column.cast(pa.binary())), (sizes + 7) >> 3
-    having = len(sizes) - np.cumsum(np.bincount(counts, minlength=1))  # [i]: values of more than i words
+    having = len(sizes) - np.cumsum(np.bincount(counts, minlength=1))  # [i]: number of values with more than i words
     order = np.argsort(-counts.astype(np.int16), kind="stable")
     starts, sizes = opened.starts[order], sizes[order]
     sums = np.zeros((_LANES, len(sizes)), np.uint64)
     for i, many in enumerate(having[:-1].tolist()):
         words, more = opened.words[starts[:many] + 8 * i], int(having[i + 1])
-        # Values whose last word this is: the bytes behind their end belong to other values.
+        # For values that end in this word: the bytes after their end belong to other values.
         words[more:] &= _KEEP[sizes[more:many] - 8 * i]
         sums[:, :many] += constants[:, i, None] * _mixed(words)
     unsorted = np.empty_like(sums)
@@ -164,14 +167,14 @@ def _by_rounds(column: pa.Array, sizes: Int64s, constants: UInt64s) -> UInt64s:
 
 
 def _mixed(words: UInt64s, mixed: UInt64s | None = None, high: UInt64s | None = None) -> UInt64s:
-    """``x(w)``: so that bits at the upper end, which a product keeps there, cannot cancel out."""
+    """Return ``x(w)``: without it, high bits, which a product leaves at the upper end, could cancel out."""
     mixed = np.multiply(words, _GAMMA, out=mixed)
     mixed ^= np.right_shift(mixed, np.uint64(32), out=high)
     return mixed
 
 
 def _finalized(lanes: UInt64s) -> UInt64s:
-    """``fmix``, in place."""
+    """Apply ``fmix`` in place."""
     lanes ^= lanes >> np.uint64(33)
     lanes *= np.uint64(0xFF51AFD7ED558CCD)
     lanes ^= lanes >> np.uint64(33)
@@ -186,7 +189,7 @@ def _sizes(column: pa.Array) -> Int64s:
 
 
 def _bytes_of(column: pa.Array) -> memoryview:
-    """The bytes of all values, one after the other, as they lie in memory."""
+    """Return the bytes of all values, one after the other, as they are in memory."""
     offsets, data = column.buffers()[1:]
     if data is None or not len(column):
         return memoryview(b"")

@@ -1,4 +1,4 @@
-"""Rows as events, routing keys and event times; what does not fit is said before a task starts."""
+"""Rows as events, routing keys and event times; columns that do not fit raise an error before a task starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pravega_serde.serializer_interface import Serializer
 
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"
-#: Column that names the stream of each row, where the options name none.
+#: Column that names the stream of each row if the options name none.
 TARGET_STREAM: Final = "target_stream"
 _MILLIS: Final = pa.timestamp("ms")
 
@@ -29,13 +29,13 @@ class EventTime:
 
     column: str
     delay_ms: int
-    """Time by which rows may still be earlier than the latest one, as the delay of Spark's ``withWatermark``."""
+    """Maximum delay of rows compared with the latest one, like the delay of Spark's ``withWatermark``."""
 
     def latest(self, batch: pa.RecordBatch) -> int | None:
-        """The latest time in a batch, in milliseconds since 1970; None if all are null."""
+        """Return the latest time in a batch, in milliseconds since 1970; None if all are null."""
         value = pc.max(batch.column(self.column))
         if not pa.types.is_integer(value.type):
-            # Of a part of a millisecond the lower whole: no later row may be before what is noted.
+            # Round down to whole milliseconds: a later row must not be before the noted time.
             zone = getattr(value.type, "tz", None)
             value = pc.floor_temporal(value.cast(pa.timestamp("us", zone)), unit="millisecond").cast(_MILLIS)
             value = value.cast(pa.int64())
@@ -50,14 +50,14 @@ class LatestTime:
         self._latest: int | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows into account."""
+        """Include rows in the latest time."""
         latest = None if self._event_time is None else self._event_time.latest(batch)
         if latest is not None and (self._latest is None or latest > self._latest):
             self._latest = latest
 
     @property
     def millis(self) -> int | None:
-        """Time to be noted: the latest one less the delay."""
+        """Time to note: the latest one minus the delay."""
         if self._latest is None or self._event_time is None:
             return None
         return self._latest - self._event_time.delay_ms
@@ -65,17 +65,17 @@ class LatestTime:
 
 @dataclass(frozen=True, slots=True)
 class EventEncoder:
-    """Turns record batches into a column of events and a column of routing keys, or none. Can be pickled."""
+    """Encoder of record batches to a column of events and an optional column of routing keys. Can be pickled."""
 
-    columns: tuple[str, ...]  # what becomes the event
-    single: bool  # the one column is the whole event, not a record of it
-    serializer: Portable[Serializer[Any]] | None  # None where the column holds events
+    columns: tuple[str, ...]  # columns that become the event
+    single: bool  # True: the only column is the whole event, not a field of a record
+    serializer: Portable[Serializer[Any]] | None  # None if the column contains events
     router: EventRouter
     event_time: EventTime | None = None
     target: str | None = None  # column that names the stream of each row
 
     def encode(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
-        """(events, routing keys or None), ready for a writer's ``write_column``.
+        """Return (events, routing keys or None), ready for a writer's ``write_column``.
 
         Raises SerializationError, NullEventError.
         """
@@ -90,7 +90,7 @@ class EventEncoder:
 
 
 def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = False) -> EventEncoder:
-    """The encoder for a DataFrame's columns.
+    """Return the encoder for the columns of a DataFrame.
 
     Raises ColumnTypeError, ConfigError, RegistryErrors before anything is written.
     """
@@ -102,7 +102,7 @@ def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = Fa
 
 
 def _target(schema: pa.Schema, options: SinkOptions) -> str | None:
-    """The column that names streams, if the options name none."""
+    """Return the column that names streams if the options name no stream."""
     named = options.stream is not None or options.path is not None
     return TARGET_STREAM if TARGET_STREAM in schema.names and not named else None
 
@@ -131,7 +131,7 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
     columns = _written(schema, options, key)
     kinds = [schema.field(name) for name in columns]
     serializer = options.serializer()
-    # A Java sample is of a class, whose fields columns are, also where not all of them have a form in Arrow.
+    # Columns are the fields of the class of a Java sample, even if Arrow has no type for some fields.
     single = len(columns) == 1 and not (options.says_record or _is_record(serializer))
     try:
         serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
@@ -143,25 +143,25 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
 
 
 def _registry_encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
-    from pravega_connector.spark.sink.registry_schema import registry_encoding, registry_encoding_of_query  # noqa: PLC0415 - a second that only a registry's streams need
+    from pravega_connector.spark.sink.registry_schema import registry_encoding, registry_encoding_of_query  # noqa: PLC0415 - takes a second; only streams with a registry need it
 
     router, key = _routing(schema, options)
     columns = _written(schema, options, key)
-    # Without metadata, which may tell where columns come from.
+    # Without metadata, which may depend on the origin of the columns.
     kinds = pa.schema([schema.field(name).remove_metadata() for name in columns])
     found = (registry_encoding_of_query if streaming else registry_encoding)(options, kinds)
     return EventEncoder(columns, found.single, Portable(found.serializer), router)
 
 
 def _written(schema: pa.Schema, options: SinkOptions, key: str | None) -> tuple[str, ...]:
-    """Columns that become the event: one that was named as the key, not one that is there only to be the key."""
+    """Return the columns that become the event. A key column is included only if an option names it."""
     return tuple(name for name in schema.names if options.routing_key_field or name != key)
 
 
 def _is_record(serializer: Serializer[Any]) -> bool:
     try:
         return bool(pa.types.is_struct(serializer.arrow_type))
-    except SchemaError:  # a Java event can be anything, and then a column decides what it is
+    except SchemaError:  # a Java event can have any type; the column then decides
         return False
 
 
@@ -189,7 +189,7 @@ def _is_event(kind: pa.DataType) -> bool:
 
 
 def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str | None]:
-    """Router, and its column: by an option, else by the column ``routing_key``, else none."""
+    """Return the router and its column: from an option, otherwise the column ``routing_key``, otherwise none."""
     if options.routing_key is not None:
         if options.routing_key_field is not None:
             raise ConfigError("options 'routing_key' and 'routing_key_field' both give the routing key: set only one")
@@ -206,7 +206,7 @@ def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str 
 
 
 def _event_time(schema: pa.Schema, options: SinkOptions) -> EventTime | None:
-    """The column that the options name. Raises ColumnTypeError."""
+    """Return the event time column that the options name. Raises ColumnTypeError."""
     name = options.event_time_column
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""Writing to a stream whose schemas are in a schema registry: which schema, and the serializer of the columns."""
+"""Writes to a stream whose schemas are in a schema registry: choice of schema, and serializer of the columns."""
 
 from __future__ import annotations
 
@@ -31,28 +31,31 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 @dataclass(frozen=True)
 class RegistryEncoding:
-    """The serializer of a DataFrame's columns."""
+    """Serializer of a DataFrame's columns."""
 
     serializer: Serializer[Any]
     single: bool
-    """Whether the one column is the whole event, not a record of it."""
+    """True if the only column is the whole event, not a field of a record."""
 
 
-# A streaming query makes its writer anew for each micro-batch; its schema stays, and the registry is asked once.
+# A streaming query creates a writer for each micro-batch. Its schema stays the same, and the registry is called once.
 @functools.lru_cache(maxsize=64)
 def registry_encoding_of_query(options: SinkOptions, columns: pa.Schema) -> RegistryEncoding:
-    """As :func:`registry_encoding`, once for each query and process."""
+    """Return :func:`registry_encoding`, once for each query and process."""
     return registry_encoding(options, columns)
 
 
 def registry_encoding(options: SinkOptions, columns: pa.Schema) -> RegistryEncoding:
-    """Serializer of the columns of a DataFrame.
+    """Return the serializer of the columns of a DataFrame.
 
-    Their schema is that which the options give; else the latest of the type that they choose, if that fits; else, with
-    ``register_schema``, one that follows from the columns. Columns named after a group's types, one struct each, are
-    written as events of those types.
+    The schema is the first one of these:
+    - the schema in the options,
+    - the latest schema of the type that the options select, if it fits,
+    - with ``register_schema``, a schema that is derived from the columns.
 
-    Raises RegistryErrors, ConfigError, ColumnTypeError, SchemaError, SerdeError for settings that Java refuses.
+    Columns that have the names of the types of a group, one struct each, are written as events of those types.
+
+    Raises RegistryErrors, ConfigError, ColumnTypeError, SchemaError, SerdeError for settings that Java rejects.
     """
     writer = _Writer(options, columns)
     given = options.given_schema(reading=False)
@@ -66,10 +69,10 @@ def registry_encoding(options: SinkOptions, columns: pa.Schema) -> RegistryEncod
 
 
 def registry_serializer(options: SinkOptions) -> Serializer[Any]:
-    """The serializer of columns whose types are not known yet, and of which each is a whole event.
+    """Return the serializer of columns that are each a whole event, before their types are known.
 
-    Its schema is that which the options give, else the latest of the type that they choose; several types are a struct
-    with a member for each. Raises as :func:`registry_encoding`.
+    The schema is the one in the options, otherwise the latest of the type that they select. Several types are a struct
+    with a member for each. Raises the errors of :func:`registry_encoding`.
     """
     writer = _Writer(options, pa.schema([]))
     given = options.given_schema(reading=False)
@@ -91,7 +94,7 @@ class _Writer:
         self._config: RegistryConfig = options.registry_config(options.timeout_ms / 1000)
 
     def latest(self) -> list[SchemaInfo]:
-        """The latest schemas of the group in the order of their names; none of a group that is to be made."""
+        """Return the latest schemas of the group, ordered by name; none for a group that will be created."""
         try:
             found = [each.schema for each in shared_client(self._config).latest_schemas(self._group)]
         except RegistryNotFoundError as error:
@@ -107,7 +110,7 @@ class _Writer:
         return sorted(chosen, key=lambda each: (each.type, each.format.full_type_name))
 
     def of(self, chosen: EventType) -> RegistryEncoding:
-        """Events of one type."""
+        """Return the encoding of events of one type."""
         single = len(self._columns) == 1 and not _is_record(chosen)
         kind = self._columns.field(0).type if single else pa.struct(list(self._columns))
         made = self.made(chosen)
@@ -115,7 +118,7 @@ class _Writer:
         return RegistryEncoding(made, single)
 
     def of_several(self, latest: list[SchemaInfo]) -> RegistryEncoding:
-        """Events of several types, each in a column of its own."""
+        """Return the encoding of events of several types, each in its own column."""
         known = dict(zip(column_names(latest), latest, strict=True))
         chosen = [known[name] for name in self._columns.names if name in known]
         if len(chosen) < len(self._columns.names):
@@ -124,14 +127,14 @@ class _Writer:
                 f"{', '.join(each.type for each in latest)}), or give one struct column for each "
                 f"({', '.join(known)})"
             )
-        # All of them where the names of some alone would be others.
+        # Use all schemas if the column names of the selected ones alone would differ.
         schemas = chosen if column_names(chosen) == tuple(self._columns.names) else latest
         made = self.made(*schemas)
         _check(made, pa.struct(list(self._columns)), "several types")
         return RegistryEncoding(made, single=False)
 
     def chosen(self, latest: SchemaInfo | None) -> EventType:
-        """The type to write: the latest schema where it fits, else a new one."""
+        """Return the type to write: the latest schema if it fits, otherwise a new one."""
         if latest is None:
             return self._new(None)
         known = event_type(latest)
@@ -143,11 +146,11 @@ class _Writer:
             derived = self._new(latest)
         except SchemaError:
             return known
-        # Only a type that follows from columns casts them as it was made for.
+        # Only a type that was derived from columns casts them correctly.
         return derived if derived.info.data == latest.data else known
 
     def _new(self, latest: SchemaInfo | None) -> EventType:
-        """The type that follows from the columns."""
+        """Return the type that is derived from the columns."""
         wanted = self._options.format or (latest.format.name.lower() if latest else None)
         if wanted is None:
             *others, last = registry_formats()
@@ -166,7 +169,7 @@ class _Writer:
         return column_schema(self._columns, format=wanted, type=name, after=latest)
 
     def made(self, *types: Any) -> Serializer[Any]:
-        """The serializer of one type, or of several."""
+        """Return the serializer of one type, or of several."""
         if len(types) == 1:
             return serializer(self._config, group=self._group, schema=types[0], **self._settings())
         return multi_type_serializer(self._config, group=self._group, schemas=types, **self._settings())
@@ -186,12 +189,12 @@ class _Writer:
 def _is_record(chosen: EventType) -> bool:
     try:
         return bool(pa.types.is_struct(chosen.payloads.arrow_type))
-    except SchemaError:  # JSON whose schema names no columns: rows are objects
+    except SchemaError:  # a JSON schema without columns: rows are objects
         return True
 
 
 def _same_columns(known: EventType, columns: pa.Schema) -> bool:
-    """Whether a schema has these columns, of these types."""
+    """Return True if a schema has these columns with these types."""
     try:
         kind = known.payloads.arrow_type
     except SchemaError:

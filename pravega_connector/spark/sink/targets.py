@@ -1,7 +1,7 @@
-"""Streams that rows go to: the one of the options, or those that the column ``target_stream`` names.
+"""Target streams of rows: the stream in the options, or the streams that ``target_stream`` names.
 
-The column counts where neither an option nor ``save(…)`` names a stream. It is no part of the event. Rows of one stream
-keep their order, so that events of a routing key do.
+The column ``target_stream`` applies if neither an option nor ``save(…)`` names a stream. It is not part of the event.
+The rows of one stream keep their order, so the events of a routing key do, too.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, L
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.event_writer import EventWriter
 
-#: Streams that a task writes to at a time: each has a thread, and memory for what is not yet acknowledged.
+#: Maximum streams that a task writes to at a time: each has a thread, and memory for unacknowledged events.
 MAX_TARGETS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Rows of a batch that go to one stream: events, routing keys or None, and what tells their event times."""
+    """Rows of a batch for one stream: events, routing keys or None, and the rows with their event times."""
 
     stream: StreamName
     events: pa.Array
@@ -36,9 +36,9 @@ class Written:
 def parts_of(
     batch: pa.RecordBatch, encoder: EventEncoder, named: Callable[[str | None], StreamName]
 ) -> Iterator[Written]:
-    """Yield the rows of a batch by the streams that they go to; ``named`` makes one of its text, or None.
+    """Yield the rows of a batch, grouped by stream. ``named`` converts a text or None to a stream.
 
-    Raises what ``encode`` does, InvalidNameError for a row without a stream or with what is no name.
+    Raises the errors of ``encode``, InvalidNameError for a row without a stream or with an invalid name.
     """
     events, keys = encoder.encode(batch)
     if encoder.target is None:
@@ -63,7 +63,7 @@ def parts_of(
 def _streams(
     column: pa.Array, named: Callable[[str | None], StreamName]
 ) -> tuple[list[StreamName], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The streams that a column names, and the number of its own for each row."""
+    """Return the streams that a column names, and for each row the index of its stream."""
     if column.null_count:
         row = pc.index(pc.is_null(column), value=True).as_py()
         raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r} is null: each row needs a stream to go to")
@@ -81,16 +81,16 @@ def _streams(
 
 
 class TargetWriters:
-    """Writers of one task, at most ``MAX_TARGETS`` at a time, and the latest event time of each stream's rows."""
+    """Writers of one task, at most ``MAX_TARGETS`` at a time, and the latest event time of each stream."""
 
     def __init__(self, opened: Callable[[StreamName], EventWriter[bytes]], encoder: EventEncoder) -> None:
-        """``opened`` makes the writer of a stream, or raises StreamNotFoundError."""
+        """Set up; ``opened`` returns the writer of a stream, or raises StreamNotFoundError."""
         self._opened, self._encoder = opened, encoder
-        self._writers: dict[StreamName, EventWriter[bytes]] = {}  # the one that was used last at the end
+        self._writers: dict[StreamName, EventWriter[bytes]] = {}  # the most recently used one is last
         self._latest: dict[StreamName, LatestTime] = {}
 
     def write(self, part: Written) -> int:
-        """Write rows; returns their bytes. Where a writer has to make room for another, its rows are durable then."""
+        """Write rows and return their size in bytes. A writer that is closed to open another makes its rows durable."""
         writer = self._writers.pop(part.stream, None)
         if writer is None:
             if len(self._writers) >= MAX_TARGETS:
@@ -101,7 +101,7 @@ class TargetWriters:
         return int(part.events.nbytes)
 
     def note(self, part: Written) -> None:
-        """Take the event times of rows into account."""
+        """Include the event times of rows."""
         self._latest.setdefault(part.stream, LatestTime(self._encoder.event_time)).add(part.rows)
 
     def flush(self) -> None:
@@ -110,15 +110,15 @@ class TargetWriters:
             writer.flush()
 
     def drop(self, stream: StreamName) -> None:
-        """Give up what a stream's writer has not made durable."""
+        """Discard the rows of a stream that are not durable yet."""
         if (writer := self._writers.pop(stream, None)) is not None:
             writer.abandon()
 
     def close(self) -> None:
-        """End the writers; what is not durable is given up."""
+        """Close the writers; rows that are not durable are discarded."""
         for stream in list(self._writers):
             self.drop(stream)
 
     def times(self) -> tuple[tuple[StreamName, int], ...]:
-        """Time to be noted for the rows of each stream that has some."""
+        """Return the event time to note for each stream with event times."""
         return tuple((stream, latest.millis) for stream, latest in self._latest.items() if latest.millis is not None)

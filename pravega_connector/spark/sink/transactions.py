@@ -1,8 +1,9 @@
 """Exactly once: transactions that tasks write, and their commit by the driver.
 
-A task writes its rows into a transaction of its own and leaves it open; its message says which it is and what is in it.
-The driver works through the commit table (:mod:`pravega_connector.exactly_once.batch_commit`) with the messages. What a
-task that failed, or lost a race, has written is in no message, so it is never committed, and ends with its lease.
+Each task writes its rows into its own transaction and leaves it open. Its message has the id and the content of the
+transaction. The driver processes the commit table (:mod:`pravega_connector.exactly_once.batch_commit`) with the
+messages. The rows of a task that failed, or that lost a race, are in no message. So they are never committed, and their
+transaction ends when its lease expires.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WriteId:
-    """Write that a task belongs to, and its application."""
+    """Identity of the write that a task belongs to, and its application."""
 
     app: str
     query: str
@@ -72,15 +73,15 @@ class TaskPrepared(Exchanged, WriterCommitMessage):  # type: ignore[misc]
     partition: int
     part: Part | None
     segment: int | None = None
-    """Number of a segment of the target: it belongs to one creation of the stream. None without a part."""
+    """Number of a segment of the target; a recreated stream has other numbers. None without a part."""
 
 
 class ExactlyOnce:
-    """Writes the rows of tasks into transactions, and commits those of a batch. Can be pickled."""
+    """Writer of the rows of tasks into transactions, and committer of a batch. Can be pickled."""
 
     def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:
         self._options, self._encoder, self._streaming = options, encoder, streaming
-        self._run = str(uuid.uuid4())  # of a write that no query makes; queries have runs of their own
+        self._run = str(uuid.uuid4())  # run id of a write outside a query; a query has its own run ids
 
     # ---- in tasks ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +120,10 @@ class ExactlyOnce:
     # ---- in the driver -----------------------------------------------------------------------------------------------
 
     def prepare(self, client: PravegaClient) -> None:
-        """Say before the first task what cannot work. Raises LeaseRangeError, AuthenticationError, ConfigError."""
+        """Check before the first task that writes can succeed.
+
+        Raises LeaseRangeError, AuthenticationError, ConfigError.
+        """
         stream = self._options.stream_name()
         self._options.check_lease()
 
@@ -127,7 +131,7 @@ class ExactlyOnce:
             ledger = self._ledger(client)
             ledger.read()
             ledger.check_writable()
-            # Only a transaction tells whether the servers allow its lease.
+            # Only beginning a transaction shows if the servers allow its lease.
             client.transactions(stream, lease=self._lease()).begin().abort()
 
         _probed.get((client, stream, self._options.transaction_timeout_ms), probe)
@@ -135,9 +139,9 @@ class ExactlyOnce:
     def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Commit the batch, once. Raises ExactlyOnceError and OutcomeUnknownError.
 
-        A batch write can be read on return, unless the servers take longer than the commit's timeout to make it
-        visible, which is logged. The rows of a micro-batch can be read a moment later. Its event time is noted, if it
-        has one, also when another driver had committed it.
+        The rows of a batch write can be read on return. If the servers take longer than the commit timeout to make them
+        visible, a warning is logged. The rows of a micro-batch can be read a moment later. The event time of the batch,
+        if it has one, is noted even if another driver committed the batch.
         """
         servers, job = self._servers(client), self._job(messages, batch)
         servers.ask_ahead(Ask.PING, tuple(part.transaction for part in job.own))
@@ -158,7 +162,7 @@ class ExactlyOnce:
     def _await_visible(self, client: PravegaClient, transactions: Sequence[uuid.UUID], timeout: float) -> None:
         try:
             await_visible(client.controller, self._options.stream_name(), transactions, timeout)
-        except ConnectorError as error:  # the batch is committed: that it is seen late must not fail it
+        except ConnectorError as error:  # the batch is committed: late visibility must not fail it
             _log.warning("%s", error)
 
     @staticmethod
@@ -169,13 +173,16 @@ class ExactlyOnce:
             _log.info("ledger %s was not compacted: %s", ledger.name, error)
 
     def abort(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        """Drop what the tasks wrote, unless the ledger names it: Spark calls this after a failed commit too."""
+        """Drop the rows of the tasks, unless the ledger names them: Spark also calls this after a failed commit."""
         job = self._job(messages, batch)
         if job.own:
             carry_out(Commit(self._for_target(client, job, messages), Phase.ABANDON_READ), self._servers(client))
 
     def _for_target(self, client: PravegaClient, job: Job, messages: Sequence[WriterCommitMessage | None]) -> Job:
-        """Name the target. If it was deleted and created again, the tasks wrote to segments of other numbers."""
+        """Return the job with its target.
+
+        If the stream was deleted and created again, the tasks wrote to segments with other numbers.
+        """
         stream = self._options.stream_name()
         segments = [m.segment for m in messages if isinstance(m, TaskPrepared) and m.segment is not None]
         if not segments:
@@ -190,7 +197,7 @@ class ExactlyOnce:
         if prepared:
             write = prepared[0].write
         elif options.txn_app_id is not None and options.txn_version is not None:
-            # Without a task the query is unknown; the ledger then keeps the one that it has.
+            # Without a task the query is unknown. The ledger then keeps its query.
             write = WriteId(options.txn_app_id, "", self._run, options.txn_version)
         else:
             return Job("", "", "", nonce, batch, (), Role.BYSTANDER)
@@ -225,10 +232,10 @@ class ExactlyOnce:
 
 
 def _run_of_query(context: TaskContext) -> str:
-    """Id of the query's run that a task works for, in ``foreachBatch`` too; empty outside of a query.
+    """Return the run id of the query that a task works for, also in ``foreachBatch``; empty outside a query.
 
-    Spark makes it the job group. In ``foreachBatch`` an application can set a group of its own, which would be the same
-    in every run, so that a replay would look like a second write of one run: what is no UUID is no run.
+    Spark sets it as the job group. In ``foreachBatch`` an application can set its own group, which would be the same in
+    every run. A replay would then look like a second write of one run. So a group that is not a UUID is ignored.
     """
     if not context.getLocalProperty("sql.streaming.queryId"):
         return ""
@@ -239,18 +246,21 @@ def _run_of_query(context: TaskContext) -> str:
         return ""
 
 
-#: Seconds for which a batch write waits to be visible, at least.
+#: Minimum seconds that a batch write waits until its rows are visible.
 _LOOK_SECONDS: Final = 1.0
-#: Seconds for which a failed task asks for the end of its transaction, which else ends with its lease.
+#: Timeout of the abort of a failed task, in seconds. Without an abort, the transaction ends when its lease expires.
 _DROP_SECONDS: Final = 5.0
-#: Applications whose transactions one worker keeps; batch writes may each be an application of their own.
+#: Maximum applications whose transactions a worker keeps; each batch write may be a separate application.
 MAX_APPS: Final = 256
-#: Part of a lease that a transaction has left, at least, when its task ends.
+#: Minimum part of the lease that is left when a task ends.
 _LONG: Final = 0.9
 
 
 class _Task:
-    """The transaction of one task: begun with the first row or before it, kept open until the batch is done with."""
+    """Transaction of one task.
+
+    It begins with the first row or earlier, and is kept open until the batch is finished.
+    """
 
     def __init__(self, client: PravegaClient, options: SinkOptions, write: WriteId) -> None:
         self._client, self._options, self._write = client, options, write
@@ -264,7 +274,7 @@ class _Task:
         return None if self._transaction is None else self._transaction.segment_number
 
     def begin_ahead(self) -> None:
-        """Begin the transaction while Spark makes the rows, unless there will be none."""
+        """Begin the transaction while Spark computes the rows, unless no rows are expected."""
         if _kept().expects_rows(self._write.app):
             self._ahead = in_background(self._begin, "pravega-begin")
 
@@ -289,7 +299,10 @@ class _Task:
         return transaction
 
     def prepare(self, event_time: int | None = None) -> Part | None:
-        """Make the rows durable in the transaction: it has most of a lease from now on, and lives while it is kept."""
+        """Make the rows durable in the transaction.
+
+        At least 90 % of its lease is left at this point, and it stays open while it is kept alive.
+        """
         transaction = self._transaction
         if transaction is None:
             _kept().finish_without_rows(self._write.app)
@@ -302,55 +315,55 @@ class _Task:
         return Part(transaction.id, self._total.content, event_time)
 
     def drop(self) -> None:
-        """Abort: the task has failed, or had no rows."""
+        """Abort the transaction: the task has failed, or had no rows."""
         if self._transaction is not None:
             _give_up(self._transaction)
-        elif (ahead := self._ahead) is not None:  # as soon as it has begun, for which nobody waits
+        elif (ahead := self._ahead) is not None:  # abort in the background as soon as it has begun
             in_background(lambda: _give_up(ahead.result()), "pravega-drop")
 
 
 def _give_up(transaction: Transaction) -> None:
     _kept().discard(transaction)
-    # What cannot be aborted now ends with its lease; the task's own error is the one to be seen.
+    # Show the task's own error. A transaction that cannot be aborted ends when its lease expires.
     with contextlib.suppress(ConnectorError):
         transaction.abort(timeout=_DROP_SECONDS)
 
 
 class KeptTransactions:
-    """Transactions of tasks that this process has written, kept open by pings.
+    """Transactions of tasks that this process has written, kept open by keep-alives.
 
-    Those of finished tasks wait for their siblings. The worker that wrote them lives on (Spark ends it after a minute
-    in which no worker had anything to do), and keeps them open until it works for another batch of the same
-    application: the workers of all queries are shared.
+    The transactions of finished tasks wait for the other tasks of the batch. The worker that wrote them stays alive
+    (Spark ends it after a minute in which no worker had a task). The worker keeps them open until it works for another
+    batch of the same application, because the workers of all queries are shared.
     """
 
     def __init__(self) -> None:
-        self._without_rows: set[str] = set()  # applications whose last task had none
+        self._without_rows: set[str] = set()  # applications whose last task had no rows
         self._keeper = LeaseKeeper()
         self._finished: dict[str, list[tuple[WriteId, Transaction]]] = {}
 
     def expects_rows(self, app: str) -> bool:
-        """Whether the next task of an application will have rows: its last one here had some, as far as it is known."""
+        """Return False if the last task of an application in this process had no rows, otherwise True."""
         return app not in self._without_rows
 
     def finish_without_rows(self, app: str) -> None:
-        """Note that a task of an application had none."""
+        """Record that a task of an application had no rows."""
         if len(self._without_rows) >= MAX_APPS:
             self._without_rows.clear()
         self._without_rows.add(app)
 
     def add(self, transaction: Transaction) -> None:
-        """Keep the transaction of a task that has begun."""
+        """Keep the transaction of a running task open."""
         self._keeper.add(transaction)
 
     def discard(self, transaction: Transaction) -> None:
-        """Keep a transaction no longer."""
+        """Stop keeping a transaction open."""
         self._keeper.discard(transaction)
 
     def finish(self, write: WriteId, transaction: Transaction) -> None:
-        """Keep a transaction until the next batch of its application, and none of a batch before.
+        """Keep a transaction until the next batch of its application; stop keeping those of earlier batches.
 
-        Raises what the keeper was told when it could be kept no longer.
+        Raises the error of the keep-alive if the transaction could not be kept open.
         """
         if (failure := self._keeper.failures.get(transaction.id)) is not None:
             raise failure
@@ -361,15 +374,15 @@ class KeptTransactions:
             over += self._finished.pop(next(iter(self._finished)))
         for _, done in over:
             self._keeper.discard(done)
-        # At the end: the first one is the one that was longest without a task.
+        # Last in order: the first application is the one without a task for the longest time.
         self._finished[write.app] = [*(entry for entry in mine if entry[0] == write), (write, transaction)]
 
     def close(self) -> None:
-        """Ping nothing any more."""
+        """Stop all keep-alives."""
         self._keeper.close()
 
 
-# What is tried and made once: Spark makes writers anew for every micro-batch.
+# Probed or created once per process: Spark creates writers for every micro-batch.
 _probed: Final[PerProcess[tuple[PravegaClient, StreamName, int], None]] = PerProcess()
 _ledgers: Final[PerProcess[tuple[PravegaClient, StreamName], Ledger]] = PerProcess()
 _targets: Final[PerProcess[tuple[PravegaClient, StreamName, int], str]] = PerProcess()

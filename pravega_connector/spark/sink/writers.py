@@ -1,7 +1,7 @@
 """Writers that Spark calls: of batch queries and of streaming queries.
 
-Spark makes writers in two driver-side processes for each batch and copies one to every task, so making one has no
-effect beyond checking, and nothing but the commit messages goes from the tasks to the driver.
+Spark creates writers in two driver-side processes for each batch, and copies one to every task. So creating a writer
+only runs checks, and tasks send only commit messages to the driver.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from pravega_serde.per_process import PerProcess
 _log: Final = logging.getLogger(__name__)
 
 _Messages = Sequence[WriterCommitMessage | None]
-# Streams that are ready to be written to: Spark makes writers anew for every micro-batch.
+# Streams that were checked or created: Spark creates writers for every micro-batch.
 _ready: Final[PerProcess[tuple[PravegaClient, StreamName | None], None]] = PerProcess()
 
 
 @dataclass(frozen=True)
 class TaskWritten(Exchanged, WriterCommitMessage):  # type: ignore[misc]
-    """Message of one task; ``dropped`` counts the events that ``best_effort`` gave up.
+    """Message of one task; ``dropped`` is the number of events that ``best_effort`` dropped.
 
-    ``event_times`` is what is to be noted for the rows of each stream (milliseconds), ``query`` the streaming query
-    that it works for.
+    ``event_times`` are the times to note for the rows of each stream, in milliseconds. ``query`` is the streaming query
+    that the task works for.
     """
 
     rows: int
@@ -62,7 +62,7 @@ class TaskWritten(Exchanged, WriterCommitMessage):  # type: ignore[misc]
 
 @called_by_spark("write")
 class _Writer(Exchanged):
-    """Base of both writers: rows in, durable events out."""
+    """Base class of both writers: rows in, durable events out."""
 
     def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:
         self.options, self.encoder = options, encoder
@@ -71,14 +71,14 @@ class _Writer(Exchanged):
         client = options.client()
         if encoder.target is None and streaming:
             self._prepare(client, options.stream_name())
-        elif encoder.target is None:  # looked at each time: it may have been deleted since this process wrote to it
+        elif encoder.target is None:  # check each time: it may have been deleted after an earlier write
             prepare_stream(client, options.stream_name(), options)
         else:
             _ready.get((client, None), lambda: _reach(client))
         if self.mode == "exactly_once":
             self._exactly_once = ExactlyOnce(options, encoder, streaming=streaming)
             self._exactly_once.prepare(client)
-        note_answer(client.config)  # the next batch may be planned in another process
+        note_answer(client.config)  # for the process that plans the next batch
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task; on return they are durable (``best_effort``: or counted as dropped).
@@ -110,10 +110,10 @@ class _Writer(Exchanged):
                     rows += len(part.events)
                     writers.note(part)
                 except EventError:
-                    raise  # a row that can never be written is the query's fault, not the servers'
+                    raise  # the row can never be written, in any state of the servers
                 except ConnectorError as error:
                     if self.encoder.target is not None and isinstance(error, StreamNotFoundError | ScopeNotFoundError):
-                        raise  # and so is one that names what is not there
+                        raise  # the row names a stream that does not exist
                     _log.warning("%d events for stream %s were dropped: %s", len(part.events), part.stream, error)
                     dropped += len(part.events)
                     writers.drop(part.stream)
@@ -127,7 +127,7 @@ class _Writer(Exchanged):
 
     def _event_writer(self, stream: StreamName) -> EventWriter[bytes]:
         client = self._client()
-        if self.encoder.target is not None:  # else the driver has prepared it
+        if self.encoder.target is not None:  # otherwise the driver has prepared it
             self._prepare(client, stream)
         return client.writer(
             stream,
@@ -136,15 +136,15 @@ class _Writer(Exchanged):
         )
 
     def _client(self) -> PravegaClient:
-        """The client of tasks, which run because the driver has reached the servers."""
+        """Return the client of tasks, which run only after the driver has reached the servers."""
         return self.options.client(service=True)
 
     def _committing(self) -> PravegaClient:
-        """The client of commits: none of its calls takes longer than a commit may."""
+        """Return the client of commits: each of its calls is limited to the commit timeout."""
         return self.options.client(service=True, failover_timeout=self.options.commit_timeout)
 
     def _giving_up(self) -> PravegaClient:
-        """The client of aborts, which are not worth a long wait: what is not aborted ends with its lease."""
+        """Return the client of aborts, with a short timeout: an open transaction ends when its lease expires."""
         return self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
 
     def _commit(self, messages: _Messages, batch: int) -> None:
@@ -156,7 +156,7 @@ class _Writer(Exchanged):
             _log.warning("%d events were dropped (best_effort)", dropped)
 
     def _note_time(self, written: Sequence[TaskWritten]) -> None:
-        """Note the time of rows that can be read already."""
+        """Note the event time of rows that are already readable."""
         latest: dict[StreamName, int] = {}
         for message in written:
             for stream, millis in message.event_times:
@@ -168,7 +168,7 @@ class _Writer(Exchanged):
         for stream, millis in latest.items():
             note_batch(client.stores, stream, writer, millis)
             if not query:
-                with contextlib.suppress(ConnectorError):  # this writer never comes again
+                with contextlib.suppress(ConnectorError):  # this writer id is not used again
                     client.controller.remove_writer(stream, writer)
 
     def _abort(self, messages: _Messages, batch: int) -> None:
@@ -177,51 +177,57 @@ class _Writer(Exchanged):
 
 
 def _query() -> str:
-    """Id of the streaming query that a task works for, in ``foreachBatch`` too; empty outside of one."""
+    """Return the id of the streaming query of a task, also in ``foreachBatch``; empty outside a query."""
     context = TaskContext.get()
     return "" if context is None else context.getLocalProperty("sql.streaming.queryId") or ""
 
 
 @called_by_spark("commit", "abort")
 class PravegaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
-    """Appends the rows of a DataFrame to a stream."""
+    """Writer that appends the rows of a DataFrame to a stream."""
 
     def __init__(self, options: SinkOptions, encoder: EventEncoder) -> None:
         super().__init__(options, encoder, streaming=False)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Exactly once: make all rows visible, unless this ``txn_version`` is. Else they are durable already."""
+        """Exactly once: make all rows visible, unless this ``txn_version`` is.
+
+        Other modes: the rows are already durable.
+        """
         self._commit(messages, self.options.txn_version or 0)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Exactly once: drop the rows. Else there is nothing to undo: what tasks wrote before the failure stays."""
+        """Exactly once: drop the rows. Other modes: do nothing; rows written before the failure stay."""
         self._abort(messages, self.options.txn_version or 0)
 
 
 @called_by_spark("commit", "abort")
 class PravegaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
-    """Appends the rows of each micro-batch to a stream."""
+    """Writer that appends the rows of each micro-batch to a stream."""
 
     def __init__(self, options: SinkOptions, encoder: EventEncoder) -> None:
         super().__init__(options, encoder, streaming=True)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Exactly once: make the batch visible, unless it is. Else its rows are durable already."""
+        """Exactly once: make the batch visible, unless it is. Other modes: the rows are already durable."""
         self._commit(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Exactly once: drop the rows, unless the batch is recorded. Else what tasks wrote stays, and is repeated."""
+        """Exactly once: drop the rows, unless the batch is recorded.
+
+        Other modes: the rows of the tasks stay, and are written again with the next attempt.
+        """
         self._abort(messages, batchId)
 
 
 def _reach(client: PravegaClient) -> None:
-    """Make sure that servers answer, where no stream is known yet. Raises ControllerUnavailableError."""
-    with contextlib.suppress(AuthenticationError):  # an answer; what is permitted shows with the streams
+    """Check that servers answer before a stream is known. Raises ControllerUnavailableError."""
+    with contextlib.suppress(AuthenticationError):  # an answer; permissions are checked with the streams
         client.controller.scope_exists(client.config.scope or "_system")
 
 
 def prepare_stream(client: PravegaClient, stream: StreamName, options: SinkOptions) -> None:
-    """Make sure that the stream exists, creating it only if that is allowed.
+    """Check that the stream exists, and create it if the options allow it.
 
     Raises ScopeNotFoundError, StreamNotFoundError.
     """
@@ -240,12 +246,15 @@ def prepare_stream(client: PravegaClient, stream: StreamName, options: SinkOptio
 
 
 def check_aggregation(client: PravegaClient, stream: StreamName, options: SinkOptions) -> None:
-    """Warn of a stream whose watermarks wait for no writer: of several writers the fastest alone makes them then."""
+    """Warn of a stream whose watermarks wait for no writer.
+
+    With several writers, only the fastest one determines the watermarks then.
+    """
     if options.event_time_column is None:
         return
     try:
         config = client.controller.stream_config(stream)
-    except ConnectorError as error:  # times are advice to readers: they are no reason not to write
+    except ConnectorError as error:  # event times are advice to readers: do not fail the write
         _log.info("whether the watermarks of stream %s wait for slow writers is not known: %s", stream, error)
         return
     if config.timestamp_aggregation_timeout_ms == 0:

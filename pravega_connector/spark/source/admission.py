@@ -1,11 +1,11 @@
-"""Ends of micro-batches and tasks inside segments: always between two events.
+"""Ends of micro-batches and tasks inside segments; each is between two events.
 
-The server cannot say where an event begins. But every length that a segment has had is the end of an event, and so is
-every place that a walk from one event to the next has passed: what is known is kept (:class:`Boundaries`), so that a
-walk begins near its goal, and nothing is read twice to find boundaries. Of large events only the headers are read.
+The server does not report event boundaries. But every length that a segment has had is the end of an event. So is every
+position that a walk from one event to the next has passed. Known boundaries are kept (:class:`Boundaries`). So a walk
+begins near its goal, and nothing is read twice to find boundaries. Of large events only the headers are read.
 
-A limit on micro-batches (:class:`Admission`) therefore makes the driver walk the frames of what it admits, as far as it
-does not know them yet. Without a limit nothing is read here.
+A limit on micro-batches (:class:`Admission`) therefore makes the driver walk the frames that it admits, except those
+that it already knows. Without a limit nothing is read here.
 """
 
 from __future__ import annotations
@@ -25,27 +25,30 @@ from pravega_connector.wire import EVENT_HEADER_SIZE, READ_CHUNK, StreamName, se
 
 T = TypeVar("T")
 Place = tuple[StreamName, int]
-# Above this mean size a request for each header is faster than reading what lies between them.
+# Above this mean size, a request for each header is faster than reading the bytes between headers.
 _LARGE_EVENT: Final = 64 * 1024
-# Read beyond a goal, so that one request finds the event that crosses it.
+# Bytes to read past a goal, so that one request finds the event that crosses it.
 _MARGIN: Final = 4096
-# Boundaries kept of each segment: at one for each mebibyte walked, 4 GiB of it before they get sparser.
+# Maximum boundaries kept per segment. With one per MiB walked, they cover 4 GiB before every second one is dropped.
 _MAX_KNOWN: Final = 4096
-# Size of an event, frame included, as long as none was seen.
+# Assumed size of an event, frame included, until one was seen.
 _USUAL_EVENT: Final = 128
-# A third, three times, is one.
+# Tolerance for rounding: a third, three times, is one.
 _ROUNDING: Final = 1e-6
 
 
 class Boundaries:
-    """Known ends of events in the segments of a query. Forgetting them changes how much is read, nothing else."""
+    """Known ends of events in the segments of a query.
+
+    If they are forgotten, more is read; the results do not change.
+    """
 
     def __init__(self, stores: SegmentStores) -> None:
         self._stores = stores
         self._known: dict[Place, list[int]] = {}
 
     def note(self, stream: StreamName, segment_id: int, offset: int) -> None:
-        """Remember that an event ends there."""
+        """Remember that an event ends at ``offset``."""
         known = self._known.setdefault((stream, segment_id), [])
         at = bisect_left(known, offset)
         if at == len(known) or known[at] != offset:
@@ -59,16 +62,16 @@ class Boundaries:
             del self._known[place]
 
     def nearest(self, piece: SegmentSlice, goal: int) -> int:
-        """Last known boundary up to ``goal``; the slice's start if no boundary is within it."""
+        """Return the last known boundary up to ``goal``, or the start of the slice if none is inside it."""
         known = self._known.get((piece.stream, piece.segment_id), [])
         del known[: bisect_left(known, piece.start)]
         at = bisect_right(known, min(goal, piece.end))
         return known[at - 1] if at else piece.start
 
     def walk(self, piece: SegmentSlice, window: int = READ_CHUNK) -> Generator[npt.NDArray[np.int64], None, None]:
-        """Yield the offsets at which the events of a slice end, some at a time; the last one may lie beyond its end.
+        """Yield arrays of the offsets at which the events of a slice end. The last one may be past the slice's end.
 
-        ``window`` is how many bytes are worth reading at first. Raises DataLossError, ProtocolError.
+        ``window`` is the number of bytes to read first. Raises DataLossError, ProtocolError.
         """
         name = segment_name(piece.stream, piece.segment_id)
         at = piece.start
@@ -76,7 +79,7 @@ class Boundaries:
         while at < piece.end:
             data = self._read(piece, at, window)
             ends = walk_frames(data, offset=at, segment=name)[1:] + at
-            if not len(ends):  # less than a header: the reader of the slice will say so
+            if not len(ends):  # less than a header: the reader of the slice raises the error
                 return
             window = EVENT_HEADER_SIZE if (ends[-1] - at) > _LARGE_EVENT * len(ends) else READ_CHUNK
             at = int(ends[-1])
@@ -85,7 +88,7 @@ class Boundaries:
             yield ends
 
     def ends_near(self, piece: SegmentSlice, goals: list[int]) -> list[int]:
-        """First boundary at or behind each of the rising goals; without those of the slice."""
+        """Return the first boundary at or after each of the rising goals, without start and end of the slice."""
         found: list[int] = []
         for goal in goals:
             if found and found[-1] >= goal:
@@ -117,7 +120,10 @@ class Boundaries:
 def divide(
     boundaries: Boundaries, slices: Sequence[SegmentSlice], least: int | None
 ) -> Iterable[tuple[SegmentSlice, tuple[int, ...]]]:
-    """Yield slices and the places between events that divide them into at least so many in all, of about equal size."""
+    """Yield slices, and the positions between events that divide them into parts of about equal size.
+
+    The total number of parts is at least ``least``, if there are enough events.
+    """
     if least is None or len(slices) >= least:
         return
     size = sum(piece.end - piece.start for piece in slices) / least
@@ -133,20 +139,20 @@ def divide(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most bytes (frames included) and most events of one micro-batch; None is no limit."""
+    """Maximum bytes (frames included) and maximum events of one micro-batch; None means no limit."""
 
     max_bytes: int | None = None
     max_rows: int | None = None
 
     def share(self, part: float) -> Limits:
-        """A part of it, rounded down."""
+        """Return a fraction of the limits, rounded down."""
         return Limits(
             None if self.max_bytes is None else int(self.max_bytes * part + _ROUNDING),
             None if self.max_rows is None else int(self.max_rows * part + _ROUNDING),
         )
 
     def less(self, size: int, rows: int) -> Limits:
-        """Limits that are left."""
+        """Return the remaining limits."""
         return Limits(
             None if self.max_bytes is None else max(0, self.max_bytes - size),
             None if self.max_rows is None else max(0, self.max_rows - rows),
@@ -154,7 +160,7 @@ class Limits:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether the limits are used up: no further event fits."""
+        """True if the limits are used up: no further event fits."""
         return self.max_bytes == 0 or self.max_rows == 0
 
 
@@ -172,7 +178,7 @@ class Backlog:
 
 @dataclass(slots=True)
 class _Segment:
-    """A segment that waits for its share; ``weight`` makes streams equal, not their segments together."""
+    """Segment that waits for its share. ``weight`` balances streams with different numbers of segments."""
 
     stream: StreamName
     id: int
@@ -186,10 +192,10 @@ class _Segment:
 
 
 class Admission:
-    """Shares the limits of a micro-batch among streams, and a stream's share among its segments.
+    """Divides the limits of a micro-batch among streams, and the share of a stream among its segments.
 
-    What one does not use goes to the others. Who comes first changes from batch to batch, so that a limit smaller than
-    one event for everybody starves no segment. A batch exceeds its limits only if its first event does so alone.
+    Unused capacity is redistributed. The first stream changes from batch to batch, so a limit smaller than one
+    event for each segment starves no segment. A batch exceeds its limits only if its first event does so on its own.
     """
 
     def __init__(self, boundaries: Boundaries, limits: Limits) -> None:
@@ -198,7 +204,10 @@ class Admission:
         self._event_size = float(_USUAL_EVENT)
 
     def admit(self, backlogs: Sequence[Backlog]) -> dict[StreamName, dict[int, int]]:
-        """End offsets for each stream, each between two events; at least one event of a backlog is admitted."""
+        """Return end offsets for each stream, each between two events.
+
+        At least one event of a backlog is admitted.
+        """
         if self.limits == UNLIMITED:
             return {backlog.stream: dict(backlog.ends) for backlog in backlogs}
         ends = {backlog.stream: dict(backlog.starts) for backlog in backlogs}
@@ -216,7 +225,7 @@ class Admission:
         return ends
 
     def _serve(self, group: list[_Segment], left: Limits) -> Limits:
-        """Move each of the group on by its share of what is left; what is left then."""
+        """Advance each segment of the group by its share of the remaining limits; return the limits that remain."""
         weights = sum(segment.weight for segment in group)
         for segment in group:
             share = left.share(min(1.0, segment.weight / weights))
@@ -225,7 +234,10 @@ class Admission:
         return left
 
     def _in_turn(self, backlogs: Sequence[Backlog]) -> list[_Segment]:
-        """The segments with a backlog: one of each stream, then the next ones; every batch begins elsewhere."""
+        """Return the segments with a backlog: one of each stream, then the next ones.
+
+        Every batch begins with another segment.
+        """
         queues = []
         for backlog in backlogs:
             ids = sorted(i for i, end in backlog.ends.items() if backlog.starts[i] < end)
@@ -239,15 +251,16 @@ class Admission:
         return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
 
     def _places(self, left: Limits, waiting: int) -> int:
-        """Number of segments that can get an event each."""
+        """Return the number of segments that can get at least one event."""
         by_bytes = waiting if left.max_bytes is None else int(left.max_bytes / self._event_size)
         by_rows = waiting if left.max_rows is None else left.max_rows
         return max(1, min(waiting, by_bytes, by_rows))
 
     def _take(self, segment: _Segment, share: Limits, left: Limits) -> tuple[int, int]:
-        """Move the segment on by its share. Returns (bytes, events), with events 0 if they are not counted.
+        """Advance the segment by its share. Return (bytes, events), with events 0 if they are not counted.
 
-        One event that does not fit the share is taken if it fits what is left, or if it is the batch's first.
+        An event that does not fit the share is admitted if it fits the remaining limits, or if it is the first of the
+        batch.
         """
         piece = SegmentSlice(segment.stream, segment.id, segment.at, segment.end)
         size = piece.end - piece.start
@@ -264,7 +277,7 @@ class Admission:
         return stop - piece.start, rows
 
     def _walk(self, piece: SegmentSlice, begin: int, limit: int, rows: int | None) -> tuple[int, int]:
-        """The last boundary up to ``limit``, and to so many events, from the boundary ``begin`` on; events passed."""
+        """Return the last boundary within ``limit`` and ``rows``, and the number of events from ``begin`` to it."""
         stop, count = begin, 0
         wanted = limit - begin if rows is None else min(limit - begin, int(rows * self._event_size * 1.2))
         rest = SegmentSlice(piece.stream, piece.segment_id, begin, min(limit + EVENT_HEADER_SIZE, piece.end))
@@ -280,17 +293,17 @@ class Admission:
         return stop, count
 
     def _first_event(self, piece: SegmentSlice, left: Limits) -> tuple[int, int]:
-        """The slice's first event, if it may be taken."""
+        """Return the end of the first event of the slice and 1, or (start, 0) if it does not fit."""
         with closing(self._boundaries.walk(piece, 0)) as walk:
             ends = next(walk, None)
-        # Bytes that are no event are for the reader to complain about.
+        # The reader raises the error for bytes that are not an event.
         stop = piece.end if ends is None else min(int(ends[0]), piece.end)
         fits = left.max_bytes is None or stop - piece.start <= left.max_bytes
         return (stop, 1) if fits or left == self.limits else (piece.start, 0)
 
 
 def _by_claim(segments: list[_Segment]) -> list[_Segment]:
-    """The first one first, since it is its turn; then those that need least, whose rest is for the others."""
+    """Order the segments: the first stays first, then the smallest claims, whose remainder goes to the others."""
     return segments[:1] + sorted(segments[1:], key=lambda segment: segment.claim)
 
 

@@ -1,4 +1,4 @@
-"""Bad records: decoding in Spark's modes FAILFAST, PERMISSIVE and DROPMALFORMED, and the dead letters of a query."""
+"""Malformed records: the modes FAILFAST, PERMISSIVE and DROPMALFORMED, and the dead-letter queue of a query."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from pravega_serde.columnar import nothing, number_column, select
 from pravega_serde.errors import DeserializationError
 from pravega_serde.serializer_interface import Serializer
 
-#: Types of the two columns that tell about a bad record: the record, and why it could not be decoded.
+#: Types of the two columns about a corrupt record: the record, and the decoding error.
 CORRUPT_TYPES: Final = (pa.binary(), pa.string())
 
-# Beside the format's own options, what decides which events are bad.
+# Options that decide which events are malformed, in addition to the options of the format.
 _DECIDING: Final = ("group", "namespace", "registry_type", "schema_evolution", "unknown_encoding_ids")
 
 Locate = Callable[[DeserializationError], DeserializationError]
@@ -34,31 +34,31 @@ Check = Callable[["Decoded"], list[DeserializationError]]
 
 
 def corrupt_names(record: str) -> tuple[str, str]:
-    """Names of the two columns, from the name of the first."""
+    """Return the names of the two columns, derived from the name of the first."""
     return record, f"{record}_error"
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decoded column; bad rows are null in ``values`` and have an error each."""
+    """Decoded column. Malformed rows are null in ``values`` and have one error each."""
 
     values: pa.Array
     errors: list[DeserializationError]
 
     def bad(self) -> npt.NDArray[np.bool_]:
-        """Mask of the rows that could not be decoded."""
+        """Return the mask of the rows that could not be decoded."""
         bad = np.zeros(len(self.values), bool)
         bad[[error.row for error in self.errors if error.row is not None]] = True
         return bad
 
     def records(self, events: pa.BinaryArray) -> pa.BinaryArray:
-        """The events of the bad rows; null in all others."""
+        """Return the events of the malformed rows; all other rows are null."""
         if not self.errors:
             return pa.nulls(len(events), CORRUPT_TYPES[0])
         return pc.if_else(number_column(self.bad()), events, nothing(CORRUPT_TYPES[0]))
 
     def reasons(self, tell: Callable[[DeserializationError], str] = str) -> pa.StringArray:
-        """The errors' texts; null in the rows that are good."""
+        """Return the texts of the errors; rows without an error are null."""
         if not self.errors:
             return pa.nulls(len(self.values), CORRUPT_TYPES[1])
         texts: list[str | None] = [None] * len(self.values)
@@ -71,10 +71,10 @@ class Decoded:
 def decode(
     serializer: Serializer[Any], events: pa.BinaryArray, mode: str, locate: Locate, check: Check | None = None
 ) -> Decoded:
-    """Decode a column. In FAILFAST the first bad row raises its error; ``locate`` adds where the event is.
+    """Decode a column. In FAILFAST the first malformed row raises its error. ``locate`` adds the position of the event.
 
-    ``check`` says what is bad about rows that could be decoded. The values are those of the first events only where
-    the serializer decodes no more together.
+    ``check`` returns errors for rows that could be decoded. If the serializer cannot decode all events together, the
+    values are those of the first events only.
     """
     read = getattr(serializer, "decode_first", serializer.decode_column)
     errors: list[DeserializationError] = []
@@ -90,7 +90,7 @@ def decode(
 
 
 def _checked(found: Decoded, more: list[DeserializationError], mode: str, locate: Locate) -> Decoded:
-    """The same, with the rows null that have errors only now."""
+    """Return the column with the additional errors; the rows with these errors become null."""
     bad = found.bad()
     first = {error.row: error for error in reversed(more) if error.row is not None and not bad[error.row]}
     if not first:
@@ -102,11 +102,11 @@ def _checked(found: Decoded, more: list[DeserializationError], mode: str, locate
     return Decoded(values, [*found.errors, *map(locate, first.values())])
 
 
-# ---- dead letters: bad events kept elsewhere while the query goes on -------------------------------------------------
+# ---- dead-letter queue: malformed events are stored elsewhere, the query continues -----------------------------------
 
 
 def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
-    """See, before the first event, that dead letters have a place to go to; a folder is made.
+    """Check, before the first event, that the dead-letter queue exists. A directory is created.
 
     Raises StreamNotFoundError, ConfigError, OutputFileError.
     """
@@ -127,10 +127,13 @@ def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
 def letter_box(
     client: PravegaClient, options: SourceOptions, schema: pa.Schema, piece: SegmentSlice, stop: int | None
 ) -> AbstractContextManager[LetterBox | None]:
-    """Box for the bad events of a slice up to ``stop``, for a ``with`` block; None where the options name none."""
+    """Return the dead-letter writer of a slice up to ``stop``, for a ``with`` block.
+
+    It is None if the options name no dead-letter queue.
+    """
     if not options.has_dead_letters:
         return nullcontext()
-    # A folder has a file for each range of a segment: one that is read in part must not take the place of the whole.
+    # A directory has a file for each range of a segment. A partial read must not replace the file of a full read.
     end = piece.end if stop is None else min(piece.end, stop)
     reading = SliceReading(replace(piece, end=end), _reader(options, schema))
     if options.dead_letter_path is not None:
@@ -139,10 +142,11 @@ def letter_box(
 
 
 def _reader(options: SourceOptions, schema: pa.Schema) -> str:
-    """Identity of a reading: two of the same find the same bad events, for the same query if there is one.
+    """Return the identity of a read: equal reads of the same query, if there is one, find the same malformed events.
 
-    Another schema may find other events bad: were its letters numbered with those of before, the server would take some
-    for repetitions. Limits, timeouts and addresses change nothing, so a restarted query may have others.
+    With another schema, other events may be malformed. If their dead letters had the same numbers, the server would
+    treat some of them as duplicates. Limits, timeouts and addresses are not part of the identity, so a restarted query
+    may change them.
     """
     from pyspark import TaskContext  # noqa: PLC0415 - exports work without Spark
 

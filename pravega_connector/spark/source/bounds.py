@@ -1,4 +1,4 @@
-"""Positions that options give: from the text of an option to a cut of each stream."""
+"""Positions in options: from the text of an option to a stream cut of each stream."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from pravega_serde.errors import PravegaError
 _OPEN: Final = "unbounded"
 _CHECKPOINT: Final = "checkpoint:"
 _WORDS: Final = ("earliest", "latest", _OPEN)
-_LONGEST_WORD: Final = 20  # no stream cut is as short
-_OTHERS: Final = "*"  # in JSON: every stream that has no entry of its own
+_LONGEST_WORD: Final = 20  # every stream cut is longer
+_OTHERS: Final = "*"  # in JSON: all streams without a separate entry
 
 
 class Positions:
-    """Beginnings or ends of streams by the text of an option; ``default`` is for streams that it does not mention.
+    """Start or end positions of streams from the text of an option.
 
-    Where the default is ``unbounded`` the text may say so, too. Raises ConfigError for a text that cannot be right.
+    ``default`` applies to streams that the text does not mention. If the default is ``unbounded``, the text may use
+    this word, too. Raises ConfigError for an invalid text.
     """
 
     def __init__(self, client: PravegaClient, name: str, text: str | None, default: str, *, end: bool = False) -> None:
@@ -33,12 +34,12 @@ class Positions:
         self._default: Any = default if text is None else text.strip()
         self._own: dict[StreamName, Any] = {}
         self._checkpoints: dict[str, dict[StreamName, StreamCut]] = {}
-        self._lock = threading.Lock()  # one look at a checkpoint, which its query may change, is for all streams
+        self._lock = threading.Lock()  # read a checkpoint once for all streams, because its query may change it
         if self._default.startswith("{"):
             self._own, self._default = self._from_json(self._default, default)
 
     def check(self, streams: Collection[StreamName]) -> None:
-        """Raise ConfigError if a place is given for a stream that is not among these."""
+        """Raise ConfigError if a position is set for a stream that is not among these."""
         for stream in self._own:
             if stream not in streams and not isinstance(self._own[stream], StreamCut):
                 raise ConfigError(
@@ -46,13 +47,13 @@ class Positions:
                 )
 
     def known(self) -> Collection[StreamName]:
-        """Return the streams that the text has a stream cut for, as a checkpoint has."""
+        """Return the streams for which the text has a stream cut, like a checkpoint."""
         if isinstance(self._default, str) and self._default.lower().startswith(_CHECKPOINT):
             return self._checkpoint(self._default[len(_CHECKPOINT) :].strip())
         return [stream for stream, place in self._own.items() if isinstance(place, StreamCut)]
 
     def cut(self, stream: StreamName) -> StreamCut | None:
-        """The cut of a stream; None for ``unbounded``.
+        """Return the stream cut of a stream, or None for ``unbounded``.
 
         Raises StreamNotFoundError, MalformedStreamCutError, TimeUnknownError, ConfigError. Nothing is created.
         """
@@ -66,7 +67,7 @@ class Positions:
         return self._from_text(stream, str(value).strip())
 
     def bounded(self, stream: StreamName) -> StreamCut:
-        """The cut of a stream where the default is not ``unbounded``. Raises as :meth:`cut`."""
+        """Return the stream cut of a stream if the default is not ``unbounded``. Raises the errors of :meth:`cut`."""
         cut = self.cut(stream)
         assert cut is not None
         return cut
@@ -112,7 +113,10 @@ class Positions:
             ) from None
 
     def _from_json(self, text: str, default: str) -> tuple[dict[StreamName, Any], Any]:
-        """Places of each stream by a JSON object, and of all others; it may be an offset out of a checkpoint."""
+        """Return the positions of the streams in a JSON object, and the position of all others.
+
+        The object may be an offset copied from a checkpoint.
+        """
         try:
             value = json.loads(text)
         except ValueError as error:

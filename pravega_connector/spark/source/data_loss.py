@@ -1,9 +1,9 @@
-"""Losses: data that is gone before a query has read it; option ``fail_on_data_loss``.
+"""Data loss: events that were deleted before a query has read them; option ``fail_on_data_loss``.
 
-Data is missed at two moments. The driver misses it when it plans a batch: retention, a truncation or a deletion has
-passed the query's position. A task misses it when it reads a range that was planned before. Either way the loss is an
-error that says where and how much, or the query goes on with what is left and says so: in the log, and the driver in
-the query's progress as well.
+Loss is detected in two places. The driver detects it when it plans a batch: retention, a truncation or a deletion has
+passed the position of the query. A task detects it when it reads a range that was planned before. In both cases, the
+loss raises an error with its position and size. Or the query continues with the remaining events, and the loss is
+logged. The driver then adds it to the progress of the query as well.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.wire import StreamCut
 
 _log: Final = logging.getLogger(__name__)
-_MOST_KEPT: Final = 1000  # losses kept for the progress, the latest ones
+_MOST_KEPT: Final = 1000  # maximum losses kept for the progress; the latest ones are kept
 
 
 class DataLoss:
-    """The losses of one run, as the driver finds them. ``fail`` is the option. Thread safe."""
+    """Losses of one run, as the driver finds them. ``fail`` is the option. Thread safe."""
 
     def __init__(self, client: PravegaClient, *, fail: bool) -> None:
         self._client, self._fail = client, fail
@@ -34,15 +34,16 @@ class DataLoss:
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """Losses that this run has passed over."""
+        """Losses that this run has skipped."""
         with self._lock:
             return tuple(self._told.values())
 
     def resume(self, position: StreamCut, wanted: Callable[[Loss], Loss | None] | None = None) -> StreamCut | None:
-        """Position at which a query goes on: ``position`` itself if all is there, None if the stream is gone.
+        """Return the position at which a query resumes.
 
-        A segment that was read to its end before it was truncated away is no loss: its successors follow. ``wanted``
-        returns the part of a loss that the query was to read. Raises DataLossError for any other if losses are errors.
+        It is ``position`` itself if no data is lost, and None if the stream was deleted. A segment that was read to its
+        end before it was truncated is not a loss: its successors follow. ``wanted`` returns the part of a loss that the
+        query should read. Raises DataLossError for this part if losses are errors.
         """
         found = survey(self._client.stores, position, beyond=True)
         parts = found.losses if wanted is None else map(wanted, found.losses)
@@ -63,14 +64,15 @@ class DataLoss:
 
 
 def _key(loss: Loss) -> tuple[object, ...]:
-    # A stream that is gone is looked for again and again; the same loss is told once.
+    # A deleted stream is polled again and again; the same loss is reported once.
     return loss.stream, loss.segment_id, loss.offset, loss.bytes, loss.deleted
 
 
 def pass_over(piece: SegmentSlice, at: int, error: DataLossError, *, fail: bool) -> int:
-    """Offset behind the gap that a reader of a slice has found ``at`` an offset; the slice's end if nothing is left.
+    """Return the offset after a gap that a reader of a slice has found ``at`` an offset.
 
-    The loss is logged. If losses are errors (``fail``) raises DataLossError with its place and size.
+    If nothing is left, return the end of the slice. The loss is logged. If losses are errors (``fail``), raises
+    DataLossError with its position and size.
     """
     cause = error.__cause__
     resumed = min(cause.start_offset, piece.end) if isinstance(cause, SegmentTruncatedError) else piece.end
@@ -92,7 +94,7 @@ def _note(loss: Loss) -> None:
 
 
 def loss_error(losses: Sequence[Loss]) -> DataLossError:
-    """The error for some losses in one stream: where the first one is, and how much is lost in all."""
+    """Return the error for losses in one stream, with the position of the first one and the total size."""
     first, *others = losses
     more = ""
     if others:

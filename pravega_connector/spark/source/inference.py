@@ -1,4 +1,4 @@
-"""Columns of events that do not name them (JSON, CBOR), from a sample of the events themselves."""
+"""Column inference for events that do not name their columns (JSON, CBOR), from a sample of the events."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, SchemaError
 from pravega_serde.serializer import FORMATS, imported, serializer_for
 
-#: Events of each stream that are looked at, and bytes of them: a moment's work on the driver.
+#: Maximum sampled events of each stream, and maximum bytes of them. Sampling takes the driver only a moment.
 SAMPLE_EVENTS: Final = 1000
 SAMPLE_BYTES: Final = 4 << 20
-# Of a decimal number, as Spark has Java's: DecimalType.SYSTEM_DEFAULT.
+# Digits of a decimal number, as in Spark's DecimalType.SYSTEM_DEFAULT for Java decimals.
 _DIGITS, _DIGITS_BEHIND = 38, 18
 
 
 def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iterable[StreamName]) -> pa.Schema | None:
-    """Columns of the first events that the streams hold; None where the format, or a registry, names them.
+    """Return the columns of the first events in the streams, or None if the format or a registry names them.
 
-    Raises ColumnTypeError for events that have none in common, and for streams without events; StreamNotFoundError.
+    Raises ColumnTypeError for events that have no columns in common, and for streams without events;
+    StreamNotFoundError.
     """
     if options.format is None or options.from_registry or not FORMATS[options.format].infer:
         return None
@@ -52,9 +53,9 @@ def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
 
 
 def columns_in(batches: Iterable[EventBatch], format_name: str, otherwise: str) -> pa.Schema:
-    """Columns that all events have together; those that cannot be decoded are left out.
+    """Return the columns of all events together; malformed events are left out.
 
-    ``otherwise`` says what to do where there are none. Raises ColumnTypeError.
+    ``otherwise`` is the fix that the error suggests if there are none. Raises ColumnTypeError.
     """
     infer = imported(FORMATS[format_name].infer)
     found = pa.schema([])
@@ -89,7 +90,10 @@ def _is_record(event: bytes | None, format_name: str) -> bool:
 
 
 def _known(kind: pa.DataType) -> pa.DataType:
-    """A type that later events have, too: what was null in all is text, as in Spark, and decimals have room."""
+    """Return a type that later events fit, too.
+
+    A column that was null in all events is text, as in Spark, and decimals get more digits.
+    """
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_decimal(kind):

@@ -1,4 +1,4 @@
-"""What is known about streams, as rows: the Scala connector's ``metadata=StreamInfo`` and ``metadata=Streams``."""
+"""Metadata of streams as rows: the Scala connector's ``metadata=StreamInfo`` and ``metadata=Streams``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS: Final = {
 
 
 def metadata_columns(options: SourceOptions) -> list[pa.Field]:
-    """Columns of a read with option ``metadata``, all of them text."""
+    """Return the columns of a read with option ``metadata``; all of them are text."""
     assert options.metadata is not None
     return [pa.field(name, pa.string(), nullable=False) for name in _COLUMNS[options.metadata]]
 
@@ -37,20 +37,23 @@ class RowsPartition(Exchanged, InputPartition):  # type: ignore[misc]
 
 @called_by_spark("partitions")
 class MetadataReader(Exchanged, DataSourceReader):  # type: ignore[misc]
-    """Reads the cuts of a stream, or the names of a scope's streams, as they are when the query is planned."""
+    """Reader of the stream cuts of a stream, or of the stream names of a scope, at the time of planning."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
-        """``schema`` is that of the rows. Raises ConfigError for another one than the option has."""
+        """Set up the reader; ``schema`` is the schema of the rows. Raises ConfigError if the option has another one."""
         names = [field.name for field in metadata_columns(options)]
         if schema.names != names or any(field.type != pa.string() for field in schema):
             raise ConfigError(
                 f"metadata={options.metadata} has the columns {', '.join(names)}, all STRING: leave .schema(…) out"
             )
-        _ = options.config  # invalid settings are an error here, before Spark pickles the reader
+        _ = options.config  # raise for invalid settings here, before Spark pickles the reader
         self.options, self.schema = options, schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """All rows. Raises StreamNotFoundError, ScopeNotFoundError, ControllerUnavailableError."""
+        """Return one partition with all rows.
+
+        Raises StreamNotFoundError, ScopeNotFoundError, ControllerUnavailableError.
+        """
         return [RowsPartition(tuple(_rows(self.options.client(), self.options)))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,19 +1,19 @@
-"""The source's offset: where a micro-batch ends, as the JSON value that Spark keeps in its checkpoint.
+"""Offset of the source: the end of a micro-batch, as the JSON value that Spark keeps in its checkpoint.
 
 ::
 
     {"streams": {"scope/stream": {"0.#epoch.0": 1234, …}, …},  a position in each stream
-     "from":    {"scope/stream": {"0.#epoch.0": 500, …}, …},   where it began, if not where the batch before ended
-     "parts":   {"scope/stream": {"0.#epoch.0": [700, 900]}},  where segments are divided among tasks
+     "from":    {"scope/stream": {"0.#epoch.0": 500, …}, …},   its start, if not the end of the batch before
+     "parts":   {"scope/stream": {"0.#epoch.0": [700, 900]}},  positions that divide segments among tasks
      "tasks":   262144,                                        bytes up to which segments share a task
-     "marks":   {"scope/stream": 339, …},                      how far the watermarks went, if columns come of them
+     "marks":   {"scope/stream": 339, …},                      end of the watermarks, if columns use them
      "version": 1}
 
-What a batch reads follows from the offset before it and its own, and from nothing else: so a replay after a crash
-reads the same bytes in the same parts, whatever has changed since. ``from`` holds streams that are new to the query,
-and those that lost data and go on elsewhere. Without ``tasks`` each segment has a separate task.
+The range of a batch depends only on the offset before it and on its own. So a replay after a crash reads the same bytes
+in the same parts, regardless of later changes. ``from`` has the streams that are new to the query, and the streams that
+lost data and resume elsewhere. Without ``tasks`` each segment has a separate task.
 
-Spark compares offsets as text, so keys are sorted and numbers canonical: the same position is always the same text.
+Spark compares offsets as text. So keys are sorted and numbers canonical: the same position is always the same text.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pravega_serde.errors import PravegaError
 
 _VERSION: Final = 1
 
-#: Bytes of several segments that one task reads: less is read before Spark has begun a task for it.
+#: Bytes of several segments that one task reads. Reading less takes less time than the start of a Spark task.
 TASK_BYTES: Final = 256 * 1024
-# What asking for a segment counts as, so that a task has at most 16 of them.
+# Cost of a request to a segment, in bytes, so that a task has at most 16 segments.
 _SEGMENT_BYTES: Final = 16 * 1024
 
 Cuts = Mapping[StreamName, StreamCut]
@@ -42,10 +42,10 @@ Parts = Mapping[StreamName, Mapping[int, tuple[int, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The end of a batch: positions, the streams that it began elsewhere than at the last end, divided segments.
+    """End of a batch: positions, the streams with another start than the previous end, and divided segments.
 
-    ``marks`` is how far the streams' watermarks went, ``task_bytes`` up to how many bytes segments share a task (0:
-    each has its own).
+    ``marks`` is the end of the watermarks of each stream. ``task_bytes`` is the number of bytes up to which segments
+    share a task (0: each has its own).
     """
 
     cuts: Cuts
@@ -55,7 +55,7 @@ class Offset:
     task_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON value."""
+        """Return the JSON value."""
         value: dict[str, Any] = {"streams": _cuts_json(self.cuts)}
         if self.begins:
             value["from"] = _cuts_json(self.begins)
@@ -90,7 +90,7 @@ class Offset:
         return cls(cuts, begins, parts, marks, task_bytes)
 
     def slices_from(self, start: Offset) -> Iterator[SegmentSlice]:
-        """Yield the slices of the batch between two offsets, in the order of its tasks; no server is asked."""
+        """Yield the slices of the batch between two offsets, in the order of its tasks. No server is called."""
         for stream, cut in sorted(self.cuts.items()):
             begin = self.begins.get(stream) or start.cuts.get(stream)
             if begin is not None:
@@ -98,7 +98,10 @@ class Offset:
 
 
 def shared_tasks(slices: Iterable[SegmentSlice], task_bytes: int) -> list[list[SegmentSlice]]:
-    """The slices of each task: neighbours that are small share one, in order; all have their own if the bytes are 0."""
+    """Return the slices of each task, in order: small neighbors share a task.
+
+    If ``task_bytes`` is 0, each slice has its own task.
+    """
     tasks: list[list[SegmentSlice]] = []
     room = 0
     for piece in slices:
@@ -115,7 +118,7 @@ def shared_tasks(slices: Iterable[SegmentSlice], task_bytes: int) -> list[list[S
 def slices_of(
     start: StreamCut, end: StreamCut, parts: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 ) -> Iterator[SegmentSlice]:
-    """The ranges of segments between two cuts of which no segment of the one follows another of the other's."""
+    """Yield the ranges of segments between two cuts. No segment of one may be a successor of a segment of the other."""
     for segment_id, stop in end.positions.items():
         bounds = [max(start.positions.get(segment_id, 0), 0), *parts.get(segment_id, ()), stop]
         for begin, until in itertools.pairwise(bounds):
@@ -124,12 +127,12 @@ def slices_of(
 
 
 def from_offset(value: Mapping[str, Any]) -> dict[StreamName, StreamCut]:
-    """Return the position in each stream. Raises ConfigError as :meth:`Offset.from_json`."""
+    """Return the position in each stream. Raises ConfigError like :meth:`Offset.from_json`."""
     return dict(Offset.from_json(value).cuts)
 
 
 def cut_of(name: StreamName, positions: Mapping[str, Any]) -> StreamCut:
-    """A cut from its segments' short names, ``{"0.#epoch.0": 1234}``. Raises ConfigError, TypeError, ValueError."""
+    """Return a cut from short segment names, ``{"0.#epoch.0": 1234}``. Raises ConfigError, TypeError, ValueError."""
     return StreamCut(name, {parse_segment_name(f"{name}/{segment}")[1]: int(at) for segment, at in positions.items()})
 
 

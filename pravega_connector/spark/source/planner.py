@@ -2,12 +2,13 @@
 
 Theory of operation
 -------------------
-A position is a cut: an offset for each segment. To plan the next batch, segments that were sealed and read to their
-end are first replaced by their successors, each of which starts when *all* its predecessors are finished; then each
-segment is read to its length of this moment. So a batch holds, for each routing key, bytes of one segment only: Spark
-may read its segments in parallel and still events of one key stay in order from batch to batch.
 
-What a batch reads follows from the offsets at its two ends alone; see ``offsets``.
+A position is a stream cut: an offset for each segment. To plan the next batch, the planner first replaces segments that
+are sealed and read to their end with their successors. A successor starts when *all* its predecessors are finished.
+Then each segment is read up to its current length. So a batch has, for each routing key, bytes of only one segment.
+Spark may read the segments in parallel, and the events of one key still stay in order from batch to batch.
+
+The range of a batch depends only on the offsets at its two ends; see ``offsets``.
 """
 
 from __future__ import annotations
@@ -39,24 +40,24 @@ from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import StreamCut, StreamName
 
 _ANY: Final = 2**63 - 1
-# A sealed segment without successors is its stream's last: they are looked for once in so many seconds all the same.
+# Seconds between two requests for the successors of a sealed segment that had none (the last one of its stream).
 _LAST_LOOK: Final = 1.0
-# Spark asks every 10 ms for new data. After a look that found none the stores tell when there are some, and the next
-# one comes after so many seconds at the latest: for new streams, and for whatever they do not tell.
+# Spark polls every 10 ms for new data. After a poll that found none, the segment stores report new data. The next poll
+# starts after this many seconds at the latest: for new streams, and for changes that the stores do not report.
 _TOLD_PAUSE: Final = 0.5
-# Where they cannot, the next look waits so many seconds, or this many times as long as the look took: looking costs
-# little, and what comes is seen soon.
+# If they cannot report it, the next poll waits at least this many seconds, or a multiple of the duration of the last
+# poll: so polling costs little, and new data is found soon.
 _LEAST_PAUSE: Final = 0.05
 _PAUSE_PER_LOOK: Final = 4.0
 _LONGEST_PAUSE: Final = 1.0
-# A stream that is truncated while a batch is planned is looked at again, so often and after so many seconds.
+# Attempts to plan a batch of a stream that is being truncated, and seconds between them.
 _ATTEMPTS: Final = 10
 _SETTLING: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """End of reading: the segments that may be read at all, and an end offset for those in the end cut."""
+    """End of reading: the segments that may be read at all, and an end offset for the segments in the end cut."""
 
     segments: frozenset[int]
     ends: Mapping[int, int]
@@ -66,7 +67,7 @@ _NO_CEILING: Final = Ceiling(frozenset(), {})
 
 
 class _PatientLineage(Lineage):
-    """Asks for the successors of a sealed stream's last segments once a second, and for one of them only."""
+    """Lineage that requests the successors of a sealed stream's last segments once a second, for one of them only."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName, clock: Callable[[], float]) -> None:
         super().__init__(stores, stream)
@@ -87,7 +88,7 @@ class _PatientLineage(Lineage):
 
 
 class StreamPlanner:
-    """Plans one stream's share of batches. Holds nothing that a restart would miss."""
+    """Planner of the batches of one stream. Its state is not needed after a restart."""
 
     def __init__(self, client: PravegaClient, stream: StreamName, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -95,12 +96,12 @@ class StreamPlanner:
         self._lineage = _PatientLineage(client.stores, stream, clock)
         self._ceilings: list[Ceiling] = []
         self.growing: dict[int, int] = {}
-        """Ends of the segments that may get more, as of the last backlog, where nothing more is there to be read."""
+        """Ends of the segments that were read completely at the last backlog, but may get more."""
 
     def end_at(self, start: StreamCut, end: StreamCut) -> list[Loss]:
         """Read nothing past ``end``; reading resumes at ``start``.
 
-        If truncation has passed the end, the start may be after it. Then nothing is left to read of these segments, and
+        If truncation has passed the end, the start may be after it. Then nothing is left to read in these segments, and
         their losses are returned. Raises MalformedStreamCutError for another end before the start, DataLossError if the
         start is a cut of a deleted stream of this name.
         """
@@ -126,7 +127,7 @@ class StreamPlanner:
         return [Loss(self.stream, i, 0, end.positions[i]) for i in sorted(passed)]
 
     def wanted(self, loss: Loss) -> Loss | None:
-        """Return the part of a loss that was to be read; None if there is none."""
+        """Return the part of a loss that the query should read; None if there is none."""
         if not self._is_wanted(loss.segment_id, loss.offset):
             return None
         end = min(ceiling.ends.get(loss.segment_id, _ANY) for ceiling in (*self._ceilings, _NO_CEILING))
@@ -136,9 +137,9 @@ class StreamPlanner:
         return self._below([segment_id]) and all(at < c.ends.get(segment_id, _ANY) for c in self._ceilings)
 
     def backlog(self, start: StreamCut) -> Backlog:
-        """Readable part from ``start`` on; its segments are those of ``start`` or, where they ended, successors.
+        """Return the readable part after ``start``, in the segments of ``start`` or, where they ended, in successors.
 
-        Raises DataLossError when a segment that still had to be read is gone, StreamNotFoundError.
+        Raises DataLossError if a segment was deleted or truncated before it was read, StreamNotFoundError.
         """
         positions = dict(start.positions)
         infos = self._enter_successors(positions)
@@ -150,7 +151,7 @@ class StreamPlanner:
         return Backlog(self.stream, positions, ends)
 
     def slices(self, start: StreamCut) -> Iterator[SegmentSlice]:
-        """Yield all that can be read from ``start`` on, predecessors before successors. Raises as :meth:`backlog`."""
+        """Yield everything readable after ``start``, predecessors before successors. Raises like :meth:`backlog`."""
         while True:
             backlog = self.backlog(start)
             end = StreamCut(self.stream, backlog.ends)
@@ -164,7 +165,10 @@ class StreamPlanner:
         return all(ceiling.segments.issuperset(segment_ids) for ceiling in self._ceilings)
 
     def _enter_successors(self, positions: dict[int, int]) -> dict[int, SegmentInfo]:
-        """Replace finished segments until each one left has bytes, or may get some, or waits for a sibling."""
+        """Replace finished segments with their successors.
+
+        Each remaining segment has bytes, or may get more, or waits for another predecessor of its successor.
+        """
         infos: dict[int, SegmentInfo] = {}
         finished: set[int] = set()
         entered: Iterable[int] = list(positions)
@@ -176,7 +180,10 @@ class StreamPlanner:
         return infos
 
     def _is_finished(self, info: SegmentInfo, at: int) -> bool:
-        """Whether a segment is read to its end, and its successors may be read. Raises as :meth:`backlog`."""
+        """Return True if a segment is read to its end, and its successors may be read.
+
+        Raises the errors of :meth:`backlog`.
+        """
         if not self._is_wanted(info.id, at):
             return False
         self._check_present(info, at)
@@ -203,7 +210,7 @@ def _is_growing(info: SegmentInfo) -> bool:
 
 
 class QueryPlan:
-    """Plans a streaming query's batches. What it remembers is never needed after a restart."""
+    """Planner of the batches of a streaming query. Its state is not needed after a restart."""
 
     def __init__(
         self, client: PravegaClient, options: SourceOptions, clock: Callable[[], float] = time.monotonic
@@ -217,16 +224,16 @@ class QueryPlan:
         self._planners: dict[StreamName, StreamPlanner] = {}
         self._available: dict[StreamName, StreamCut] | None = None
         self._next_look = 0.0
-        from pravega_connector.reader.tail_notifications import Arrivals  # noqa: PLC0415 - readers, of which every process has one, plan nothing
+        from pravega_connector.reader.tail_notifications import Arrivals  # noqa: PLC0415 - only the driver plans
 
         self._arrivals = Arrivals(client.stores)
         self._was_told = self._stopped = False
         self.is_idle = False
-        """Whether it waits for something to read, so that nothing is known to be there."""
+        """True while the plan waits for new data, so that no data to read is known."""
         self.losses = DataLoss(client, fail=options.fail_on_data_loss)
 
     def first(self) -> Offset:
-        """Beginning of the query: the start of each stream that is there."""
+        """Return the beginning of the query: the start position of each existing stream."""
         starts = Positions(self._client, "start_stream_cut", self._options.start_stream_cut, "latest")
         streams = self._streams.now()
         if self._options.stream_pattern is None:
@@ -239,7 +246,7 @@ class QueryPlan:
         return Offset(cuts)
 
     def _check_end(self, begin: StreamCut) -> None:
-        """Note the loss if the query begins after its end, because truncation has passed the end."""
+        """Report the loss if the query begins after its end, because truncation has passed the end."""
         passed: list[Loss] = []
         with suppress(DataLossError, StreamNotFoundError):  # it is missed when the batch is planned
             end = self._ends.cut(begin.stream)
@@ -247,7 +254,7 @@ class QueryPlan:
         self.losses.note(passed)
 
     def end_here(self) -> None:
-        """Fix the streams and their tails of this moment as the end of the run."""
+        """Fix the current streams and their tails as the end of the run."""
         self._streams.freeze()
         streams = self._streams.now()
         tails = zip(streams, of_each(self._tail, streams), strict=True)
@@ -259,9 +266,9 @@ class QueryPlan:
         return None
 
     def next(self, start: Offset) -> Offset:
-        """The end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
+        """Return the end of the batch that begins at ``start``, or ``start`` itself if there is nothing to read.
 
-        What is gone before it was read is an error or passed over, see ``data_loss``. Raises DataLossError,
+        Data that was deleted before it was read raises an error or is skipped, see ``data_loss``. Raises DataLossError,
         StreamNotFoundError, ConfigError for a checkpoint of other streams.
         """
         told = self._await_look()
@@ -277,13 +284,13 @@ class QueryPlan:
         return end
 
     def _await_look(self) -> bool:
-        """Wait until it is time for the next look; whether the stores told of something."""
+        """Wait until the next poll is due. Return True if a segment store reported new data."""
         pause = self._next_look - self._clock()
         if pause <= 0:
             return False
         self.is_idle = True
         try:
-            # Told, and then there was nothing: this once not by what they tell, or it could go on without a pause.
+            # The last report led to no data. Ignore reports this time; otherwise polls could follow without a pause.
             told = None if self._was_told else self._arrivals.wait(self._growing(), _TOLD_PAUSE)
             if told is None and not self._stopped:
                 time.sleep(pause)
@@ -294,7 +301,7 @@ class QueryPlan:
         return told or False
 
     def stop(self) -> None:
-        """End a wait that is under way in another thread; no look comes after it."""
+        """End a wait in another thread; no poll follows it."""
         self._stopped = True
         self._arrivals.interrupt()
 
@@ -302,7 +309,7 @@ class QueryPlan:
         return {stream: planner.growing for stream, planner in self._planners.items() if planner.growing}
 
     def _known(self, start: Offset) -> Sequence[StreamName]:
-        """The streams to read now. Those that the query does not read any more keep their positions."""
+        """Return the streams to read now. Streams that the query no longer reads keep their positions."""
         streams = self._streams.now()
         streams = _with(streams, self._streams.gone(start.cuts))
         if start.cuts and streams and not start.cuts.keys() & set(streams):
@@ -313,7 +320,7 @@ class QueryPlan:
         return streams
 
     def _remaining(self, stream: StreamName, begin: StreamCut | None) -> tuple[StreamCut, Backlog] | None:
-        """Position at which a stream goes on, and its readable part from there; None for a stream that is gone.
+        """Return the position at which a stream resumes, and its readable part after it; None for a deleted stream.
 
         ``begin`` is None for a stream that the query has not read yet.
         """
@@ -323,10 +330,10 @@ class QueryPlan:
                 return at, self._backlog(stream, at)
             except (DataLossError, StreamNotFoundError):
                 if begin is None and self._options.stream_pattern is not None:
-                    return None  # deleted since it was found, before the query had a position in it
+                    return None  # deleted after it was listed, before the query had a position in it
                 if begin is None or attempt == _ATTEMPTS:
                     raise
-            # The stream may be another one by now, with the same name.
+            # The stream may have been created again with the same name.
             planner = self._planners.pop(stream, None)
             begin = self.losses.resume(begin, None if planner is None else planner.wanted)
             if begin is None:
@@ -366,7 +373,7 @@ class QueryPlan:
             return start
         shared = 0 if self._options.min_partitions else TASK_BYTES
         kept = start.cuts
-        if self._options.stream_pattern is not None:  # a stream that is created again is a new one
+        if self._options.stream_pattern is not None:  # a stream that is created again counts as new
             kept = {stream: cut for stream, cut in kept.items() if stream not in gone}
         return Offset({**kept, **ends}, moved, self._parts(begins, ends), task_bytes=shared)
 

@@ -1,4 +1,4 @@
-"""Progress of a run, told to others: to Spark's progress, and to the server's retention.
+"""Progress of a run, reported to Spark's query progress and to the server's retention.
 
 :class:`Progress` is what ``sources[i].latestOffset`` shows (Spark's reportLatestOffset)::
 
@@ -7,15 +7,15 @@
      "streams": {"scope/stream": {"0.#epoch.0": 5678}},
      "trouble": "…"}
 
-``behind`` counts from the end of the planned batch to the end of the streams; ``events`` stand beside ``bytes`` where
-they are known without reading, which is where there are none. ``lost`` is what the run has passed over
-(``fail_on_data_loss=false``), and is left out if there is nothing. ``streams`` is the streams' end. ``trouble`` is
-there while the servers do not answer; the others then are as they were before.
+``behind`` is the lag: the distance from the end of the planned batch to the end of the streams. ``events`` is next to
+``bytes`` only if the number is known without reading, which is the case for 0. ``lost`` is the data that the run has
+skipped (``fail_on_data_loss=false``); it is left out if there is none. ``streams`` is the end of the streams.
+``trouble`` is present while the servers do not answer. The other values are then those of the last measurement.
 
-:class:`PublishedPosition` is option ``publish_position``: the server may truncate behind the query's committed
-position, as the stream's retention policy says. A position is published when Spark has an entry for its batch in the
-commit log, so what a restart would read again is never given up. Publishing never fails a query: what could not be
-published is with the next batch, or a little later.
+:class:`PublishedPosition` is option ``publish_position``: the server may truncate before the committed position of the
+query, as the retention policy of the stream allows. A position is published when Spark has an entry for its batch in
+the commit log. So data that a restart would read again is never truncated. A failure to publish never fails a query. An
+unpublished position is published with the next batch, or a little later.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from pravega_connector.spark.source.streams import of_each
 from pravega_connector.wire import StreamCut, StreamName
 
 _log: Final = logging.getLogger(__name__)
-# Spark asks at every trigger, every 10 ms in an idle query; an end that has not moved is measured once in so many s.
+# Seconds between two measurements of an end that did not move. Spark asks every 10 ms in an idle query.
 _FRESH: Final = 1.0
-# A position that could not be published is tried again after so many seconds, if no other one came before.
+# Seconds until a failed publication is retried, unless a newer position replaces it.
 _RETRY: Final = 5.0
 
 
 class Progress:
-    """The report of one run; it never fails a query."""
+    """Progress report of one run; it never fails a query."""
 
     def __init__(self, client: PravegaClient, losses: DataLoss, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._losses, self._clock = client, losses, clock
@@ -51,11 +51,14 @@ class Progress:
         self._stale = 0.0
 
     def report(self, trouble: str | None = None) -> dict[str, Any] | None:
-        """Report of what was measured last, with the ``trouble`` there is; None as long as nothing is known."""
+        """Return the last measurement, with the current outage in ``trouble`` if there is one.
+
+        Return None until something was measured.
+        """
         return self._report if trouble is None else {**(self._report or {}), "trouble": trouble}
 
     def measure(self, end: Mapping[StreamName, StreamCut]) -> None:
-        """Ask the servers how far the streams reach beyond ``end``, unless it was done just now."""
+        """Measure the lag of the streams after ``end``, unless this was done in the last second."""
         if not end or (end == self._at and self._clock() < self._stale):
             return
         try:
@@ -65,7 +68,7 @@ class Progress:
             self._at, self._stale = dict(end), self._clock() + _FRESH
             return
         self._at, self._report = dict(end), self._tell(lags)
-        # Of streams that are sealed the answer stays the same.
+        # The lag of sealed streams does not change.
         self._stale = math.inf if all(lag.is_final and lag.exists for lag in lags) else self._clock() + _FRESH
 
     def _tell(self, lags: list[StreamLag]) -> dict[str, Any]:
@@ -81,18 +84,18 @@ class Progress:
 
 
 def _without_losses(value: dict[str, Any]) -> dict[str, Any]:
-    """The next batch finds them: until then they are no losses of the query."""
+    """Remove the losses: the next batch finds them, and before that they are not losses of the query."""
     return {key: item for key, item in value.items() if key not in ("lost_bytes", "losses")}
 
 
 def _ends(lag: StreamLag) -> dict[str, int]:
-    """The stream's end: its open segments, or all that are left of a sealed stream."""
+    """Return the end of a stream: its open segments, or all remaining segments of a sealed stream."""
     segments = [segment for segment in lag.segments if not segment.sealed] or lag.segments
     return {segment.name: segment.end for segment in segments}
 
 
 class PublishedPosition:
-    """Publishes positions under a name, for each stream by a subscriber of its own."""
+    """Publisher of positions under a name, with a separate subscriber for each stream."""
 
     def __init__(self, client: PravegaClient, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._name, self._clock = client, name, clock
@@ -101,7 +104,7 @@ class PublishedPosition:
         self._failures: dict[StreamName, str] = {}
 
     def publish(self, committed: Mapping[StreamName, StreamCut]) -> None:
-        """Publish what has changed since the last time. A failure is a warning."""
+        """Publish the positions that have changed since the last time. A failure is a warning."""
         of_each(self._publish_if_due, committed.values())
 
     def _publish_if_due(self, cut: StreamCut) -> None:
@@ -110,14 +113,14 @@ class PublishedPosition:
             self._tried[cut.stream] = cut, self._publish(cut.stream, cut)
 
     def _publish(self, stream: StreamName, cut: StreamCut) -> float:
-        """Try it; when to try again."""
+        """Try to publish; return the time of the next attempt."""
         subscriber = self._subscribers.get(stream)
         if subscriber is None:
             subscriber = self._subscribers[stream] = self._client.subscriber(stream, self._name)
         try:
             subscriber.publish(cut)
         except ConnectorError as error:
-            if self._failures.get(stream) != str(error):  # said once, though it is tried again
+            if self._failures.get(stream) != str(error):  # logged once, though it is retried
                 _log.warning("the position in stream %s was not published for %r: %s", stream, self._name, error)
             self._failures[stream] = str(error)
             return self._clock() + _RETRY

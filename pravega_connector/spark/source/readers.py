@@ -1,11 +1,11 @@
 """Readers that Spark calls: of batch queries and of streaming queries, and the rows of one partition.
 
-Spark makes several instances of these in several processes (the instance that plans is not the one that reads), so
-what a read needs travels in its partition, and what the planning instance remembers is never needed after a restart.
+Spark creates several instances of these in several processes, and the instance that plans is not the one that reads. So
+a partition has everything that a read needs, and the state of the planning instance is not needed after a restart.
 
-Filters on metadata columns are applied to whole parts of segments before any task is started. Spark hands them to batch
-queries when ``spark.sql.python.filterPushdown.enabled`` is set. It evaluates all of them itself as well, but for those
-of which nothing is left to do: so what is read is less, and never another result.
+Filters on metadata columns are applied to whole parts of segments before any task starts. Spark passes them to batch
+queries if ``spark.sql.python.filterPushdown.enabled`` is set. Spark also evaluates every filter itself, except those
+that are fully applied here. So less is read, and the result is the same.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ from pravega_connector.stores.segment_stores import SegmentPlace
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.errors import PravegaError
 
-# While servers are in trouble Spark gets its answer after so many seconds, and shows the trouble in the progress.
+# Seconds after which Spark gets an answer during an outage; the progress then shows the outage.
 _ANSWER_WITHIN: Final = 5.0
-# … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.
+# Longest trigger interval for that, in seconds. A query with a longer one would resume late by one interval.
 _ASKED_AGAIN_WITHIN: Final = 10.0
 _POLL: Final = 0.1
-_LOOK: Final = "pravega-look"  # the thread of a look
-# Spark refuses readers that take filters where its setting is off. Where it is on, this module of Spark's takes them.
+_LOOK: Final = "pravega-look"  # name of the thread that polls
+# Spark rejects readers that accept filters if its setting is off. If it is on, this Spark module is loaded.
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
-# Columns that are the same for all events of a slice.
+# Columns that are equal for all events of a slice.
 _CONSTANTS: Final[dict[str, Callable[[SegmentSlice], Any]]] = {
     "scope": lambda piece: piece.stream.scope,
     "stream": lambda piece: piece.stream.stream,
@@ -80,7 +80,7 @@ _EXACT: Final[dict[type, Callable[[Any, Any], bool]]] = {
     spark.LessThan: operator.lt,
     spark.LessThanOrEqual: operator.le,
 }
-# Whether an offset in [first, last] can pass.
+# True if an offset in [first, last] can pass.
 _RANGES: Final[dict[type, Callable[[int, int, Any], bool]]] = {
     spark.EqualTo: lambda first, last, wanted: first <= wanted <= last,
     spark.EqualNullSafe: lambda first, last, wanted: first <= wanted <= last,
@@ -90,7 +90,7 @@ _RANGES: Final[dict[type, Callable[[int, int, Any], bool]]] = {
     spark.LessThan: lambda first, _last, wanted: first < wanted,
     spark.LessThanOrEqual: lambda first, _last, wanted: first <= wanted,
 }
-# The first offset that cannot pass any more.
+# First offset from which no offset passes.
 _STOPS: Final[dict[type, Callable[[Any], int]]] = {
     spark.EqualTo: lambda wanted: wanted + 1,
     spark.EqualNullSafe: lambda wanted: wanted + 1,
@@ -102,10 +102,11 @@ _STOPS: Final[dict[type, Callable[[Any], int]]] = {
 
 @dataclass(frozen=True)
 class SlicesPartition(Exchanged, InputPartition):  # type: ignore[misc]
-    """Ranges of segments, read by one task one after the other.
+    """Ranges of segments that one task reads, one after the other.
 
-    ``times`` are the event times along each; ``places`` where each segment is, as the driver knows it: so a new process
-    need not ask the controller, nor load gRPC. ``stop`` is the offset from which on a filter passes nothing.
+    ``times`` are the event times along each range. ``places`` are the segment stores of the segments, as known to the
+    driver. So a new process neither calls the controller nor loads gRPC. ``stop`` is the offset from which a filter
+    rejects all events.
     """
 
     slices: tuple[SegmentSlice, ...]
@@ -124,10 +125,10 @@ def read_rows(
     times: SegmentTimes = NO_TIMES,
     stop: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a slice's events, of those before offset ``stop`` if there is one.
+    """Yield the rows of the events in a slice, only those before offset ``stop`` if it is set.
 
-    Events that cannot be decoded are safe in the dead letters, if the options name any, before the rows of their batch
-    are handed on. Raises DataLossError for what is gone, or leaves it out, as the options say.
+    If the options name a dead-letter queue, malformed events are durable there before the rows of their batch are
+    passed on. Lost data raises DataLossError or is skipped, as the options say.
     """
     with letter_box(client, options, schema, piece, stop) as letters:
         builder = RowBuilder(schema, options, serializer, None if letters is None else letters.write, times)
@@ -148,7 +149,7 @@ def read_rows(
 
 
 def _before(batch: EventBatch, stop: int) -> EventBatch:
-    """The events of a batch that begin before an offset; the batch itself if all do."""
+    """Return the events of a batch that begin before an offset; return the batch itself if all do."""
     count = int(batch.offsets.searchsorted(stop))
     if count == len(batch.offsets):
         return batch
@@ -157,20 +158,20 @@ def _before(batch: EventBatch, stop: int) -> EventBatch:
 
 @called_by_spark("read")
 class _Reader(Exchanged):
-    """Base of both readers: options and schema in, record batches out.
+    """Base class of both readers: options and schema in, record batches out.
 
-    ``schema`` is the Arrow schema of the rows, ``serializer`` decodes them, if they are to be decoded.
+    ``schema`` is the Arrow schema of the rows. ``serializer`` decodes the events, if the options require it.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
         self.options, self.schema, self.serializer = options, schema, serializer
-        # Invalid settings and columns are errors here, before any task. Tasks get the configuration in the pickle.
+        # Raise for invalid settings and columns here, before any task. Tasks get the configuration in the pickle.
         _ = options.config
         RowBuilder(schema, options, serializer)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""
-        # Spark asks once, for None, when there are no partitions.
+        # If there are no partitions, Spark calls this once with None.
         if not isinstance(partition, SlicesPartition):
             return
         client, options = self.options.client(service=True), self.options
@@ -183,7 +184,7 @@ class _Reader(Exchanged):
     def _times(
         self, slices: Sequence[SegmentSlice], ends: Mapping[StreamName, int] | None = None
     ) -> Iterable[SegmentTimes]:
-        """The event times along slices, where columns need them."""
+        """Return the event times along slices if columns need them."""
         if not wants_event_time(self.options):
             return itertools.repeat(NO_TIMES, len(slices))
         return times_along(self.options.client(), slices, ends)
@@ -196,7 +197,7 @@ class _Reader(Exchanged):
         task_bytes: int,
         stop: int | None = None,
     ) -> list[InputPartition]:
-        """The partitions of slices, in their order; ``client`` has asked where these are, if any has."""
+        """Return the partitions of slices, in order. ``client``, if not None, may know their segment stores."""
 
         def place(piece: SegmentSlice) -> SegmentPlace | None:
             return None if client is None else client.stores.known_place(piece.stream, piece.segment_id)
@@ -212,12 +213,12 @@ class _Reader(Exchanged):
 
 @called_by_spark("partitions")
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
-    """Reads streams between two cuts of each, a partition for each part of a segment, or for several small ones."""
+    """Reader of streams between two cuts, with a partition for each part of a segment or for several small ones."""
 
     _pushed: Pushed | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The tasks that read the segments between the start and the end cut of each stream."""
+        """Return the tasks that read the segments between the start and the end cut of each stream."""
         client, options = self.options.client(), self.options
         check_letter_box(client, options)
         starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest")
@@ -240,16 +241,16 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
 
 @called_by_spark("pushFilters")
 class PravegaFilteringReader(PravegaBatchReader):
-    """The batch reader where Spark hands over filters."""
+    """Batch reader for processes in which Spark pushes filters down."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take filters on metadata columns; those that are left for Spark."""
+        """Apply filters on metadata columns; yield those that Spark must evaluate."""
         self._pushed = Pushed(self.options, filters)
         return self._pushed.left
 
 
 def batch_reader(options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> PravegaBatchReader:
-    """The reader of a batch query; it takes filters where Spark would hand some over."""
+    """Return the reader of a batch query. It accepts filters if Spark pushes them down in this process."""
     reader = PravegaFilteringReader if filters_are_pushed() else PravegaBatchReader
     return reader(options, schema, serializer)
 
@@ -282,9 +283,9 @@ def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
     "initialOffset", "latestOffset", "prepareForTriggerAvailableNow", "partitions", "reportLatestOffset", "commit"
 )
 class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """Reads streams from a cut of each on, in micro-batches that keep the order per routing key.
+    """Reader of streams that starts at a cut, in micro-batches that keep the order per routing key.
 
-    A batch is a function of its two offsets alone; see ``pravega_connector.spark.source.offsets``.
+    A batch depends only on its two offsets; see ``pravega_connector.spark.source.offsets``.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
@@ -303,13 +304,13 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._interval = math.inf
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The start of each stream; Spark asks twice, so "latest" is resolved once."""
+        """Return the start of each stream. Spark calls it twice, so "latest" is resolved once."""
         if self._first is None:
             self._first = self._plan.first().to_json()
         return self._first
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """All there is: the limits of the options are applied in latestOffset, where both can hold at once."""
+        """Return no limit: latestOffset applies the limits of the options, where both can apply at once."""
         return ReadAllAvailable()
 
     def latestOffset(  # noqa: N802
@@ -317,14 +318,15 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         start: dict[str, Any] | None = None,
         limit: Any = None,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """The end of the next batch, which begins at ``start``; the same value if there is nothing to read.
+        """Return the end of the next batch, which begins at ``start``; return ``start`` if there is nothing to read.
 
-        Servers that do not answer are waited for. Where Spark would ask again soon, it gets ``start`` meanwhile: that
-        keeps the query responsive, and its progress tells of the outage. A run that ends with what is there waits.
+        The call waits for servers that do not answer. If Spark would call again soon, it returns ``start`` in the
+        meantime. So the query stays responsive, and its progress reports the outage. A run with trigger AvailableNow
+        waits.
         """
         value = self.initialOffset() if start is None else start
         if self._first is None:
-            self.options.client(service=True)  # a checkpoint says where to go on: the query has run before
+            self.options.client(service=True)  # resumed from a checkpoint: the query has run before
         self._interval = min(self._interval, time.monotonic() - self._asked)
         self._asked = time.monotonic()
         look = self._look_from(Offset.from_json(value))
@@ -338,12 +340,12 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         return value if end is self._looks_from else end.to_json()
 
     def _look_from(self, position: Offset) -> Future[Offset]:
-        """The look that is under way, or a new one."""
+        """Return the poll that is in progress, or a new one."""
         if self._look is not None and self._looks_from != position:
-            wait([self._look])  # two at once would share the plan
+            wait([self._look])  # two polls at once would share the plan
             self._look = None
         if self._look is not None and self._has_found_nothing(self._look):
-            self._look = None  # it ended earlier: what has come since would wait for another trigger
+            self._look = None  # it ended earlier: newer data would wait for the next trigger
         if self._look is None:
             self._look, self._looks_from = in_background(lambda: self._find_end(position), _LOOK), position
         return self._look
@@ -352,7 +354,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         return look.done() and look.exception() is None and look.result() is self._looks_from
 
     def _is_idle(self) -> bool:
-        """Whether the look waits for something to read: it goes on, and Spark may stop the query meanwhile."""
+        """Return True if the poll waits for new data: it continues, and Spark may stop the query in the meantime."""
         return self._own_plan is not None and self._own_plan.is_idle
 
     def _may_answer_now(self) -> bool:
@@ -361,8 +363,8 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         return time.monotonic() > self._asked + _ANSWER_WITHIN
 
     def _find_end(self, position: Offset) -> Offset:
-        """The end of the batch that begins at a position; ``position`` itself if there is nothing to read."""
-        self._publish(position)  # Spark asks for the next batch when the one before is in its commit log
+        """Return the end of the batch that begins at ``position``, or ``position`` if there is nothing to read."""
+        self._publish(position)  # Spark requests the next batch when the one before is in its commit log
         end = self._plan.next(position)
         if end is not position and wants_event_time(self.options):
             moved = [stream for stream, cut in end.cuts.items() if cut != position.cuts.get(stream)]
@@ -371,24 +373,24 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         return end
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the tail of this moment as the end of the run."""
+        """Fix the current tail as the end of the run."""
         self._ends_now = True
         self._plan.end_here()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks that read the segments between two offsets; depends on nothing else."""
+        """Return the tasks that read the segments between two offsets; they depend on nothing else."""
         last = Offset.from_json(end)
         self._planned = last.cuts
         slices = list(last.slices_from(Offset.from_json(start)))
-        # A reader that has asked nothing yet, after a restart, knows no places.
+        # After a restart, a reader that has made no request knows no segment stores.
         return self._tasks(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The streams' end as the query's progress shows it; see ``pravega_connector.spark.source.progress``.
+        """Return the end of the streams for the query progress; see ``pravega_connector.spark.source.progress``.
 
-        Servers that do not answer delay it by a few seconds: then it is that of the last time, and tells of the outage.
+        Servers that do not answer delay the call by a few seconds. Then it returns the last report, with the outage.
         """
-        if self._look is not None:  # it measures as well
+        if self._look is not None:  # the poll also measures
             return self._progress.report(self._client.trouble)
         if self._measures is None or self._measures.done():
             self._measures = in_background(lambda: self._progress.measure(self._planned), _LOOK)
@@ -396,12 +398,12 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         return self._progress.report(None if answered else self._client.trouble)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Publish the position, if the options ask for it; it lives in Spark's checkpoint."""
-        if self._look is None:  # it publishes as well
+        """Publish the position if the options ask for it; the position itself is in Spark's checkpoint."""
+        if self._look is None:  # the poll also publishes
             self._publish(Offset.from_json(end))
 
     def stop(self) -> None:
-        """End the look for something to read that is under way."""
+        """End the poll for new data that is in progress."""
         if self._own_plan is not None:
             self._own_plan.stop()
 
@@ -409,14 +411,14 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         if self.options.publish_position is None:
             return
         if self._own_position is None:
-            # Not worth a long wait: what is not published now is tried again soon.
+            # Use a short timeout: a failed publication is retried soon.
             client = self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
             self._own_position = PublishedPosition(client, self.options.publish_position)
         self._own_position.publish(committed.cuts)
 
     @property
     def _client(self) -> PravegaClient:
-        """The driver's client; what makes it one of a service holds for the process."""
+        """Client of the driver. If ``service`` was set once, it applies to the whole process."""
         if self._own_client is None:
             self._own_client = self.options.client()
         return self._own_client
@@ -429,7 +431,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
 
     @property
     def _plan(self) -> QueryPlan:
-        """The plan of this run, made when it is needed: Spark's tasks have copies of the reader and plan nothing."""
+        """Plan of this run, created on first use: Spark's tasks have copies of the reader and plan nothing."""
         if self._own_plan is None:
             check_letter_box(self._client, self.options)
             self._own_plan = QueryPlan(self._client, self.options)
@@ -437,9 +439,9 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
 
 
 class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
-    """Stands for a reader that cannot be made: whatever Spark asks of it is the error.
+    """Placeholder for a reader that cannot be created: every method raises the error.
 
-    Raised any earlier, Spark would put an error of its own behind it, about the reader that it has not got.
+    If the error were raised earlier, Spark would add its own error about the missing reader.
     """
 
     def __init__(self, error: PravegaError) -> None:
@@ -454,7 +456,7 @@ class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         raise self._error.with_traceback(None)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002
-        """Raise the error: a query that goes on from its checkpoint may begin here."""
+        """Raise the error: a query that resumes from its checkpoint may call this first."""
         raise self._error.with_traceback(None)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
@@ -466,26 +468,26 @@ class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
 
 
 def filters_are_pushed() -> bool:
-    """Whether this process is the one in which Spark hands filters to a reader."""
+    """Return True if this is the process in which Spark passes filters to a reader."""
     return _PUSHING in sys.modules
 
 
 class Pushed:
-    """The filters of one query, as far as they are of use here."""
+    """Filters of one query that the source can apply."""
 
     def __init__(self, options: SourceOptions, filters: Iterable[spark.Filter]) -> None:
         self._on_slices: list[spark.Filter] = []
         self._on_offsets: list[spark.Filter] = []
         self.left: list[spark.Filter] = []
-        """Those that Spark has to evaluate for each row."""
-        # A format's field may have the name of a metadata column that is not read.
+        """Filters that Spark must evaluate for each row."""
+        # A field of an event may have the name of a metadata column that is not read.
         columns = set(options.metadata_columns)
         for each in filters:
             if not self._take(each, columns):
                 self.left.append(each)
 
     def _take(self, each: spark.Filter, columns: set[str]) -> bool:
-        """Keep a filter that is of use; whether nothing is left to do of it."""
+        """Keep a filter if the source can apply it. Return True if Spark does not need to evaluate it."""
         negated = isinstance(each, spark.Not)
         inner = each.child if negated else each
         path: tuple[str, ...] = getattr(inner, "attribute", ())
@@ -499,7 +501,7 @@ class Pushed:
         return False
 
     def keep(self, slices: Iterable[SegmentSlice]) -> list[SegmentSlice]:
-        """The slices that may have rows that pass."""
+        """Return the slices that may have rows that pass."""
         return [
             piece
             for piece in slices
@@ -509,7 +511,7 @@ class Pushed:
 
     @property
     def stop(self) -> int | None:
-        """The offset from which on no event of any segment passes, if there is one."""
+        """Offset from which no event of any segment passes, or None."""
         return min((_STOPS[type(each)](each.value) for each in self._on_offsets if type(each) in _STOPS), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Reading what a schema registry describes: which schemas a query has, and the reader of their events."""
+"""Reads with a schema registry: the schemas of a query, and the deserializer of their events."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pravega_serde.registry import (
 
 
 def latest_ids(options: SourceOptions) -> tuple[int, ...] | None:
-    """Ids of the latest schemas of the types that the options choose; None if the options give a schema themselves.
+    """Return the ids of the latest schemas of the types that the options select.
 
-    Raises RegistryErrors, SchemaError if there are none, ConfigError.
+    Return None if the options have a schema. Raises RegistryErrors, SchemaError if there are no schemas, ConfigError.
     """
     if options.given_schema(reading=True) is not None:
         return None
@@ -36,22 +36,23 @@ def latest_ids(options: SourceOptions) -> tuple[int, ...] | None:
 def registry_reader(
     options: SourceOptions, wanted: pa.StructType | None, ids: Sequence[int] | None
 ) -> RegistryDeserializer:
-    """The reader of a query's events.
+    """Return the deserializer of a query's events.
 
-    ``wanted`` are the columns that ``.schema(…)`` names, ``ids`` the query's schemas, if they are fixed already.
+    ``wanted`` are the columns that ``.schema(…)`` names. ``ids`` are the schemas of the query, if they are already
+    fixed.
 
     Raises RegistryErrors, SchemaError for schemas that do not fit, ConfigError.
     """
     group = _Group(options)
     given = options.given_schema(reading=True)
     if given is not None:
-        # A reader of an anonymous format (JSON) needs no name: it takes all types.
+        # A reader of an anonymous format (JSON) needs no name: it accepts all types.
         name = given[1] or ("" if _is_anonymous(options) else None)
         schemas: list[Any] = [event_type(given[0], format=options.format, type=name)]
     elif ids is not None:
         schemas = _resolved([group.client.schema_for_id(group.name, each) for each in ids], wanted)
     elif wanted is not None and _is_anonymous(options) and not group.all_latest():
-        schemas = [pa.schema(list(wanted))]  # names and types of columns are all that it takes
+        schemas = [pa.schema(list(wanted))]  # names and types of columns are sufficient
     else:
         schemas = _resolved([each.schema for each in group.latest()], wanted)
     return deserializer(
@@ -62,7 +63,7 @@ def registry_reader(
         type=options.registry_type,
         evolution="corrupt" if options.schema_evolution == "corrupt" else "resolve",
         unknown_ids="corrupt" if options.unknown_encoding_ids == "corrupt" else "fail",
-        # The group's own schemas, which came one after the other, are not asked to read each other's events.
+        # Do not check that successive schemas of the group can read each other's events.
         check_readable=given is not None,
         fail_on_codec_mismatch=options.fail_on_codec_mismatch,
         codecs=options.codecs or (),
@@ -75,7 +76,7 @@ def _is_anonymous(options: SourceOptions) -> bool:
 
 @dataclass(frozen=True)
 class _Group:
-    """The group that the options mean."""
+    """Group in the registry that the options select."""
 
     options: SourceOptions
 
@@ -95,7 +96,7 @@ class _Group:
         return sorted(self.client.latest_schemas(self.name), key=lambda each: (each.schema.type, each.version.format))
 
     def latest(self) -> list[SchemaWithVersion]:
-        """The latest schemas of the types that the options choose, in the order of the types' names."""
+        """Return the latest schemas of the types that the options select, ordered by type name."""
         found = self.all_latest()
         wanted = self.options.registry_type
         chosen = [each for each in found if wanted in (None, each.schema.type)]
@@ -116,7 +117,10 @@ class _Group:
 
 
 def _resolved(schemas: list[SchemaInfo], wanted: pa.StructType | None) -> list[Any]:
-    """Types to read as: the schemas, or for a single one what ``.schema(…)`` asks for, where it asks for more."""
+    """Return the types to read as: the schemas themselves.
+
+    A single schema is combined with the columns of ``.schema(…)`` if these ask for more.
+    """
     if wanted is None or len(schemas) > 1:
         return list(schemas)
     (schema,) = schemas

@@ -1,4 +1,4 @@
-"""Streams of a query: named ones, or those that match a pattern at each look."""
+"""Streams of a query: named ones, or those that match a pattern at each poll."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ V = TypeVar("V")
 
 _REGEX: Final = "regex:"
 _WILD: Final = frozenset("*?[")
-_LEDGER: Final = "-ledger"  # of a ledger next to its target that has no tag, such as one that the user created
-# Streams that are asked about at once: as many connections as a client keeps to a segment store.
+_LEDGER: Final = "-ledger"  # suffix of a ledger without a tag, such as one that the user created
+# Streams to query in parallel: the number of connections that a client keeps to a segment store.
 _AT_ONCE: Final = 8
 
 
 def of_each(ask: Callable[[V], T], streams: Iterable[V]) -> list[T]:
-    """The answers about streams, in their order, some asked for side by side; see ``side_by_side`` for errors."""
+    """Return the answers for streams, in their order. Some calls run in parallel; see ``side_by_side`` for errors."""
     return side_by_side(ask, streams, _AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Streams that match a pattern: those to read, and those of the same names that hold state."""
+    """Streams that match a pattern: those to read, and those that match but hold state."""
 
     read: tuple[StreamName, ...] = ()
     state: frozenset[StreamName] = frozenset()
@@ -48,7 +48,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class StreamPattern:
-    """Names to look for: ``matches`` takes ``scope/stream``; ``scopes`` are those to look in, None for all.
+    """Pattern of stream names. ``matches`` matches ``scope/stream``; ``scopes`` are the scopes to list, None for all.
 
     ``exact`` are the streams that the pattern names without a wildcard.
     """
@@ -60,7 +60,7 @@ class StreamPattern:
 
     @classmethod
     def parse(cls, text: str, scopes: tuple[str, ...]) -> StreamPattern:
-        """Parse the option's text with the scopes that other options name. Raises ConfigError."""
+        """Parse the text of the option with the scopes that other options name. Raises ConfigError."""
         if text.startswith(_REGEX):
             return cls(text, scopes or None, _compiled(text, text[len(_REGEX) :]))
         globs = [glob for item in text.split(",") for glob in _with_scope(item.strip(), scopes)]
@@ -71,19 +71,19 @@ class StreamPattern:
         return cls(text, None if wild else tuple(sorted(named)), matches, exact)
 
     def find(self, controller: ControllerClient) -> Matches:
-        """Return the streams that match now, without Pravega's own."""
+        """Return the streams that match now, without Pravega's own streams."""
         scopes = controller.list_scopes() if self.scopes is None else self.scopes
         found, state = list[StreamName](), set[StreamName]()
         for scope in scopes:
             if not scope.startswith("_"):
-                with suppress(ScopeNotFoundError):  # it may come later, as its streams may
+                with suppress(ScopeNotFoundError):  # it may be created later, like its streams
                     there = controller.list_streams(scope)
                     found += filter(self.covers, there)
                     state |= self._state_streams(controller, scope, there)
         return Matches(tuple(sorted(set(found) - state)), frozenset(state))
 
     def covers(self, name: StreamName) -> bool:
-        """Return whether the pattern is for a stream of that name, whether or not it exists."""
+        """Return True if the pattern matches a stream of that name; the stream need not exist."""
         looked_in = not name.scope.startswith("_") and (self.scopes is None or name.scope in self.scopes)
         return looked_in and self.matches.fullmatch(str(name)) is not None
 
@@ -123,7 +123,7 @@ def _compiled(text: str, expression: str) -> re.Pattern[str]:
 
 
 class Streams:
-    """The streams of one run of a query. A pattern is looked up again when ``interval`` seconds have passed."""
+    """Streams of one run of a query. A pattern is listed again when ``interval`` seconds have passed."""
 
     def __init__(
         self, client: PravegaClient, options: SourceOptions, clock: Callable[[], float] = time.monotonic
@@ -133,19 +133,19 @@ class Streams:
         self._pattern = None if pattern is None else StreamPattern.parse(pattern, options.scopes())
         self._found = options.stream_names() if pattern is None else ()
         self._there: frozenset[StreamName] | None = None
-        # Its own dead letters would come again and again.
+        # The query would read its own dead letters again and again.
         self._never = None if options.dead_letter_stream is None else options.dead_letter_stream_name()
         self._interval = options.discovery_interval_ms / 1000
         self._next_look = -math.inf
 
     def freeze(self) -> None:
-        """Look now, and never again."""
+        """List the streams now, and not again."""
         self._next_look = -math.inf
         self.now()
         self._next_look = math.inf
 
     def now(self) -> tuple[StreamName, ...]:
-        """The streams to read, sorted; those of a pattern as they were at most ``interval`` ago."""
+        """Return the streams to read, sorted. The streams of a pattern are at most ``interval`` seconds old."""
         if self._pattern is not None and self._clock() >= self._next_look:
             matches = self._pattern.find(self._client.controller)
             left_out = {self._never, *self._created_as_state(matches.read)}
@@ -155,14 +155,14 @@ class Streams:
         return self._found
 
     def _created_as_state(self, found: Iterable[StreamName]) -> list[StreamName]:
-        """Return the new streams with the tag of state: a server lists a stream shortly before it lists its tags."""
+        """Return the new streams with the state tag: a server lists a stream shortly before it lists its tags."""
         if self._pattern is None or self._there is None:
             return []
         new = [name for name in found if name not in self._there and name not in self._pattern.exact]
         return [name for name, is_state in zip(new, of_each(self._is_state, new), strict=True) if is_state]
 
     def _is_state(self, stream: StreamName) -> bool:
-        with suppress(StreamNotFoundError):  # it was deleted since it was listed
+        with suppress(StreamNotFoundError):  # it was deleted after it was listed
             return STATE_TAG in self._client.controller.stream_config(stream).tags
         return False
 
@@ -174,15 +174,15 @@ class Streams:
         return tuple(name for name in known if name not in there and name != self._never and pattern.covers(name))
 
     def require(self) -> None:
-        """Raise StreamNotFoundError for a stream that is named and not there, ControllerUnavailableError."""
+        """Raise StreamNotFoundError for a named stream that does not exist, ControllerUnavailableError."""
         if self._pattern is not None:
             self.now()
         of_each(self._client.require_stream, self._found if self._pattern is None else ())
 
 
 def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
-    """The streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
-    # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
+    """Return the streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
+    # A user waits for it. Use half of the timeout: Spark retries a failed schema request once, in a new process.
     client = shared_client(options.config, options.timeout_ms / 2000, options.timeout_ms / 2000)
     streams = Streams(client, options)
     streams.require()
