@@ -1,10 +1,15 @@
-"""The Pravega schema registry: its client, and serializers whose events Java's registry serializers read and write.
+"""Client of the Pravega schema registry, and serializers that are compatible with Java's registry serializers.
 
-``contract`` has the registry's values, ``answers`` reads them, ``calls`` has its operations, which the ``clients`` send
-by ``http`` to the place of a ``registry_config``; ``lookups`` keep what they find. ``formats`` says what a format does
-for a registry: each does it in its own package (``pravega_serde.avro.registry``), found through the table of formats.
-``settings``, ``codecs`` and the ``header`` of an event are what ``writing`` and ``reading`` share, ``encodings`` what
-reading knows of each encoding id. ``evolution`` checks which schemas may follow which.
+Modules of the client:
+- ``contract`` defines the registry's values, and ``answers`` parses them from JSON.
+- ``calls`` defines the operations. The ``clients`` send them with ``http`` to the address in a ``registry_config``.
+- ``lookups`` cache the answers.
+
+Modules of the serializers:
+- ``formats`` finds the registry part of a format, which is in the format's package (``pravega_serde.avro.registry``).
+- ``settings``, ``codecs`` and the event ``header`` are shared by ``writing`` and ``reading``.
+- ``encodings`` reads the events of each encoding id.
+- ``evolution`` checks which schemas may follow which.
 """
 
 from pravega_serde.registry.clients import AsyncSchemaRegistryClient, SchemaRegistryClient, shared_client

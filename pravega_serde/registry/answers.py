@@ -1,4 +1,4 @@
-"""Reads the JSON of the registry's answers: what is missing or of another type is a protocol error."""
+"""Parsers of the registry's JSON answers. A missing member or one of another type is a protocol error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def member(body: object, name: str, kind: type[T]) -> T:
-    """The member of that name of a JSON object; a boolean is no number. Raises RegistryProtocolError."""
+    """Return a member of a JSON object. A boolean is not accepted as a number. Raises RegistryProtocolError."""
     if not isinstance(body, Mapping):
         raise RegistryProtocolError(f"the registry's answer has {_kind(body)} where an object is expected")
     value = body.get(name)
@@ -23,22 +23,22 @@ def member(body: object, name: str, kind: type[T]) -> T:
 
 
 def text(body: object, name: str) -> str:
-    """A member that is a string."""
+    """Return a member that is a string."""
     return member(body, name, str)
 
 
 def integer(body: object, name: str) -> int:
-    """A member that is an integer."""
+    """Return a member that is an integer."""
     return member(body, name, int)
 
 
 def boolean(body: object, name: str) -> bool:
-    """A member that is true or false."""
+    """Return a member that is true or false."""
     return member(body, name, bool)
 
 
 def data(body: object, name: str) -> bytes:
-    """A member that holds bytes, as base64."""
+    """Return a member that holds bytes as base64."""
     try:
         return base64.b64decode(text(body, name), validate=True)
     except binascii.Error as error:
@@ -46,18 +46,18 @@ def data(body: object, name: str) -> bytes:
 
 
 def properties(body: object) -> dict[str, str]:
-    """The member ``properties``, empty where it is left out."""
+    """Return the member ``properties``, or an empty mapping if it is missing."""
     found = optional(body, "properties", lambda value: value)
     return {key: text(found, key) for key in found} if found else {}
 
 
 def items(body: object, name: str, read: Callable[[Any], T]) -> list[T]:
-    """A member that is a list, each element read by ``read``."""
+    """Return a member that is a list. ``read`` parses each element."""
     return [read(element) for element in member(body, name, list)]
 
 
 def optional(body: object, name: str, read: Callable[[dict[str, Any]], T]) -> T | None:
-    """A member that is an object and may be left out or null."""
+    """Return a member that is an object, or None if it is missing or null."""
     if isinstance(body, Mapping) and body.get(name) is None:
         return None
     return read(member(body, name, dict))

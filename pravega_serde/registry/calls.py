@@ -1,8 +1,8 @@
-"""The registry's REST interface (version 1), each operation as a :class:`Call`: a request and what answers mean.
+"""Operations of the registry's REST interface (version 1). Each is a :class:`Call`: a request and its answers.
 
-Nothing here does I/O: the clients with and without asyncio send the same calls, so that both give the same results and
-the same errors. Paths, bodies and statuses: io.pravega.schemaregistry.contract.v1.ApiV1 and the measured answers of
-server 0.6.0.
+Nothing here does I/O. The clients with and without asyncio send the same calls, so both return the same results and
+raise the same errors. Paths, bodies and statuses follow io.pravega.schemaregistry.contract.v1.ApiV1 and the measured
+answers of server 0.6.0.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from pravega_serde.registry.contract import (
 T = TypeVar("T")
 
 _EXCERPT: Final = 200
-# Begin of a NullPointerException's message since JEP 358: the server's own code failed, and would fail again.
+# Start of a NullPointerException's message since JEP 358: the server's code failed, and a retry would fail too.
 _NULL_POINTER: Final = "Cannot invoke "
 _TOO_MANY_REQUESTS: Final = 429
 _NO_GROUP: Final = "the group does not exist: make it by add_group, or by create_group=True of a serializer"
-# Of a call that names something in the group.
+# For a call that names an item of the group.
 _NOT_IN_GROUP: Final = {404: "the group, or what is named in it, does not exist"}
 _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
     400: (RegistryRequestError, "the server rejected the request as malformed"),
@@ -55,9 +55,10 @@ _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
 
 
 class TransientError(Exception):
-    """An attempt failed in a way that a later one may not. Never reaches the user.
+    """Failure of an attempt that a retry may not have. Never reaches the user.
 
-    ``sent`` is false where the server cannot have seen the request; ``late`` is true where it may still be at work.
+    ``sent`` is false if the server cannot have received the request. ``late`` is true if the server may still be
+    working on it.
     """
 
     def __init__(self, reason: str, *, sent: bool = True, late: bool = False, status: int | None = None) -> None:
@@ -67,10 +68,12 @@ class TransientError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
-    """``purpose`` completes "cannot …"; ``path`` follows the interface's base; ``answers`` reads each good status.
+    """Request to the registry, and the parsers of its answers.
 
-    ``changes`` is true if the server's state may be another one afterwards, of ``group`` where it names one. Such a
-    call may be sent again after a failure, unless it says ``once``. ``refusals`` says what a status means here.
+    ``purpose`` completes "cannot …". ``path`` is relative to the interface's base. ``answers`` maps each successful
+    status to a parser. ``changes`` is true if the call may change the server's state, of ``group`` if it is set. Such a
+    call may be sent again after a failure, unless ``once`` is set. ``refusals`` maps a status to its meaning for this
+    call.
     """
 
     purpose: str
@@ -85,13 +88,13 @@ class Call(Generic[T]):
     refusals: Mapping[int, str] = field(default_factory=dict)
 
     def content(self) -> bytes | None:
-        """The request's body."""
+        """Return the body of the request."""
         return None if self.body is None else json.dumps(self.body).encode()
 
     def result(self, status: int, content: bytes, *, server: str) -> T:
-        """Result in an answer of that server (its address).
+        """Parse an answer of ``server``, which is an address.
 
-        Raises TransientError where another try may help, otherwise a RegistryError.
+        Raises TransientError if a retry may help, otherwise a RegistryError.
         """
         read = self.answers.get(status)
         if read is None:
@@ -123,7 +126,7 @@ class Call(Generic[T]):
 
 
 def _about(group: str, purpose: str, method: str, rest: str = "", **more: Any) -> Call[Any]:
-    """A call about one group."""
+    """Build a call about one group."""
     refusals = {404: _NO_GROUP} | more.pop("refusals", {})
     return Call(
         purpose=f"{purpose} group {group!r}",
@@ -136,7 +139,7 @@ def _about(group: str, purpose: str, method: str, rest: str = "", **more: Any) -
 
 
 def _in_path(text: str) -> str:
-    """A name as a piece of a path."""
+    """Quote a name as a part of a path."""
     if text in ("", ".", ".."):
         raise RegistryRequestError(f"the name {text!r} cannot stand in a request; choose another")
     return quote(text, safe="")
@@ -148,12 +151,15 @@ def _excerpt(content: bytes) -> str:
 
 # ---- groups, codecs, encodings ----
 
-# As the Java client asks.
+# Page size of the Java client.
 _PAGE: Final = 100
 
 
 def groups_page(token: str | None, namespace: str | None) -> Call[tuple[dict[str, GroupProperties], str | None]]:
-    """Some groups by name, and where the next ones begin. The last page is empty; its token means nothing."""
+    """Return a page of groups by name, and the token of the next page.
+
+    The last page is empty, and its token has no meaning.
+    """
     query = {"limit": str(_PAGE)}
     if token is not None:
         query["continuationToken"] = token
@@ -163,10 +169,11 @@ def groups_page(token: str | None, namespace: str | None) -> Call[tuple[dict[str
 
 
 def add_group(group: str, properties: GroupProperties) -> Call[bool]:
-    """Add a group; false if there is one of that name, whose properties stay as they are.
+    """Add a group. Return False if the group exists; its properties do not change.
 
-    An earlier try of the same call, whose answer was lost, may have added it. Raises RegistryRequestError for a policy
-    that the format does not have: formats beside Avro know ALLOW_ANY and DENY_ALL only.
+    The result is also False if an earlier attempt of the same call added the group and its answer was lost. Raises
+    RegistryRequestError for a policy that the format does not support. Formats other than Avro support only ALLOW_ANY
+    and DENY_ALL.
     """
     return Call(
         purpose=f"add group {_in_path(group)!r}",
@@ -180,19 +187,20 @@ def add_group(group: str, properties: GroupProperties) -> Call[bool]:
 
 
 def remove_group(group: str) -> Call[None]:
-    """Remove a group with all that it holds. A missing group is not an error."""
+    """Remove a group and everything in it. A missing group is not an error."""
     return _about(group, "remove", "DELETE", answers={204: lambda _: None}, changes=True)
 
 
 def group_properties(group: str) -> Call[GroupProperties]:
-    """Properties of the group, with its current policy. Raises RegistryNotFoundError."""
+    """Return the properties of a group, with its current policy. Raises RegistryNotFoundError."""
     return _about(group, "read the properties of", "GET", answers={200: GroupProperties.from_json})
 
 
 def update_compatibility(group: str, compatibility: Compatibility, previous: Compatibility | None = None) -> Call[None]:
-    """Set the group's policy; with ``previous`` only if that is the policy of now, else RegistryConflictError.
+    """Set the policy of a group.
 
-    With ``previous`` the call is not repeated once the server may have seen it.
+    With ``previous``, raises RegistryConflictError if that is not the current policy. Such a call is not repeated once
+    the server may have received it.
     """
     body = {"compatibility": compatibility.to_json()}
     if previous is not None:
@@ -211,7 +219,10 @@ def update_compatibility(group: str, compatibility: Compatibility, previous: Com
 
 
 def codecs(group: str) -> Call[list[CodecType]]:
-    """The codecs of a group; CodecType.NONE, which every group has, is not among them. Raises RegistryNotFoundError."""
+    """Return the codecs of a group. Raises RegistryNotFoundError.
+
+    CodecType.NONE, which every group has, is not in the list.
+    """
     return _about(
         group,
         "read the codecs of",
@@ -222,7 +233,7 @@ def codecs(group: str) -> Call[list[CodecType]]:
 
 
 def add_codec(group: str, codec: CodecType) -> Call[None]:
-    """Add a codec; nothing happens if the group has one of that name. Raises RegistryNotFoundError."""
+    """Add a codec, unless the group has one with the same name. Raises RegistryNotFoundError."""
     return _about(
         group,
         f"add codec {codec.name!r} to",
@@ -235,10 +246,10 @@ def add_codec(group: str, codec: CodecType) -> Call[None]:
 
 
 def encoding_id(group: str, version: VersionInfo, codec: str) -> Call[int]:
-    """Encoding id of events with a schema and a codec, made at the first call. Durable on return.
+    """Return the encoding id of events with a schema and a codec. The first call creates it. Durable on return.
 
-    Raises RegistryNotFoundError (no such group or schema, or a deleted one), RegistryConflictError (the group does not
-    have the codec).
+    Raises RegistryNotFoundError if the group or schema does not exist or was deleted. Raises RegistryConflictError if
+    the group does not have the codec.
     """
     return _about(
         group,
@@ -253,7 +264,7 @@ def encoding_id(group: str, version: VersionInfo, codec: str) -> Call[int]:
 
 
 def encoding_info(group: str, encoding: int) -> Call[EncodingInfo]:
-    """Schema, version and codec of an encoding id. Raises RegistryNotFoundError."""
+    """Return the schema, version and codec of an encoding id. Raises RegistryNotFoundError."""
     return _about(
         group,
         f"look up encoding id {encoding} in",
@@ -274,18 +285,18 @@ def _read_page(body: object) -> tuple[dict[str, GroupProperties], str | None]:
 
 
 def latest_schemas(group: str) -> Call[list[SchemaWithVersion]]:
-    """The last schema of each format and type. Raises RegistryNotFoundError."""
+    """Return the latest schema of each format and type. Raises RegistryNotFoundError."""
     return _about(group, "read the schemas of", "GET", "/schemas", answers={200: _read_schemas})
 
 
 def schema_versions(group: str, schema_type: str | None = None) -> Call[list[SchemaWithVersion]]:
-    """All schemas, or those of one type, without deleted ones. Raises RegistryNotFoundError."""
+    """Return all schemas, or those of one type, without deleted ones. Raises RegistryNotFoundError."""
     query = {} if schema_type is None else {"type": schema_type}
     return _about(group, "read the schemas of", "GET", "/schemas/versions", query=query, answers={200: _read_schemas})
 
 
 def history(group: str) -> Call[list[GroupHistoryRecord]]:
-    """All schemas in the order of their adding, without deleted ones. Raises RegistryNotFoundError."""
+    """Return all schemas in the order in which they were added, without deleted ones. Raises RegistryNotFoundError."""
     return _about(
         group,
         "read the history of",
@@ -296,10 +307,10 @@ def history(group: str) -> Call[list[GroupHistoryRecord]]:
 
 
 def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
-    """Add a schema, or find it if the group has it already: its version, either way. Durable on return.
+    """Add a schema unless the group has it. Return its version in both cases. Durable on return.
 
-    Raises RegistryNotFoundError, RegistryConflictError (not compatible, of another type in a group of one type, of
-    another format), RegistryRequestError (a schema that the server cannot parse).
+    Raises RegistryNotFoundError. Raises RegistryConflictError if the schema is not compatible, has another format, or
+    has another type in a group of one type. Raises RegistryRequestError if the server cannot parse the schema.
     """
     return _about(
         group,
@@ -319,7 +330,7 @@ def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
 
 
 def find_version(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
-    """The version of a schema that the group has; RegistryNotFoundError where it has not."""
+    """Return the version of a schema. Raises RegistryNotFoundError if the group does not have it."""
     return _about(
         group,
         f"find the schema of type {schema.type!r} in",
@@ -332,7 +343,7 @@ def find_version(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
 
 
 def schema_for_id(group: str, schema_id: int) -> Call[SchemaInfo]:
-    """A schema by its id, even if it was deleted. Raises RegistryNotFoundError."""
+    """Return a schema by its id, even if it was deleted. Raises RegistryNotFoundError."""
     return _about(
         group,
         f"read the schema with id {schema_id} of",
@@ -344,7 +355,7 @@ def schema_for_id(group: str, schema_id: int) -> Call[SchemaInfo]:
 
 
 def delete_schema(group: str, schema_id: int) -> Call[None]:
-    """Delete a schema by its id; what was written with it stays readable. Raises RegistryNotFoundError."""
+    """Delete a schema by its id. Events written with it stay readable. Raises RegistryNotFoundError."""
     return _about(
         group,
         f"delete the schema with id {schema_id} of",
@@ -357,7 +368,7 @@ def delete_schema(group: str, schema_id: int) -> Call[None]:
 
 
 def schema_for_version(group: str, format_name: str, schema_type: str, version: int) -> Call[SchemaInfo]:
-    """A schema by format, type and version, even if it was deleted. Raises RegistryNotFoundError."""
+    """Return a schema by format, type and version, even if it was deleted. Raises RegistryNotFoundError."""
     return _about(
         group,
         f"read version {version} of {format_name} type {schema_type!r} of",
@@ -369,7 +380,7 @@ def schema_for_version(group: str, format_name: str, schema_type: str, version: 
 
 
 def delete_schema_version(group: str, format_name: str, schema_type: str, version: int) -> Call[None]:
-    """As :func:`delete_schema`, by format, type and version."""
+    """Delete a schema by format, type and version, like :func:`delete_schema`."""
     return _about(
         group,
         f"delete version {version} of {format_name} type {schema_type!r} of",
@@ -382,7 +393,7 @@ def delete_schema_version(group: str, format_name: str, schema_type: str, versio
 
 
 def validate(group: str, schema: SchemaInfo, compatibility: Compatibility) -> Call[bool]:
-    """Whether a policy would let the schema in."""
+    """Return True if a policy allows the schema."""
     return _about(
         group,
         f"validate a schema of type {schema.type!r} against",
@@ -395,7 +406,10 @@ def validate(group: str, schema: SchemaInfo, compatibility: Compatibility) -> Ca
 
 
 def can_read(group: str, schema: SchemaInfo) -> Call[bool]:
-    """Whether the schema reads all that the group's policy lets writers write. Raises RegistryNotFoundError."""
+    """Return True if the schema can read all events that the group's policy lets writers write.
+
+    Raises RegistryNotFoundError.
+    """
     return _about(
         group,
         f"check a reader's schema of type {schema.type!r} against",
@@ -407,7 +421,7 @@ def can_read(group: str, schema: SchemaInfo) -> Call[bool]:
 
 
 def schema_references(schema: SchemaInfo) -> Call[dict[str, VersionInfo]]:
-    """The groups that have the schema, and its version in each."""
+    """Return the groups that have the schema, and its version in each."""
     return Call(
         purpose=f"find the groups with a schema of type {schema.type!r}",
         method="POST",

@@ -1,7 +1,7 @@
-"""The registry's clients, with and without asyncio. Both have the operations of ``calls``.
+"""Clients of the registry, with and without asyncio. Both have the operations of ``calls``.
 
-Signatures and descriptions of those stand there, once; here is what takes more than one call, or none. A process has
-one shared client for each registry.
+The signatures and docstrings of the operations are defined there. The clients add only operations that need several
+calls or none. A process has one shared client for each registry.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _ADD: Final = "write add_schema(group, SchemaInfo(type, format, data))"
 _LATEST: Final = "write latest_schemas(group)"
 _VERSIONS: Final = "write schema_versions(group)"
-#: Method that the clients do not have -> what is meant.
+#: Method name of another client -> its counterpart here.
 _MEANT: Final[dict[str, str]] = {
     # Confluent's client
     "register_schema": _ADD,
@@ -75,7 +75,7 @@ T = TypeVar("T")
 
 
 def _method(make: Callable[P, Call[T]]) -> Callable[Concatenate[SchemaRegistryClient, P], T]:
-    """The operation as a method that returns when it is done."""
+    """Return the operation as a blocking method."""
 
     def method(self: SchemaRegistryClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(make(*args, **kwargs))
@@ -87,7 +87,7 @@ def _method(make: Callable[P, Call[T]]) -> Callable[Concatenate[SchemaRegistryCl
 def _coroutine(
     make: Callable[P, Call[T]],
 ) -> Callable[Concatenate[AsyncSchemaRegistryClient, P], Coroutine[Any, Any, T]]:
-    """The operation as a method to await."""
+    """Return the operation as a coroutine method."""
 
     async def method(self: AsyncSchemaRegistryClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(make(*args, **kwargs))
@@ -97,7 +97,7 @@ def _coroutine(
 
 
 def _describe(method: Callable[..., Any], make: Callable[..., Call[Any]]) -> None:
-    """Give a method the name, the description and, after ``self``, the parameters of its operation."""
+    """Copy the operation's name, docstring and parameters, after ``self``, to a method."""
     functools.update_wrapper(method, make)
     signature = inspect.signature(make)
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -152,14 +152,15 @@ class _Base(HintedNames):
 
 
 class SchemaRegistryClient(_Base):
-    """A client of one registry, safe for threads. A forked child may use it, over connections of its own.
+    """Client of one registry. Thread safe. A forked child may use it, with its own connections.
 
-    ``uri`` may be a RegistryConfig, which says the rest as well; the settings are described there. Without one, the
-    address and what else is not given are those of :meth:`RegistryConfig.resolve`: of the environment
-    (``PRAVEGA_REGISTRY_URI``), or of the profile that ``PRAVEGA_PROFILE`` names.
+    ``uri`` may be a RegistryConfig, which then holds all settings and describes them. Otherwise,
+    :meth:`RegistryConfig.resolve` provides a missing address or setting from the environment
+    (``PRAVEGA_REGISTRY_URI``), or from the profile that ``PRAVEGA_PROFILE`` names.
 
-    Every method raises a RegistryError: RegistryUnavailableError when there was no answer until the deadline,
-    RegistryAuthenticationError and RegistryPermissionError, RegistryProtocolError. What else it raises stands with it.
+    Every method raises a RegistryError: RegistryUnavailableError if there was no answer before the deadline,
+    RegistryAuthenticationError, RegistryPermissionError or RegistryProtocolError. Each method documents its other
+    errors.
     """
 
     def _open(self) -> None:
@@ -184,16 +185,19 @@ class SchemaRegistryClient(_Base):
     update_compatibility = _method(calls.update_compatibility)
 
     def groups(self, namespace: str | None = None) -> Iterator[tuple[str, GroupProperties]]:
-        """Name and properties of all groups that the user may see, of the client's namespace if none is given."""
+        """Yield the name and properties of all groups that the user may see.
+
+        ``namespace`` is the client's by default.
+        """
         pages = _Pages()
         while not pages.done:
             yield from pages.add(self._run(calls.groups_page(pages.token, namespace)))
 
     def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
-        """Encoding id of events with a schema and a codec, made at the first call; asked for once.
+        """Return the encoding id of events with a schema and a codec. The first call creates it. Cached.
 
-        Raises RegistryNotFoundError (no such group or schema, or a deleted one), RegistryConflictError (the group does
-        not have the codec).
+        Raises RegistryNotFoundError if the group or schema does not exist or was deleted. Raises RegistryConflictError
+        if the group does not have the codec.
         """
         return self._lookups.get(
             ("id", group, version, codec_name),
@@ -202,7 +206,7 @@ class SchemaRegistryClient(_Base):
         )
 
     def encoding_info(self, group: str, encoding_id: int) -> EncodingInfo:
-        """Schema, version and codec of an encoding id; asked for once. Raises RegistryNotFoundError."""
+        """Return the schema, version and codec of an encoding id. Cached. Raises RegistryNotFoundError."""
         return self._lookups.get(
             ("info", group, encoding_id),
             lambda: self._run(calls.encoding_info(group, encoding_id)),
@@ -211,9 +215,9 @@ class SchemaRegistryClient(_Base):
         )
 
     def latest_schemas(self, group: str, schema_type: str | None = None) -> list[SchemaWithVersion]:
-        """The last schema of each format and type, or of one type; may be as old as ``latest_seconds``.
+        """Return the latest schema of each format and type, or of one type.
 
-        Raises RegistryNotFoundError.
+        The answer may be up to ``latest_seconds`` old. Raises RegistryNotFoundError.
         """
         found = self._lookups.get(
             _latest(group),
@@ -223,7 +227,10 @@ class SchemaRegistryClient(_Base):
         return _of_type(found, schema_type)
 
     def validate(self, group: str, schema: SchemaInfo, compatibility: Compatibility | None = None) -> bool:
-        """Whether a policy, or that of the group, would let the schema in. Raises RegistryNotFoundError."""
+        """Return True if a policy allows the schema. The policy is the group's by default.
+
+        Raises RegistryNotFoundError.
+        """
         policy = compatibility or self.group_properties(group).compatibility
         return self._run(calls.validate(group, schema, policy))
 
@@ -248,7 +255,7 @@ class SchemaRegistryClient(_Base):
 
 
 class AsyncSchemaRegistryClient(_Base):
-    """As :class:`SchemaRegistryClient`, with coroutines, for the tasks of one event loop."""
+    """Client with coroutines, for the tasks of one event loop; otherwise as :class:`SchemaRegistryClient`."""
 
     def _open(self) -> None:
         self._http = _transport(self.config)[1](self.config)
@@ -330,7 +337,10 @@ class AsyncSchemaRegistryClient(_Base):
 
 
 class _Pages:
-    """Position in a listing, which ends with an empty page: the server's token never does."""
+    """Position in a listing of pages.
+
+    The listing ends with an empty page, because the server returns a token even with the last page.
+    """
 
     def __init__(self) -> None:
         self.token: str | None = None
@@ -365,7 +375,7 @@ def _latest(group: str) -> tuple[str, str]:
 
 
 def _of_type(schemas: list[SchemaWithVersion], schema_type: str | None) -> list[SchemaWithVersion]:
-    # The server fails where it has none of the type that it is asked for, so it is asked for all.
+    # The server fails for a type that it does not have, so all types are requested.
     return [found for found in schemas if schema_type is None or found.schema.type == schema_type]
 
 
@@ -375,8 +385,8 @@ _clients: Final[PerProcess[RegistryConfig, SchemaRegistryClient]] = PerProcess(S
 
 
 def shared_client(config: RegistryConfig) -> SchemaRegistryClient:
-    """Client of the process for a configuration: Spark's workers live on from task to task, and answers with them.
+    """Return the process's client for a configuration. Do not close it. A forked process gets a new one.
 
-    Do not close it. A forked process gets a new one.
+    Spark's workers are reused by later tasks, and so are the cached answers.
     """
     return _clients.get(config, lambda: SchemaRegistryClient(config))

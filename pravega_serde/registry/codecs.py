@@ -1,7 +1,7 @@
-"""Codecs, which wrap an event's payload: compression, or whatever a user brings.
+"""Codecs of event payloads: compression, or an encoding that the user provides.
 
-Names and bytes are those of Java's ``Codecs``. Its writers compress their whole buffer, so that zeros follow the
-payload that comes out of theirs; every format here ignores such zeros, and none are put in.
+Names and bytes are those of Java's ``Codecs``. Java's writers compress their whole buffer, so zeros follow the
+decompressed payload. Every format here ignores such zeros. The codecs here add none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ except ImportError:
 else:
     _snappy_block = cramjam.snappy
 
-#: What one event may unfold into: eight times the largest event that Pravega stores (``Serializer.MAX_EVENT_SIZE``).
+#: Decompressed size limit of one event: 8 times Pravega's largest event (``Serializer.MAX_EVENT_SIZE``).
 MAX_DECOMPRESSED_BYTES: Final = 64 * 1024 * 1024
 
 #: The header that GZIPOutputStream writes since JDK 16: no name, no time, an unknown system.
@@ -40,21 +40,21 @@ _GZIP_MAGIC: Final = _GZIP_HEADER[:2]
 _GZIP_WINDOW: Final = zlib.MAX_WBITS + 16
 _GZIP_TRAILER: Final = struct.Struct("<II")
 
-#: Java's writers make one. Each costs a copy of what follows it.
+#: Java's writers create one member. Each member costs a copy of the bytes after it.
 _MAX_GZIP_MEMBERS: Final = 64
 
-#: A copy of three bytes yields at most 64. A block that claims more than that allows is refused before it takes memory.
+#: A copy of three bytes yields at most 64. A block that claims more is rejected before memory is allocated.
 _SNAPPY_EXPANSION: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A codec: ``encode`` makes a payload's stored form, ``decode`` the payload of a stored form.
+    """Codec with functions that ``encode`` a payload into its stored form and ``decode`` it.
 
-    ``encode`` takes bytes, ``decode`` bytes and properties: :class:`SerdeError` where one cannot be called like that.
-    ``properties`` are registered with the name; ``decode`` is given those that the group has. Both functions have to be
-    importable where a serializer is pickled (Spark takes others, too). An exception of ``decode`` makes a
-    DeserializationError, one of ``encode`` a SerializationError.
+    ``encode`` accepts bytes; ``decode`` accepts bytes and properties. Raises :class:`SerdeError` if a function cannot
+    be called like that. ``properties`` are registered with the name, and ``decode`` receives those that the group has.
+    Both functions must be importable if a serializer is pickled (Spark can also pickle others). An exception in
+    ``decode`` becomes a DeserializationError, one in ``encode`` a SerializationError.
     """
 
     name: str
@@ -68,11 +68,11 @@ class Codec:
 
     @property
     def type(self) -> CodecType:
-        """Codec type as the registry knows it."""
+        """Codec type as the registry stores it."""
         return CodecType(self.name, dict(self.properties))
 
     def pack(self, payload: bytes) -> bytes:
-        """The stored form of a payload; :class:`SerializationError` if the codec fails."""
+        """Return the stored form of a payload. Raises :class:`SerializationError` if the codec fails."""
         try:
             return self.encode(payload)
         except MissingExtraError:
@@ -81,9 +81,9 @@ class Codec:
             raise SerializationError(f"the codec {self.name!r} cannot encode the event: {error}") from error
 
     def unpack(self, stored: bytes, properties: Mapping[str, str]) -> bytes:
-        """The payload of a stored form.
+        """Return the payload of a stored form.
 
-        Raises :class:`DeserializationError` for invalid data, :class:`LimitExceededError` for one of more than
+        Raises :class:`DeserializationError` for invalid data, :class:`LimitExceededError` for more than
         ``MAX_DECOMPRESSED_BYTES``.
         """
         try:
@@ -102,7 +102,7 @@ def _check_call(name: str, which: str, function: object, *arguments: object) -> 
         raise SerdeError(f"invalid codec {name!r}: its {which} is {function!r:.80}, which cannot be called")
     try:
         signature = inspect.signature(function)
-    except ValueError:  # of some functions in C nothing is known
+    except ValueError:  # some functions in C have no signature
         return
     try:
         signature.bind(*arguments)
@@ -130,7 +130,7 @@ def _gzip(payload: bytes) -> bytes:
 
 
 def _gunzip(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG001 -- every codec is given them
-    """All members in a row, as GZIPInputStream reads them: what follows the last one is ignored."""
+    """Decompress all consecutive members, as GZIPInputStream does. Bytes after the last member are ignored."""
     payload = b""
     for _ in range(_MAX_GZIP_MEMBERS):
         member = zlib.decompressobj(_GZIP_WINDOW)
@@ -168,14 +168,14 @@ def _without_cramjam() -> MissingExtraError:
 
 CODEC_NONE: Final = Codec("", _same, _unwrapped)
 CODEC_GZIP: Final = Codec("application/x-gzip", _gzip, _gunzip)
-#: Despite its name, Java's is a raw block without any frame.
+#: Despite its name, Java's form is a raw block without a frame.
 CODEC_SNAPPY: Final = Codec("application/x-snappy-framed", _snappy, _unsnap)
 
 _SHORT: Final = {"none": CODEC_NONE, "": CODEC_NONE, "gzip": CODEC_GZIP, "snappy": CODEC_SNAPPY}
 
 
 def codec_named(codec: Codec | str | None) -> Codec:
-    """A codec, the one of a short name (``none``, ``gzip``, ``snappy``), or the user's own: ``package.module:name``."""
+    """Return a codec by its short name (``none``, ``gzip``, ``snappy``), or the user's: ``package.module:name``."""
     if isinstance(codec, Codec):
         return codec
     if codec is not None and ":" in codec:

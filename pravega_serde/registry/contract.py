@@ -1,9 +1,8 @@
-"""The registry's values: schemas, versions, encodings, groups and their policies.
+"""Values of the registry: schemas, versions, encodings, groups and their policies.
 
-``to_json`` and ``from_json`` are the bodies of its REST interface.
-
-Names and meanings are those of the Java client (io.pravega.schemaregistry.contract.data). Unknown members of an answer
-are ignored; ``from_json`` raises RegistryProtocolError for anything else that is not as expected.
+``to_json`` and ``from_json`` convert the bodies of the REST interface. Names and meanings are those of the Java client
+(io.pravega.schemaregistry.contract.data). Unknown members of an answer are ignored. For any other unexpected answer,
+``from_json`` raises RegistryProtocolError.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _ADVANCED: Final = "Advanced"
 
 @dataclass(frozen=True, slots=True)
 class SerializationFormat:
-    """A format of events: one of the constants, or :meth:`custom`. ``full_type_name`` tells custom ones apart."""
+    """Format of events: one of the constants, or :meth:`custom`. ``full_type_name`` identifies custom formats."""
 
     name: str
     full_type_name: str
@@ -30,23 +29,23 @@ class SerializationFormat:
     AVRO: ClassVar[SerializationFormat]
     PROTOBUF: ClassVar[SerializationFormat]
     JSON: ClassVar[SerializationFormat]
-    #: Of a group only: it takes schemas of every format.
+    #: Only for a group: it accepts schemas of every format.
     ANY: ClassVar[SerializationFormat]
 
     @classmethod
     def custom(cls, full_type_name: str) -> SerializationFormat:
-        """A format of the user's own, under any name."""
+        """Return a custom format with any name."""
         return cls(_CUSTOM, full_type_name)
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         return {"serializationFormat": self.name, "fullTypeName": self.full_type_name}
 
     @classmethod
     def from_json(cls, body: object) -> SerializationFormat:
         """Parse a REST body."""
         name = parse.text(body, "serializationFormat")
-        # The server echoes whatever full name a standard format was sent with; it means nothing.
+        # The server echoes the full name that was sent with a standard format; it has no meaning.
         return cls(name, parse.text(body, "fullTypeName") if name == _CUSTOM else name)
 
 
@@ -58,7 +57,10 @@ SerializationFormat.ANY = SerializationFormat("Any", "Any")
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """A schema. ``type`` is the name of what it describes, ``data`` its text or bytes in the format's own form."""
+    """Schema.
+
+    ``type`` is the name of the type that it describes; ``data`` is its text or bytes in the format's form.
+    """
 
     type: str
     format: SerializationFormat
@@ -66,7 +68,7 @@ class SchemaInfo:
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         return {
             "type": self.type,
             "serializationFormat": self.format.to_json(),
@@ -87,10 +89,10 @@ class SchemaInfo:
 
 @dataclass(frozen=True, slots=True)
 class VersionInfo:
-    """Place of a schema in its group: ``version`` counts per format and type, ``id`` over the whole group.
+    """Version of a schema in its group: ``version`` counts per format and type, ``id`` over the whole group.
 
-    To be sent back exactly as the server gave it: the whole of it is the key of an encoding id. ``format`` is the full
-    type name.
+    Send it back exactly as the server returned it, because all members together are the key of an encoding id.
+    ``format`` is the full type name.
     """
 
     type: str
@@ -99,7 +101,7 @@ class VersionInfo:
     id: int
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         return {"type": self.type, "serializationFormat": self.format, "version": self.version, "id": self.id}
 
     @classmethod
@@ -115,13 +117,13 @@ class VersionInfo:
 
 @dataclass(frozen=True, slots=True)
 class SchemaWithVersion:
-    """A schema of a group, and its place there."""
+    """Schema of a group, and its version in the group."""
 
     schema: SchemaInfo
     version: VersionInfo
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         return {"schemaInfo": self.schema.to_json(), "versionInfo": self.version.to_json()}
 
     @classmethod
@@ -140,11 +142,11 @@ class CodecType:
     name: str
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
-    #: No encoding at all: every group has it without its being added.
+    #: No encoding: every group has it from the start.
     NONE: ClassVar[CodecType]
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         return {"name": self.name, "properties": dict(self.properties)}
 
     @classmethod
@@ -158,14 +160,14 @@ CodecType.NONE = CodecType("")
 
 @dataclass(frozen=True, slots=True)
 class EncodingInfo:
-    """Schema, version and codec that an encoding id stands for."""
+    """Schema, version and codec of an encoding id."""
 
     schema: SchemaInfo
     version: VersionInfo
     codec: CodecType
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         return {
             "schemaInfo": self.schema.to_json(),
             "versionInfo": self.version.to_json(),
@@ -189,14 +191,14 @@ class EncodingInfo:
 class CompatibilityRule:
     """One direction of an advanced policy.
 
-    It minds the last schema, all of them (``BackwardTransitive``), or all since ``version`` (``BackwardTill``).
+    It compares with the last schema, all schemas (``BackwardTransitive``), or all since ``version`` (``BackwardTill``).
     """
 
     name: str
     version: VersionInfo | None = None
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         return {"name": self.name, **({"versionInfo": self.version.to_json()} if self.version else {})}
 
     @classmethod
@@ -207,7 +209,7 @@ class CompatibilityRule:
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """Policy for the schemas that a group accepts beside those it has: a constant, or :meth:`advanced`."""
+    """Policy for the new schemas that a group accepts: a constant, or :meth:`advanced`."""
 
     policy: str
     backward: CompatibilityRule | None = None
@@ -228,11 +230,11 @@ class Compatibility:
     def advanced(
         cls, *, backward: CompatibilityRule | None = None, forward: CompatibilityRule | None = None
     ) -> Compatibility:
-        """Each direction with a rule of its own; one may be left out."""
+        """Return a policy with a separate rule for each direction. One may be left out."""
         return cls(_ADVANCED, backward, forward)
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         if self.policy != _ADVANCED:
             return {"policy": self.policy}
         rules = {"backwardPolicy": self.backward, "forwardPolicy": self.forward}
@@ -247,7 +249,7 @@ class Compatibility:
 
 
 def _rule(advanced: object, name: str) -> CompatibilityRule | None:
-    # Wrapped once more in an object of the same name, as a generator of interfaces made it.
+    # An interface generator wrapped it once more in an object of the same name.
     policy = parse.optional(advanced, name, lambda value: value)
     return None if policy is None else parse.optional(policy, name, CompatibilityRule.from_json)
 
@@ -264,7 +266,7 @@ Compatibility.FULL_TRANSITIVE = Compatibility("FullTransitive")
 
 @dataclass(frozen=True, slots=True)
 class GroupProperties:
-    """Properties of a group. Only Avro groups take policies beside ALLOW_ANY and DENY_ALL."""
+    """Properties of a group. Only Avro groups accept policies other than ALLOW_ANY and DENY_ALL."""
 
     format: SerializationFormat
     compatibility: Compatibility
@@ -272,7 +274,7 @@ class GroupProperties:
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def to_json(self) -> Json:
-        """The REST body."""
+        """Return the REST body."""
         return {
             "serializationFormat": self.format.to_json(),
             "compatibility": self.compatibility.to_json(),
@@ -293,7 +295,7 @@ class GroupProperties:
 
 @dataclass(frozen=True, slots=True)
 class GroupHistoryRecord:
-    """A schema that was added to a group: under which policy, when (Unix time in ms), and as text."""
+    """Schema that was added to a group: its policy at that time, the Unix time in ms, and the schema as text."""
 
     schema: SchemaInfo
     version: VersionInfo

@@ -1,6 +1,6 @@
-"""Encoding ids: what each means to a reader (looked up once, compiled once), and columns of events decoded by them.
+"""Readers of the encoding ids, each looked up and compiled once, and the columns that they decode.
 
-A column is grouped by encoding id, each group is decoded at once, and its values go back into the order of the rows.
+Rows of a column are grouped by encoding id. Each group is decoded at once, and its values return to their rows.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.settings import SerializerConfig
 from pravega_serde.serializer_interface import OnError, Serializer
 
-#: As many as the Java client keeps; each holds a compiled serializer.
+#: Same number as in the Java client. Each entry holds a compiled serializer.
 MAX_ENTRIES: Final = 1000
 
 
-#: Bytes of values that one call decodes into one column. Readers of streams take such columns in parts.
+#: Bytes of values that one call decodes into one column. Stream readers split such columns.
 MAX_COLUMN_BYTES: Final = 4 * MAX_DECOMPRESSED_BYTES
 
 
 class ColumnFullError(Exception):
-    """The events of a column up to a row unfold into more than is decoded together."""
+    """Error for a column that decompresses to more than is decoded together. It holds the row."""
 
     def __init__(self, row: int) -> None:
         super().__init__(row)
@@ -49,13 +49,13 @@ class ColumnFullError(Exception):
 
 @dataclass(slots=True)
 class Room:
-    """Bytes that may still be unfolded for a column; one event always fits."""
+    """Bytes that a column may still decompress to. One event always fits."""
 
     left: int
     is_used: bool = False
 
     def take(self, row: int, size: int) -> None:
-        """Use some bytes. Raises ColumnFullError with the row if they are too many."""
+        """Use some bytes. Raises ColumnFullError with the row if there are not enough."""
         if size > self.left and self.is_used:
             raise ColumnFullError(row)
         self.left -= size
@@ -63,7 +63,7 @@ class Room:
 
 
 class UnknownEncodingError(Exception):
-    """The registry does not know an encoding id, and the reader takes that for the event's fault."""
+    """Error for an encoding id that the registry does not have, if the reader counts that as a malformed record."""
 
     def __init__(self, encoding_id: int) -> None:
         super().__init__(encoding_id)
@@ -77,7 +77,7 @@ class Entry:
     encoding: EncodingInfo
     codec: Codec
     payloads: Serializer[Any] | None
-    """Reads the payloads; None if their schema does not fit the reader's."""
+    """Serializer of the payloads. None if their schema does not fit the reader's."""
     target: int | None
     """Position of the reader's type among its types; None if it has none for these events."""
     misfit: str = ""
@@ -85,13 +85,16 @@ class Entry:
     """Type that the payloads' columns are narrowed to; None if they are read as written."""
 
     def read(self, stored: bytes) -> Any:
-        """The value of what stands behind a header; :class:`DeserializationError`."""
+        """Return the value of the bytes after a header. Raises :class:`DeserializationError`."""
         if self.payloads is None:
             raise DeserializationError(self.misfit)
         return self.payloads.deserialize(self._unpack(stored))
 
     def read_column(self, stored: pa.BinaryArray, on_error: OnError, room: Room) -> pa.Array:
-        """The values of a column of such; :class:`ColumnFullError` if they unfold into more than there is room for."""
+        """Return the values of a column of bytes after headers.
+
+        Raises :class:`ColumnFullError` if they decompress to more than the room.
+        """
         if self.narrow is not None:
             return _narrowed(self._read_payloads(stored, on_error, room), self.narrow, on_error)
         return self._read_payloads(stored, on_error, room)
@@ -119,7 +122,10 @@ class Entry:
 
 
 class Entries:
-    """The entries of a group for a reader of some types; with ``others``, of other types as they were written, too."""
+    """Entries of a group for a reader of some types.
+
+    With ``others``, events of other types are read too, as they were written.
+    """
 
     def __init__(
         self,
@@ -136,10 +142,11 @@ class Entries:
         self._compiled: dict[int, Entry] = {}
 
     def find(self, encoding_id: int) -> Entry:
-        """The entry of an encoding id.
+        """Return the entry of an encoding id.
 
-        Raises a RegistryError if the registry cannot be asked or does not know the id (UnknownEncodingError, where that
-        is the event's fault), :class:`UnsupportedCodecError`, :class:`SchemaError` for an unusable schema.
+        Raises a RegistryError if the registry cannot be reached or does not have the id (UnknownEncodingError if that
+        counts as a malformed record). Raises :class:`UnsupportedCodecError`, and :class:`SchemaError` for an unusable
+        schema.
         """
         entry = self._compiled.get(encoding_id)
         if entry is None:
@@ -156,7 +163,7 @@ class Entries:
         except RegistryNotFoundError:
             if not self._unknown_is_corrupt:
                 raise
-        # The event is to blame only if its group is there.
+        # The event is malformed only if its group exists.
         client.group_properties(group)
         raise UnknownEncodingError(encoding_id)
 
@@ -180,9 +187,9 @@ class Entries:
         return Entry(encoding, codec, payloads, target, f"the event has {version}: {misfit}")
 
     def _widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:
-        """Reader of columns of events whose numbers are wider than the reader's; None if none are.
+        """Return a reader of columns with wider numbers than the reader's, or None if none are wider.
 
-        Rows are resolved as Java resolves them, which refuses such a pair of Avro schemas.
+        Rows are resolved as in Java, which rejects such a pair of Avro schemas.
         """
         if self._others or self._same_schema or writer.data == reader.info.data:
             return None
@@ -190,12 +197,12 @@ class Entries:
         try:
             return None if part is None else part.widened(writer, reader)
         except SchemaError:
-            return None  # for another reason, which resolution tells
+            return None  # for another reason, which the resolution reports
 
     def _resolved(self, writer: SchemaInfo, reader: EventType) -> tuple[Serializer[Any] | None, str]:
-        """Serializer that reads payloads of one schema as another; None and a reason if they do not fit.
+        """Return a serializer that reads payloads of one schema as another, or None and a reason.
 
-        Raises :class:`SchemaError` for an invalid schema of the writer: that is not the event's fault.
+        Raises :class:`SchemaError` if the writer's schema is invalid, because then the event is not malformed.
         """
         if self._same_schema and not _is_same(writer, reader.info):
             return None, "it is not the reader's"
@@ -208,7 +215,7 @@ class Entries:
 
 
 def _is_of(writer: SchemaInfo, reader: SchemaInfo) -> bool:
-    """Whether events of one schema are of a reader's type, by its name."""
+    """Return True if the name of a reader's type is that of the schema's events."""
     if writer.format != reader.format:
         return False
     part = part_of(reader.format)
@@ -226,13 +233,16 @@ def _is_same(writer: SchemaInfo, reader: SchemaInfo) -> bool:
 
 # ---- narrower columns ----
 
-# A query keeps its columns while its stream's schemas go on. A field that was an int and becomes a long is no reason to
-# lose events: most of its values are still ints. Events are read as the wider type first; then each number fits
-# exactly, or its event is a bad record.
+# A query keeps its columns while its stream's schemas evolve. If an int field becomes a long, its events must not be
+# lost, because most values are still ints. Events are first read as the wider type. Then each number fits exactly, or
+# its event is a malformed record.
 
 
 def _narrowed(column: pa.Array, kind: pa.DataType, on_error: OnError) -> pa.Array:
-    """The column in a type of the same shape with narrower numbers; rows with a number that does not fit are null."""
+    """Convert the column to a type of the same shape with narrower numbers.
+
+    Rows with a number that does not fit become null.
+    """
     lost = dict[int, DeserializationError]()
     for path, reason, rows in _misfits(column, kind, "$"):
         for row in rows.tolist():
@@ -247,7 +257,7 @@ def _narrowed(column: pa.Array, kind: pa.DataType, on_error: OnError) -> pa.Arra
 
 
 def _misfits(column: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[str, str, Int64s]]:
-    """Place, reason and rows of the numbers that ``kind`` cannot hold."""
+    """Yield the path, reason and rows of the numbers that ``kind`` cannot hold."""
     if column.type == kind or not len(column):
         return
     if pa.types.is_struct(kind):
@@ -262,7 +272,7 @@ def _misfits(column: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[s
 
 
 def _inside(column: pa.Array, items: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[str, str, Int64s]]:
-    """As :func:`_misfits`, of the items of lists or maps."""
+    """Yield the misfits in the items of lists or maps, like :func:`_misfits`."""
     offsets = numbers_of(column.offsets)
     owner = np.repeat(np.arange(len(column)), np.diff(offsets))
     there = valid_rows(column)
@@ -272,14 +282,14 @@ def _inside(column: pa.Array, items: pa.Array, kind: pa.DataType, path: str) -> 
 
 
 def _inexact(column: pa.Array, kind: pa.DataType) -> Int64s:
-    """Rows whose number changes with the type."""
+    """Return the rows with a number that changes with the type."""
     there = valid_rows(column)
     values = np.where(there, numbers_of(column), 0)
     narrow = kind.to_pandas_dtype()
     with np.errstate(all="ignore"):
         same = values.astype(narrow).astype(values.dtype) == values
     if np.issubdtype(narrow, np.integer):
-        # Beyond its range a cast gives what the processor likes, perhaps what turns into the same float again.
+        # Out of range, the result of a cast depends on the processor. It may convert back to the same float.
         same &= (values >= np.iinfo(narrow).min) & (values < float(np.iinfo(narrow).max) + 1)
     else:
         same |= np.isnan(values)
@@ -292,7 +302,7 @@ _NO_NAME: Final = re.compile(r"\W")
 
 
 def column_names(schemas: Sequence[SchemaInfo]) -> tuple[str, ...]:
-    """A column's name for each type: the last part of its name, or as much more as tells it from the others."""
+    """Return a column name for each type: the shortest end of the type's name that is unique."""
     candidates = [
         (re.split(r"[.$/]", each.type)[-1], each.type, f"{each.type}_{each.format.full_type_name}") for each in schemas
     ]
@@ -305,16 +315,16 @@ def column_names(schemas: Sequence[SchemaInfo]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """Types that columns are decoded into."""
+    """Types into which columns are decoded."""
 
     types: tuple[EventType, ...]
     per_type: bool
-    """Whether each type has a struct member of its own; otherwise there is one type."""
+    """True if each type has a separate struct member. Otherwise there is one type."""
     others_are_null: bool
-    """Whether rows of other types are null; otherwise they are errors."""
+    """True if rows of other types are null. Otherwise they are errors."""
 
     def names(self) -> tuple[str, ...]:
-        """The members' names."""
+        """Names of the members."""
         return column_names([each.info for each in self.types])
 
     def arrow_type(self) -> pa.DataType:
@@ -327,12 +337,12 @@ class ColumnTypes:
 
 @dataclass(slots=True)
 class _Errors:
-    """The errors of a column, put into the order of its rows at the end."""
+    """Errors of a column, sorted by row at the end."""
 
     found: list[DeserializationError] = field(default_factory=list)
 
     def among(self, rows: Int64s, encoding_id: int) -> OnError:
-        """Takes errors whose row counts among ``rows``."""
+        """Add errors that count their rows among ``rows``."""
 
         def take(error: DeserializationError) -> None:
             assert error.row is not None
@@ -362,7 +372,7 @@ _Part = tuple[Int64s, pa.Array]
 
 
 def decode_column(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None) -> pa.Array:
-    """The values of a column of events; see :meth:`Serializer.decode_column`.
+    """Return the values of a column of events; see :meth:`Serializer.decode_column`.
 
     Events after ``MAX_COLUMN_BYTES`` of values are errors.
     """
@@ -387,7 +397,7 @@ def decode_column(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries
 
 
 def _shifted(on_error: OnError | None, rows: int) -> OnError:
-    """Take errors whose rows count from a later one on; raise them where they are not wanted."""
+    """Add errors that count their rows from a later row. Raise them if no errors are collected."""
 
     def take(error: DeserializationError) -> None:
         moved = relocated(error, row=rows + (error.row or 0)) if rows else error
@@ -399,7 +409,7 @@ def _shifted(on_error: OnError | None, rows: int) -> OnError:
 
 
 def decode_first(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None) -> pa.Array:
-    """The values of the first events of a column, as many as unfold into ``MAX_DECOMPRESSED_BYTES``."""
+    """Return the values of the first events of a column that decompress to ``MAX_DECOMPRESSED_BYTES`` together."""
     while True:
         try:
             return _decode_together(column, columns, entries, on_error)
@@ -433,12 +443,12 @@ class _Decoder:
         self._room = Room(MAX_DECOMPRESSED_BYTES)
 
     def decode(self, headers: HeaderColumn) -> list[list[_Part]]:
-        """The parts of each type."""
+        """Return the parts of each type."""
         parts: list[list[_Part]] = [[] for _ in self._columns.types]
         unknown = False
         for encoding_id, rows in headers.groups():
             try:
-                # Ids are given out one after the other: behind one that is unknown, all are.
+                # Ids are consecutive: after an unknown one, all are unknown.
                 if unknown:
                     raise UnknownEncodingError(encoding_id)
                 found = self._group(encoding_id, rows, headers)
@@ -451,7 +461,7 @@ class _Decoder:
         return parts
 
     def _group(self, encoding_id: int, rows: Int64s, headers: HeaderColumn) -> tuple[int, pa.Array] | None:
-        """The position of the type of an encoding id, and the values of its rows; None if they have none."""
+        """Return the position of the encoding id's type, and the values of its rows, or None if there are none."""
         entry = self._entries.find(encoding_id)
         if entry.target is None:
             if not self._columns.others_are_null:
@@ -472,7 +482,7 @@ class _Decoder:
 
 
 def _scattered(parts: list[_Part], count: int, kind: pa.DataType) -> pa.Array:
-    """The parts' values in their rows; null in the rows of none."""
+    """Return the parts' values in their rows. Rows that are in no part are null."""
     if len(parts) == 1 and len(parts[0][0]) == count:
         return parts[0][1]
     place = np.full(count, -1)

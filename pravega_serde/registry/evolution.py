@@ -1,8 +1,7 @@
-"""Schemas after others: which a group's policy lets in, and the one that follows from columns after an earlier one.
+"""Schema evolution: check a new schema against a group's policy, and derive the next schema from columns.
 
-The server checks Avro alone. Everything comes down to one question, asked of two schemas of one format, which the
-format answers (:meth:`RegistryFormat.faults`): what that a writer writes with the one can a reader with the other not
-read, or not read as what it was?
+The server checks only Avro. All checks compare two schemas of one format with :meth:`RegistryFormat.faults`. It returns
+the values of a writer that a reader cannot read, or reads as another value.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ _RULES: Final = {
 
 
 def check_compatibility(old: Known | Sequence[Known], new: SchemaInfo, policy: Compatibility) -> list[str]:
-    """Why ``new`` may not follow ``old`` under a policy: readable reasons, none if it may.
+    """Return readable reasons why ``new`` may not follow ``old`` under a policy. The list is empty if it may.
 
-    ``old`` is the last schema of the type, or all of them in their order. ``backward`` reasons are of what the new
-    schema cannot read of the old one's events, ``forward`` reasons the other way round. Values count: what could be
-    read, but as another value, is a reason too. Knows Avro, Protobuf and JSON; other formats only by their bytes.
+    ``old`` is the last schema of the type, or all of them in order. ``backward`` reasons name the old schema's events
+    that the new schema cannot read; ``forward`` reasons name the opposite. An event that is readable only as another
+    value is a reason too. Avro, Protobuf and JSON schemas are parsed. Schemas of other formats are compared as bytes.
 
-    Raises SchemaError for a schema that cannot be parsed, a policy that is not known, and a rule "since a version"
-    where ``old`` comes without versions.
+    Raises SchemaError for a schema that cannot be parsed and for an unknown policy. A rule "since a version" also
+    raises SchemaError if ``old`` has no versions.
     """
     known: list[Known] = [old] if isinstance(old, Known) else list(old)
     if not known or policy.policy == "AllowAny":
@@ -72,7 +71,7 @@ def _rules(policy: Compatibility) -> tuple[CompatibilityRule | None, Compatibili
 
 
 def _covered(known: Sequence[Known], rule: CompatibilityRule | None) -> list[SchemaInfo]:
-    """The schemas that a rule minds, the last one first."""
+    """Return the schemas that a rule compares with, the last one first."""
     if rule is None:
         return []
     last_first = list(reversed(known))
@@ -90,7 +89,7 @@ def _since(found: Known, rule: CompatibilityRule) -> bool:
 
 
 def _faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:
-    """``added`` says that the writer's schema is the newer one."""
+    """Return the reasons of one direction. ``added`` is true if the writer's schema is the newer one."""
     if writer.format != reader.format:
         yield f"the format changes from {writer.format.full_type_name} to {reader.format.full_type_name}"
     elif (part := part_of(writer.format)) is not None:
@@ -106,11 +105,11 @@ def column_schema(
     type: str,  # noqa: A002 -- the registry's word
     after: SchemaInfo | None = None,
 ) -> EventType:
-    """Type of events that follows from columns; ``after`` is the latest schema of that type, if there is one.
+    """Return the type of events that follows from columns. ``after`` is the latest schema of that type, if any.
 
-    Protobuf fields keep the numbers that they have in ``after``, and those of fields that are gone stay reserved.
-    Raises :class:`SchemaError` for columns that have no form in the format, and, of formats that the registry itself
-    does not compare, if events of the one schema could not be read with the other.
+    Protobuf fields keep their numbers from ``after``, and the numbers of removed fields stay reserved. Raises
+    :class:`SchemaError` for columns that the format cannot express. For formats that the registry does not compare, it
+    also raises if events of one schema are not readable with the other.
     """
     wanted = format_named(format)
     part = part_of(wanted)

@@ -1,8 +1,8 @@
-"""Registry parts of the formats by name, and the types of events of any schema.
+"""Registry parts of the formats by name, and the event types of any schema.
 
-Each format that registries have (avro, json, protobuf) has a :class:`RegistryFormat` in its package. The table of
-formats names it. Nothing else in this package knows a format. An :class:`EventType` is a schema as the registry holds
-it, with the serializer of its payloads. :func:`event_type` makes one of anything that describes it.
+Each format of the registry (avro, json, protobuf) has a :class:`RegistryFormat` in its package, named in the table of
+formats. No other module of this package depends on a format. An :class:`EventType` is a schema in its registered form,
+with the serializer of its payloads. :func:`event_type` creates one from any description of a schema.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pravega_serde.registry.interface import EventType, RegistryFormat
 from pravega_serde.serializer import FORMATS, imported, registry_formats
 from pravega_serde.serializer_interface import Serializer
 
-#: Full type name of a custom format -> maker of the serializer of a schema's payloads.
+#: Full type name of a custom format -> factory of the serializer of a schema's payloads.
 CustomFormats = Mapping[str, Callable[[SchemaInfo], Serializer[Any]]]
 
 
 @functools.cache
 def registry_format(name: str) -> RegistryFormat:
-    """Registry part of a format by the format's name (``avro``). Raises :class:`UnsupportedFormatError`."""
+    """Return the registry part of a format by its name (``avro``). Raises :class:`UnsupportedFormatError`."""
     known = registry_formats()
     if name not in known:
         raise UnsupportedFormatError(
@@ -37,19 +37,19 @@ def registry_format(name: str) -> RegistryFormat:
 
 
 def part_of(format: SerializationFormat) -> RegistryFormat | None:  # noqa: A002 -- the option's name everywhere
-    """Registry part of a registered format; None for custom ones and for groups of any format."""
+    """Return the registry part of a registered format, or None for custom formats and groups of any format."""
     name = _names().get(format.name)
     return None if name is None else registry_format(name)
 
 
 @functools.cache
 def _names() -> dict[str, str]:
-    """Names of formats by their names in the registry."""
+    """Return the names of the formats by their names in the registry."""
     return {FORMATS[name].registry_name: name for name in registry_formats()}
 
 
 def format_named(name: str | SerializationFormat) -> SerializationFormat:
-    """Format by its name: avro, protobuf, json. Raises :class:`UnsupportedFormatError`."""
+    """Return a format by its name: avro, protobuf, json. Raises :class:`UnsupportedFormatError`."""
     if isinstance(name, SerializationFormat):
         return name
     found = name.strip().lower()
@@ -65,12 +65,13 @@ def event_type(
     custom_formats: CustomFormats | None = None,
     all_files: bool = False,
 ) -> EventType:
-    """Type of the events that a schema describes.
+    """Return the type of the events that a schema describes.
 
     ``schema`` is an Avro schema, a JSON schema (text, parsed, or a path), a Protobuf message class, descriptor or
-    descriptor set, an Arrow schema to derive one from, or a SchemaInfo. ``format`` may be left out where the schema
-    tells it. ``type`` is the type's name in the registry, which JSON and Arrow schemas do not have. ``all_files`` keeps
-    all files of a descriptor set. Raises :class:`SchemaError` for an invalid schema, and for one that lacks a name.
+    descriptor set, an Arrow schema to derive one from, or a SchemaInfo. ``format`` may be left out if the schema
+    identifies it. ``type`` is the type's name in the registry, which JSON and Arrow schemas do not have. ``all_files``
+    keeps all files of a descriptor set. Raises :class:`SchemaError` for an invalid schema, and for one that lacks a
+    name.
     """
     if isinstance(schema, EventType):
         return schema
@@ -92,7 +93,10 @@ def reader_type(
     type: str | None,  # noqa: A002 -- the registry's word
     custom_formats: CustomFormats,
 ) -> EventType:
-    """As :func:`event_type`, for a reader: of an anonymous format it needs no name, and may be just some columns."""
+    """Return a reader's type of the events that a schema describes, like :func:`event_type`.
+
+    For a format without type names, it needs no name and may consist of some columns.
+    """
     part = None if format is None else part_of(format_named(format))
     if part is None or not part.anonymous or isinstance(schema, EventType | SchemaInfo):
         return event_type(schema, format=format, type=type, custom_formats=custom_formats)
@@ -102,7 +106,7 @@ def reader_type(
 
 
 def _format_of(schema: Any, format: str | SerializationFormat | None) -> SerializationFormat:  # noqa: A002
-    # Text, bytes, paths and parsed JSON are of several formats; asking imports all of them.
+    # Text, bytes, paths and parsed JSON occur in several formats; the check imports all of them.
     if not isinstance(schema, str | bytes | Path | Mapping | Sequence | pa.Schema | pa.StructType):
         for name in registry_formats():
             if registry_format(name).recognises(schema):
@@ -132,7 +136,7 @@ def _derived(
 
 
 def payload_serializer(info: SchemaInfo, custom_formats: CustomFormats) -> Serializer[Any]:
-    """Serializer of a registered schema's payloads; :class:`SchemaError` if the schema cannot be used."""
+    """Return the serializer of a registered schema's payloads. Raises :class:`SchemaError` if it is unusable."""
     part = part_of(info.format)
     if part is not None:
         return part.payloads(info)

@@ -1,7 +1,7 @@
-"""The header before every event: a protocol byte, and the encoding id that stands for a schema and a codec.
+"""Header of every event: a protocol byte and the encoding id, which identifies a schema and a codec.
 
-``01 | int32 big-endian encoding id | payload``, as Java's ``AbstractSerializer`` writes it. Java's readers ignore the
-protocol byte; here another one is an error, because it most likely means that the event has no header at all.
+The layout is ``01 | int32 big-endian encoding id | payload``, as Java's ``AbstractSerializer`` writes it. Java's
+readers ignore the protocol byte. Here, another byte is an error, because the event most likely has no header.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 def header_of(encoding_id: int) -> bytes:
-    """The header of an encoding id."""
+    """Return the header of an encoding id."""
     return _HEADER.pack(_PROTOCOL, encoding_id)
 
 
 def read_header(event: bytes) -> int:
-    """The encoding id of an event; :class:`DeserializationError` if it does not begin with a header."""
+    """Return the encoding id of an event. Raises :class:`DeserializationError` if it does not begin with a header."""
     if len(event) < HEADER_SIZE:
         raise DeserializationError(f"an event of {len(event)} bytes is too short for a registry header")
     protocol, encoding_id = _HEADER.unpack_from(event)
@@ -41,26 +41,26 @@ def read_header(event: bytes) -> int:
 
 
 def with_header(header: bytes, payloads: pa.BinaryArray) -> pa.BinaryArray:
-    """Each payload behind the header; a null stays null."""
+    """Add the header before each payload. A null stays null."""
     parts = (pa.scalar(header, pa.binary()), payloads, pa.scalar(b"", pa.binary()))
     return pc.binary_join_element_wise(*parts)
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderColumn:
-    """The headers of a column of events, read at once."""
+    """Headers of a column of events, read at once."""
 
     rows: Int64s
-    """Rows that have a header, ascending; the others are null or bad."""
+    """Rows that have a header, ascending. The others are null or malformed."""
     ids: npt.NDArray[np.int32]
     """The encoding id of each of these rows."""
     bad: Int64s
-    """Rows that are there, but do not begin with a header, ascending."""
+    """Rows that are not null but do not begin with a header, ascending."""
     _column: pa.BinaryArray
 
     @classmethod
     def of(cls, column: pa.Array) -> HeaderColumn:
-        """Read a binary column's headers; :class:`SchemaError` if its type cannot hold events."""
+        """Read the headers of a binary column. Raises :class:`SchemaError` if its type cannot hold events."""
         column = as_binary(column)
         if (common := _common_id(column)) is not None:
             rows = np.arange(len(column))
@@ -76,7 +76,7 @@ class HeaderColumn:
         return cls(rows, ids, np.flatnonzero(there), column)
 
     def groups(self) -> list[tuple[int, Int64s]]:
-        """Each encoding id, ascending, with its rows, ascending."""
+        """Yield each encoding id, ascending, with its rows, ascending."""
         if len(self.ids) and (self.ids == self.ids[0]).all():
             return [(int(self.ids[0]), self.rows)]
         order = np.argsort(self.ids, kind="stable")
@@ -85,15 +85,15 @@ class HeaderColumn:
         return list(zip(ids.tolist(), parts, strict=False))
 
     def payloads(self, rows: Int64s) -> pa.BinaryArray:
-        """Payloads behind the headers of some rows; copied by Arrow in one pass."""
+        """Return the payloads after the headers of some rows. Arrow copies them in one pass."""
         if len(rows) == len(self._column):
-            return pc.binary_slice(self._column, HEADER_SIZE, _INT32_MAX)  # without its end, it overflows
+            return pc.binary_slice(self._column, HEADER_SIZE, _INT32_MAX)  # overflows without an end
         data, starts, ends = _bytes_of(self._column)
         return cut(data, starts[rows] + HEADER_SIZE, ends[rows])
 
 
 def encoding_ids(column: pa.Array) -> pa.Int32Array:
-    """The encoding id of each event; null where there is no event, or no header."""
+    """Return the encoding id of each event, or null if there is no event or no header."""
     headers = HeaderColumn.of(column)
     ids, none = np.zeros(len(column), np.int32), np.ones(len(column), np.bool_)
     ids[headers.rows], none[headers.rows] = headers.ids, False
@@ -101,7 +101,7 @@ def encoding_ids(column: pa.Array) -> pa.Int32Array:
 
 
 def _common_id(column: pa.BinaryArray) -> int | None:
-    """The encoding id of all events, if all of them are there and begin with the same header: most columns are so."""
+    """Return the encoding id if no event is null and all have the same header, as in most columns."""
     if not len(column) or column.null_count:
         return None
     first = column[0].as_py()[:HEADER_SIZE]
@@ -113,15 +113,15 @@ def _common_id(column: pa.BinaryArray) -> int | None:
 
 
 def _bytes_of(column: pa.BinaryArray) -> tuple[UInt8s, Int64s, Int64s]:
-    """All bytes of a column, and where each event starts and ends in them."""
+    """Return all bytes of a column, and the start and end of each event in them."""
     offsets = offsets_of(column).astype(np.int64)
     return np.frombuffer(column.buffers()[2] or b"", np.uint8), offsets[:-1], offsets[1:]
 
 
 def _ids(data: UInt8s, starts: Int64s) -> npt.NDArray[np.int32]:
-    """The big-endian number behind the first byte of each row that has at least a header's length."""
+    """Return the big-endian number after the first byte of each row with at least a header's length."""
     if not len(starts):
         return np.empty(0, np.int32)
-    # A view with a stride of one byte reads the number at any place.
+    # A view with a stride of one byte reads the number at any offset.
     numbers: npt.NDArray[np.int32] = np.ndarray((len(data) - 3,), dtype=">i4", buffer=data, strides=(1,))
     return numbers[starts + 1].astype(np.int32)

@@ -1,7 +1,7 @@
-"""Carries calls over HTTP, with and without asyncio: connection, deadline and tries again.
+"""Transport of calls over HTTP, with and without asyncio: connections, deadline and retries.
 
-One try follows another only where that can help: the server could not be reached, the connection broke, or it answered
-with a fault of its own. The pauses grow, with jitter, so that a server that starts again is not met by all at once.
+A call is retried only if that can help: the server was unreachable, the connection broke, or the server reported an
+internal failure. The pauses grow, with jitter, so that the clients do not reach a restarting server all at once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ T = TypeVar("T")
 _BASE: Final = "/v1"
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0
-# Of the deadline, for the first try of a call that changes nothing: one that got lost is sent again in time.
+# Share of the deadline for the first attempt of a call that changes nothing, so that a lost request can be retried.
 _FIRST_SHARE: Final = 1 / 3
-# Of a try, for the connection; the rest is for the answer.
+# Share of an attempt for the connection; the rest is for the answer.
 _CONNECT_SHARE: Final = 0.25
-# A group of ten thousand schemas of some KiB.
+# Enough for a group of ten thousand schemas of some KiB.
 _LARGEST_ANSWER: Final = 64 << 20
-# Not the sequence that a program has seeded for itself.
+# Separate from the program's own seeded sequence.
 _CHANCE: Final = random.SystemRandom()
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
@@ -45,12 +45,12 @@ class Http:
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        # Kept unused, because the parent still talks on its connections; the next call opens others.
+        # Kept unused, because the parent still uses its connections; the next call opens new ones.
         self._inherited.append(self._client)
         self._client = None
 
     def run(self, call: Call[T]) -> T:
-        """Result of a call. Raises RegistryError, RegistryUnavailableError at the deadline."""
+        """Return the result of a call. Raises RegistryError, or RegistryUnavailableError at the deadline."""
         tries = _Tries(call, self._config)
         while True:
             try:
@@ -81,7 +81,7 @@ class Http:
 
 
 class AsyncHttp:
-    """As :class:`Http`, for the tasks of one event loop."""
+    """Connections for the tasks of one event loop; otherwise as :class:`Http`."""
 
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
@@ -120,7 +120,7 @@ class AsyncHttp:
 
 
 class _Tries(Generic[T]):
-    """One call's tries: what each sends, what each result means, and when there is to be no other."""
+    """Attempts of one call: their requests, the handling of results, and the time of the last one."""
 
     def __init__(self, call: Call[T], config: RegistryConfig) -> None:
         self._call, self._config = call, config
@@ -131,11 +131,12 @@ class _Tries(Generic[T]):
         self._answered: TransientError | None = None
 
     def pause(self, error: TransientError) -> float | None:
-        """Return the seconds until the next try, or None if another try cannot help or would start after the deadline.
+        """Return the seconds until the next attempt.
 
-        The pause doubles with each try, up to two seconds, and is shortened at random by up to a half.
+        Return None if a retry cannot help or would start after the deadline. The pause doubles with each attempt, up to
+        two seconds, and is shortened at random by up to a half.
         """
-        # Server 0.6.0 on Pravega can be at work on a change for ever, once for each time that it is asked.
+        # Server 0.6.0 on Pravega can process a change forever, once for each request.
         if (self._call.once and error.sent) or (self._call.changes and error.late):
             return None
         longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._count - 1))
@@ -143,7 +144,7 @@ class _Tries(Generic[T]):
         return pause if time.monotonic() + pause < self._end else None
 
     def request(self) -> dict[str, Any]:
-        """Arguments for httpx, for the next try."""
+        """Return the httpx arguments of the next attempt."""
         self._count += 1
         limit = max(self._end - time.monotonic(), 0.001)
         if self._count == 1 and not self._call.changes:
@@ -163,7 +164,7 @@ class _Tries(Generic[T]):
         }
 
     def take(self, content: bytearray, piece: bytes) -> None:
-        """Add a piece to an answer that must neither grow nor last without end."""
+        """Add a piece to an answer. Limits the size and the duration of the answer."""
         content += piece
         if len(content) > _LARGEST_ANSWER:
             raise RegistryProtocolError(
@@ -174,7 +175,7 @@ class _Tries(Generic[T]):
             raise TransientError("the answer did not end in time", late=True)
 
     def broken(self, error: httpx.HTTPError) -> Exception:
-        """Error for a failure below HTTP."""
+        """Return the error for a failure below HTTP."""
         if _is_tls(error):
             return RegistryProtocolError(
                 f"cannot {self._call.purpose}: no trusted connection to {self._config.uri} ({error}); "
@@ -185,7 +186,7 @@ class _Tries(Generic[T]):
         return TransientError(_reason(error), sent=sent, late=sent and isinstance(error, httpx.TimeoutException))
 
     def result(self, response: httpx.Response, content: bytes) -> T:
-        """Result in an answer."""
+        """Return the result in an answer."""
         self._sent = True
         try:
             return self._call.result(response.status_code, content, server=self._config.uri)
@@ -194,10 +195,10 @@ class _Tries(Generic[T]):
             raise
 
     def failed(self, error: TransientError) -> RegistryUnavailableError:
-        """The error of a call for which no try is left."""
+        """Return the error of a call that has no attempts left."""
         doubt = "; it may have been done nevertheless" if self._call.changes and self._sent else ""
         tries = f"{self._count} {'try' if self._count == 1 else 'tries'}"
-        # The last try may have been cut short by the deadline: what the server said before tells more.
+        # The deadline may have cut the last attempt short: the earlier answer of the server is more useful.
         answered = self._answered or error
         reason = error.reason if answered is error else f"{answered.reason}, then {error.reason}"
         return RegistryUnavailableError(
@@ -215,7 +216,7 @@ def _settings(config: RegistryConfig) -> dict[str, Any]:
         "base_url": config.uri.rstrip("/") + _BASE,
         "headers": headers,
         "verify": _trust(config) if config.uri.startswith("https:") else False,
-        # Nothing that stands in the environment or in ~/.netrc changes where calls go and with which credentials.
+        # Neither the environment nor ~/.netrc changes the address and the credentials of calls.
         "trust_env": False,
     }
 

@@ -1,4 +1,4 @@
-"""Interface of a format's registry part, and the type of events that it makes.
+"""Interface of a format's registry part, and the event types that it creates.
 
 This module imports no format, so that every format can import it.
 """
@@ -19,15 +19,15 @@ from pravega_serde.serializer_interface import Serializer
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """One type of events."""
+    """Type of events: a registered schema and the serializer of its payloads."""
 
     info: SchemaInfo
     payloads: Serializer[Any]
     casts: bool = False
-    """Whether columns are cast to the payloads' Arrow type to be written: the schema was derived from them."""
+    """True if columns are cast to the payloads' Arrow type before writing, because the schema was derived from them."""
 
     def fitted(self, column: pa.Array) -> pa.Array:
-        """Column as the payloads' serializer takes it; :class:`SchemaError` if its type does not fit."""
+        """Convert a column for the payloads' serializer. Raises :class:`SchemaError` if its type does not fit."""
         if not self.casts or column.type == self.payloads.arrow_type:
             return column
         try:
@@ -37,82 +37,97 @@ class EventType:
 
 
 class RegistryFormat(ABC):
-    """Registry part of a format. It has no state; every method that parses a schema may raise SchemaError.
+    """Registry part of a format. It has no state. Methods that parse a schema may raise SchemaError.
 
-    The schema's bytes are those that Java's serializers register, so that both sides get the same encoding id.
+    The schema's bytes are those that Java's serializers register, so that both get the same encoding id.
     """
 
     suffixes: tuple[str, ...] = ()
-    """Ends of the names of files that hold a schema."""
+    """Suffixes of the names of schema files."""
     names_itself: bool = False
-    """Whether a schema has the name of its type in it."""
+    """True if a schema contains the name of its type."""
     anonymous: bool = False
-    """Whether readers may be just columns, without a name: they take events of every type of the format."""
+    """True if readers may consist of columns without a name. They read events of every type of the format."""
     needs_header: bool = False
-    """Whether events cannot be read without their encoding header."""
+    """True if events need their encoding header to be read."""
     compared_by_server: bool = False
-    """Whether the server compares schemas by the group's policy; it lets those of all other formats in."""
+    """True if the server compares schemas with the group's policy. It accepts all schemas of other formats."""
     typed_readers_undo_codecs: bool = True
-    """Whether Java's readers of a single type undo codecs; others skip the header and take the rest as it is."""
+    """True if Java's readers of a single type decode codecs. Others skip the header and use the rest unchanged."""
 
     def recognises(self, schema: object) -> bool:  # noqa: ARG002
-        """Whether a schema identifies this format, so that the format need not be given."""
+        """Return True if a schema identifies this format, so that ``format`` may be left out."""
         return False
 
     @abstractmethod
     def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:
-        """Type of the events that a schema describes; ``name`` is the type's where the schema has none."""
+        """Return the type of the events that a schema describes. ``name`` applies if the schema has no name."""
 
     @abstractmethod
     def payloads(self, info: SchemaInfo) -> Serializer[Any]:
-        """Serializer of a registered schema's payloads."""
+        """Return the serializer of a registered schema's payloads."""
 
     def print(self, info: SchemaInfo) -> bytes:
-        """Bytes of a registered schema as Java's serializers write them: equal for schemas that mean the same."""
+        """Return the bytes of a registered schema as Java's serializers write them.
+
+        Schemas with equal meaning have equal bytes.
+        """
         return info.data
 
     def names(self, info: SchemaInfo) -> frozenset[str]:
-        """Names of the types whose events a registered schema reads."""
+        """Return the names of the types that a registered schema reads."""
         return frozenset({info.type})
 
     def type_of(self, value: object) -> str | None:  # noqa: ARG002
-        """Name of a value's type, if values have one."""
+        """Return the name of a value's type, if its values have types."""
         return None
 
     # Columns
 
     @abstractmethod
     def derive(self, columns: pa.Schema, name: str) -> Any:
-        """Schema, called ``name``, that follows from columns; :meth:`event_type` takes it."""
+        """Derive a schema named ``name`` from columns, in a form that :meth:`event_type` accepts."""
 
     def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:  # noqa: ARG002
-        """Type of the events that columns become; ``after`` is the latest registered schema of that name."""
+        """Return the event type of columns.
+
+        ``after`` is the latest registered schema of that name.
+        """
         return self.event_type(self.derive(columns, name), name)
 
     def reader_for(self, info: SchemaInfo, columns: pa.StructType) -> EventType:  # noqa: ARG002
-        """Type to read events of a registered schema as some columns, as far as the format can."""
+        """Return a type that reads events of a registered schema as some columns.
+
+        The format converts them as far as it can.
+        """
         return EventType(info, self.payloads(info))
 
     # Evolution
 
     @abstractmethod
     def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:
-        """Reasons why a reader goes wrong on what a writer writes; ``added``: the writer's schema is the newer one."""
+        """Return reasons why a reader fails on a writer's events or changes their values.
+
+        ``added`` is true if the writer's schema is the newer one.
+        """
 
     @abstractmethod
     def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Serializer[Any] | None, str]:
-        """Serializer that reads payloads of one schema as another; None and a reason if they do not fit.
+        """Return a serializer that reads payloads of one schema as another, or None and a reason.
 
-        Raises :class:`SchemaError` for an invalid schema of the writer: that is not the event's fault.
+        Raises :class:`SchemaError` if the writer's schema is invalid, because then the event is not malformed.
         """
 
     def widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:  # noqa: ARG002
-        """Serializer that reads columns with the writer's numbers where the reader's are narrower; None if none are."""
+        """Return a serializer that reads columns with the writer's numbers where they are wider.
+
+        Return None if no number of the reader is narrower.
+        """
         return None
 
 
 def schema_text(info: SchemaInfo) -> str:
-    """Text of a registered schema; :class:`SchemaError` if it is not UTF-8."""
+    """Return the text of a registered schema. Raises :class:`SchemaError` if it is not UTF-8."""
     try:
         return info.data.decode()
     except UnicodeDecodeError as error:

@@ -19,13 +19,13 @@ from pravega_serde.errors import RegistryNotFoundError
 
 T = TypeVar("T")
 
-# For so long the registry is believed that there is no such encoding id: events that name it come by the thousand.
+# Seconds for which a missing encoding id is cached: thousands of events may have the same id.
 MISSING_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Cached answer, valid until a time of ``time.monotonic()``: a value, or the error of a missing one."""
+    """Cached answer, valid until a time of ``time.monotonic()``: a value, or the error for a missing one."""
 
     value: Any
     error: RegistryNotFoundError | None
@@ -37,18 +37,18 @@ class _Kept:
 
     @classmethod
     def missing(cls, error: BaseException, seconds: float) -> _Kept | None:
-        """None for an error that tells nothing of the next try."""
+        """Return a cached RegistryNotFoundError. For other errors, which may be transient, return None."""
         return cls(None, error, time.monotonic() + seconds) if isinstance(error, RegistryNotFoundError) else None
 
     def get(self) -> Any:
         if self.error is not None:
-            # The same error for everybody; what it gathered on its way to another is not theirs.
+            # All callers get the same error, without the traceback and context of another caller.
             raise self.error.with_traceback(None)
         return self.value
 
 
 class _Answers:
-    """The answers that were kept, the least recently used ones dropped first. Not safe for threads by itself."""
+    """Cached answers. The least recently used ones are dropped first. Not thread safe."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -81,14 +81,14 @@ class Lookups:
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._flights: dict[Hashable, Future[Any]] = {}  # the parent's threads bring no answer here
+        self._flights: dict[Hashable, Future[Any]] = {}  # the parent's threads do not answer here
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, load: Callable[[], T], *, seconds: float, missing: float = 0) -> T:
-        """The answer kept for ``key``, else what ``load`` gives, which is kept for so many seconds.
+        """Return the cached answer for ``key``. If there is none, call ``load`` and cache its result for ``seconds``.
 
-        Raises what ``load`` raises, in every thread that waited for it; a RegistryNotFoundError is kept for ``missing``
-        seconds.
+        Raises the errors of ``load`` in every thread that waited for it. A RegistryNotFoundError is cached for
+        ``missing`` seconds.
         """
         while True:
             with self._lock:
@@ -107,12 +107,12 @@ class Lookups:
             try:
                 answer: T = flight.result()
             except CancelledError:
-                # The asking caller was interrupted.
+                # The caller that sent the request was interrupted.
                 continue
             return answer
 
     def forget(self, key: Hashable) -> None:
-        """Ask again at the next :meth:`get`, even if an answer is on its way."""
+        """Discard an answer. The next :meth:`get` sends a new request, even if one is in flight."""
         with self._lock:
             self._answers.forget(key)
             self._flights.pop(key, None)
@@ -134,14 +134,17 @@ class Lookups:
 
     def _land(self, key: Hashable, flight: Future[Any], kept: _Kept | None) -> None:
         with self._lock:
-            # Forgotten meanwhile, it is no answer for those who ask from now on.
+            # If it was forgotten in the meantime, later callers do not get it.
             if self._flights.get(key) is flight:
                 del self._flights[key]
                 self._answers.keep(key, kept)
 
 
 def _await_end(flight: Future[Any]) -> None:
-    """Wait, and raise nothing: asyncio would make of a flight's cancellation that of the task that waits for it."""
+    """Wait, and raise nothing.
+
+    Otherwise asyncio would pass the cancellation of a shared lookup to the tasks that wait for it.
+    """
     with contextlib.suppress(CancelledError):
         flight.exception()
 
@@ -158,7 +161,7 @@ class AsyncLookups:
         self._flights: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def get(self, key: Hashable, load: Callable[[], Awaitable[T]], *, seconds: float, missing: float = 0) -> T:
-        """As :meth:`Lookups.get`. A lookup goes on when a task that waits for it is cancelled."""
+        """As :meth:`Lookups.get`. A lookup continues if a waiting task is cancelled."""
         kept = self._answers.find(key)
         if kept is not None:
             known: T = kept.get()
@@ -191,6 +194,6 @@ class AsyncLookups:
 
 
 def _take_error(flight: asyncio.Task[Any]) -> None:
-    # All that waited may have been cancelled; asyncio would report an error that was never retrieved.
+    # All waiting tasks may have been cancelled; asyncio would report an error that was never retrieved.
     if not flight.cancelled():
         flight.exception()

@@ -1,10 +1,10 @@
-"""A schema registry in this process: what the server's REST interface answers, from memory.
+"""Schema registry in this process, which answers the REST interface from memory.
 
-The URI ``mock://name`` is the registry of that name in this process; :func:`mock_registry` gives it to look into, or to
-make it fail. Another process that uses the same URI has one of its own: Spark's workers need a registry that answers
-over HTTP, such as that of :mod:`pravega_connector.testing`.
+The URI ``mock://name`` is the registry of that name in this process. :func:`mock_registry` returns it, for inspection
+or to make it fail. Another process that uses the same URI has a separate registry. Spark's workers need one that
+answers over HTTP, such as that of :mod:`pravega_connector.testing`.
 
-Answers are those that were measured of server 0.6.0; paths, bodies and statuses are described in ``calls``.
+The answers are those that were measured with server 0.6.0. Paths, bodies and statuses are described in ``calls``.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _PAGE: Final = 100
 _RETRY_SECONDS: Final = 0.01
 _PLAIN: Final = frozenset({"AllowAny", "DenyAll"})
 _JSON_TYPES: Final = frozenset({"any", "array", "boolean", "integer", "null", "number", "object", "string"})
-# The server takes a symbol that the reader does not know for none of its business.
+# The server ignores a symbol that the reader does not have.
 _LENIENT: Final = "of the writer's symbols and has no default"
-# What a policy asks of a reader's schema, beside what it asks of the next one.
+# Checks of a policy for a reader's schema, in addition to those for the next schema.
 _READERS: Final = {
     "Backward": Compatibility.BACKWARD,
     "BackwardTransitive": Compatibility.BACKWARD_TRANSITIVE,
@@ -61,7 +61,7 @@ _READERS: Final = {
 
 
 class _RefusedError(Exception):
-    """A request that is answered with a status and a text."""
+    """Error that becomes an answer with a status and a text."""
 
     def __init__(self, status: int, text: str = "") -> None:
         super().__init__(text)
@@ -70,7 +70,7 @@ class _RefusedError(Exception):
 
 @dataclass
 class _Entry:
-    """A schema of a group."""
+    """Schema of a group."""
 
     info: SchemaInfo
     version: VersionInfo
@@ -91,7 +91,7 @@ class _Group:
     codecs: dict[str, CodecType] = field(default_factory=dict)
 
     def live(self, schema_type: str | None = None, schema_format: SerializationFormat | None = None) -> list[_Entry]:
-        """Schemas that were not deleted, of a type and a format if they are given."""
+        """Return the schemas that were not deleted, optionally of one type and one format."""
         return [
             entry
             for entry in self.entries
@@ -101,12 +101,12 @@ class _Group:
         ]
 
     def found(self, identity: bytes, info: SchemaInfo) -> _Entry | None:
-        """The schema that is the same as another one."""
+        """Return the schema that equals another one."""
         return next((each for each in self.live(info.type, info.format) if each.identity == identity), None)
 
 
 class MemoryRegistry:
-    """A registry in memory. Thread safe; ``requests`` counts what it was asked."""
+    """Registry in memory. Thread safe. ``requests`` counts its requests."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -115,16 +115,16 @@ class MemoryRegistry:
         self._failures: deque[int] = deque()
 
     def fail(self, status: int = 503, times: int = 1) -> None:
-        """Answer the next requests with a status, and leave them undone."""
+        """Answer the next requests with a status, without executing them."""
         self._failures.extend([status] * times)
 
     @property
     def pending(self) -> int:
-        """How many failures that were asked for have not happened yet."""
+        """Return the number of requested failures that have not happened yet."""
         return len(self._failures)
 
     def answer(self, method: str, path: str, query: Mapping[str, str], content: bytes | None) -> tuple[int, bytes]:
-        """Status and body of the answer to a request; ``path`` follows the interface's base."""
+        """Return the status and body that answer a request. ``path`` is relative to the interface's base."""
         with self._lock:
             self.requests += 1
             if self._failures:
@@ -312,7 +312,7 @@ class _Request:
     content: bytes | None
 
     def body(self) -> dict[str, Any]:
-        """The body's object. Raises _RefusedError."""
+        """Return the object in the body. Raises _RefusedError."""
         try:
             found = json.loads(self.content or b"")
         except ValueError as error:
@@ -374,11 +374,11 @@ def _parsed(read: Callable[[object], T], body: object) -> T:
         raise _RefusedError(400, error.message) from None
 
 
-# ---- what a schema is, and which may follow which ----
+# ---- schemas and their compatibility ----
 
 
 def _checked(body: object) -> tuple[SchemaInfo, bytes]:
-    """A schema with its full type name, and bytes that are equal for schemas that count as the same."""
+    """Return a schema with its full type name. Its bytes are equal for schemas that count as equal."""
     if isinstance(body, dict):
         body = {"properties": {}, **body}
     info = _parsed(SchemaInfo.from_json, body)
@@ -432,14 +432,14 @@ def _check_message(info: SchemaInfo) -> None:
 
 
 def _may_follow(group: _Group, info: SchemaInfo, policy: Compatibility) -> bool:
-    """Whether a policy lets a schema in; those of other formats than Avro are not compared."""
+    """Return True if a policy allows a schema. Only Avro schemas are compared."""
     if policy.policy == "DenyAll":
         return not group.live()
     return info.format != _AVRO or not _faults(group.live(info.type, _AVRO), info, policy)
 
 
 def _may_read(group: _Group, info: SchemaInfo) -> bool:
-    """Whether a schema reads what the group's policy lets writers write."""
+    """Return True if a schema reads all events that the group's policy lets writers write."""
     policy, known = group.properties.compatibility, group.live(info.type, info.format)
     if policy.policy == "AllowAny" or info.format != _AVRO:
         return policy.policy == "AllowAny" or not known or known[-1].info.data == info.data
@@ -463,19 +463,19 @@ _mocks_lock: Final = threading.Lock()
 
 
 def mock_registry(uri: str) -> MemoryRegistry:
-    """The registry of this process that ``mock://name`` is, made if need be."""
+    """Return the registry of ``mock://name`` in this process. Create it if necessary."""
     with _mocks_lock:
         return _mocks.setdefault(urlsplit(uri).netloc, MemoryRegistry())
 
 
 class MockTransport:
-    """Carries calls to a registry of this process."""
+    """Transport of calls to a registry of this process."""
 
     def __init__(self, config: RegistryConfig) -> None:
         self._config, self._registry = config, mock_registry(config.uri)
 
     def run(self, call: Call[T]) -> T:
-        """Result of a call. Raises RegistryError, RegistryUnavailableError at the deadline."""
+        """Return the result of a call. Raises RegistryError, or RegistryUnavailableError at the deadline."""
         end = time.monotonic() + self._config.timeout
         while True:
             try:
@@ -486,7 +486,7 @@ class MockTransport:
             time.sleep(_RETRY_SECONDS)
 
     def attempt(self, call: Call[T]) -> T:
-        """Result of a call that is tried once. Raises TransientError where another try may help."""
+        """Return the result of one attempt of a call. Raises TransientError if a retry may help."""
         query = dict(call.query)
         if self._config.namespace is not None:
             query.setdefault("namespace", self._config.namespace)
@@ -494,18 +494,18 @@ class MockTransport:
         return call.result(status, content, server=self._config.uri)
 
     def failed(self, call: Call[Any], error: TransientError) -> RegistryUnavailableError:
-        """Error of a call that no try is left for."""
+        """Return the error of a call that has no attempts left."""
         return RegistryUnavailableError(
             f"cannot {call.purpose}: {error.reason}; the registry {self._config.uri} was told to fail",
             status=error.status,
         )
 
     def close(self) -> None:
-        """Do nothing: the registry stays as it is."""
+        """Do nothing: the registry keeps its state."""
 
 
 class AsyncMockTransport(MockTransport):
-    """As :class:`MockTransport`, for the tasks of one event loop."""
+    """Transport for the tasks of one event loop; otherwise as :class:`MockTransport`."""
 
     async def run(self, call: Call[T]) -> T:  # type: ignore[override]
         """As :meth:`MockTransport.run`."""

@@ -1,6 +1,6 @@
-"""Reading events with registry headers: whatever is in a group, by the encoding id of each event.
+"""Reader of events with registry headers: all events of a group, by the encoding id of each.
 
-:func:`deserializer` is how applications make a reader.
+Applications create a reader with :func:`deserializer`.
 """
 
 from __future__ import annotations
@@ -43,23 +43,24 @@ _READS_ONLY: Final = "a registry deserializer only reads; make a serializer to w
 
 @dataclass(frozen=True, slots=True)
 class WithSchema:
-    """A value and the schema that it was, or is to be, written with."""
+    """Value and the schema with which it was written, or with which it should be written."""
 
     value: Any
     schema: SchemaInfo
 
 
 class RegistryDeserializer:
-    """Reads anything in a group; made by ``deserializer()``.
+    """Reader of all events of a group. Create one with ``deserializer()``.
 
-    Single values are read by the schema that they were written with, or resolved to the reader's where there is one.
-    Columns have one type from the start: the reader's, or the latest of the group when :attr:`arrow_type` is first
-    asked for; a pickled copy keeps it, and events of other versions are resolved to it.
+    Single values are read with the schema of their writer, or resolved to the reader's schema if there is one. Columns
+    have one fixed type: the reader's, or the latest of the group when :attr:`arrow_type` is first read. A pickled copy
+    keeps the type. Events of other versions are resolved to it.
 
-    A registry that cannot be asked raises a RegistryError, never a DeserializationError: such events may be fine.
+    If the registry cannot be reached, it raises a RegistryError, never a DeserializationError, because the events may
+    be valid.
     """
 
-    #: Whether a read may wait for the registry.
+    #: True if a read may wait for the registry.
     read_may_block = True
 
     def __init__(
@@ -112,13 +113,13 @@ class RegistryDeserializer:
         return Entries(self._config, self._readers, others=True, **self._leniency)
 
     def deserialize(self, data: bytes) -> Any:
-        """The value of an event; :class:`DeserializationError` knows its encoding id."""
+        """Return the value of an event. The :class:`DeserializationError` holds its encoding id."""
         if not self._config.write_encoding_header:
             return self._readers[0].payloads.deserialize(data)
         return self._read(data)[1]
 
     def deserialize_with_schema(self, data: bytes) -> WithSchema:
-        """The value of an event, and the schema that it was written with."""
+        """Return the value of an event, and the schema with which it was written."""
         if not self._config.write_encoding_header:
             return WithSchema(self.deserialize(data), self._readers[0].info)
         schema, value = self._read(data)
@@ -139,12 +140,15 @@ class RegistryDeserializer:
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of decoded columns. Where no schema was given, the group's latest are taken, once."""
+        """Arrow type of decoded columns.
+
+        Without a schema, it is read once from the latest schemas of the group.
+        """
         return self._columns.arrow_type()
 
     @property
     def read_schema(self) -> str | None:
-        """JSON text of the Avro schema whose values the columns are; None of several types, and of other formats."""
+        """JSON text of the Avro schema of the columns. None for several types and for other formats."""
         if self._columns.per_type:
             return None
         found: str | None = getattr(self._columns.types[0].payloads, "read_schema", None)
@@ -152,12 +156,15 @@ class RegistryDeserializer:
 
     @property
     def bytes_at_once(self) -> int:
-        """Bytes of events that are best decoded together; 0 if that makes no difference."""
+        """Bytes of events that are best decoded together. 0 if that makes no difference."""
         return max(getattr(each.payloads, "bytes_at_once", 0) for each in self._columns.types)
 
     @property
     def never_null(self) -> frozenset[str]:
-        """Fields of the columns' only type that are null in no value; with several types each may be null."""
+        """Fields of the columns' only type that are never null.
+
+        With several types, each may be null.
+        """
         if self._columns.per_type:
             return frozenset()
         return getattr(self._columns.types[0].payloads, "never_null", frozenset())
@@ -169,7 +176,7 @@ class RegistryDeserializer:
         return ColumnTypes(types, per_type, others_are_null=bool(self._types))
 
     def _latest(self) -> tuple[EventType, ...]:
-        """The latest schemas of the types that are wanted: in the order asked for, or in that of their names."""
+        """Return the latest schemas of the selected types, in the selected order or sorted by name."""
         group = self._config.group
         found = sorted((each.schema for each in self._config.client.latest_schemas(group)), key=_by_name)
         wanted = self._types or tuple(dict.fromkeys(each.type for each in found))
@@ -185,13 +192,19 @@ class RegistryDeserializer:
         return Entries(self._config, self._columns.types, others=False, **self._leniency)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events, in :attr:`arrow_type`; those of each encoding id are decoded together."""
+        """Return the values of a column of events, in :attr:`arrow_type`.
+
+        The events of each encoding id are decoded together.
+        """
         if not self._config.write_encoding_header:
             return self._readers[0].payloads.decode_column(column, on_error=on_error)
         return decode_column(as_binary(column), self._columns, self._entries, on_error)
 
     def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of the first events of a column: of all that unfold into ``MAX_DECOMPRESSED_BYTES`` together."""
+        """Return the values of the first events of a column.
+
+        These are all events that decompress to ``MAX_DECOMPRESSED_BYTES`` together.
+        """
         if not self._config.write_encoding_header:
             return self.decode_column(column, on_error=on_error)
         return decode_first(as_binary(column), self._columns, self._entries, on_error)
@@ -214,7 +227,7 @@ def _by_name(schema: SchemaInfo) -> tuple[str, str]:
 
 
 def check_headerless(format: SerializationFormat) -> None:  # noqa: A002 -- the option's name everywhere
-    """Raise :class:`SerdeError` for a format whose events cannot be read without their encoding header."""
+    """Raise :class:`SerdeError` for a format that needs encoding headers to read its events."""
     part = part_of(format)
     if part is not None and part.needs_header:
         raise SerdeError(
@@ -235,20 +248,21 @@ def deserializer(
     check_readable: bool = True,
     **settings: Unpack[ReaderSettings],
 ) -> RegistryDeserializer:
-    """A reader of anything in a group: every format, schema version, type and codec.
+    """Return a reader of all events of a group: every format, schema version, type and codec.
 
-    ``schema``, or ``schemas`` for several types, is what to make of the events, given as for :func:`serializer`; an
-    Arrow schema says which columns JSON events have. The registry is asked once whether the group's events can be read
-    with it, as by Java's readers; without ``check_readable`` each event shows whether it can. Without a schema, values
-    are as they were written, and columns those of the group's latest schemas: of its type, or a struct with a member
-    per type. ``type`` chooses types; rows of others are null then.
+    ``schema``, or ``schemas`` for several types, is the type to read the events as, in the forms of :func:`serializer`.
+    An Arrow schema selects the columns of JSON events. The registry is asked once if the schema can read the group's
+    events, as Java's readers do. With ``check_readable=False``, only the events that cannot be read raise errors.
 
-    With ``evolution="corrupt"`` events of another version of the schema are bad records instead of being resolved. An
-    encoding id that the registry does not know is a RegistryNotFoundError, because it says nothing about the event;
-    with ``unknown_ids="corrupt"`` it makes a bad record, if the group is there.
+    Without a schema, values keep the type of their writer. Columns then have the type of the group's latest schema, or
+    are a struct with a member per type. ``type`` selects types; rows of others are null then.
+
+    With ``evolution="corrupt"``, events of another version of the schema are malformed records and are not resolved. An
+    encoding id that the registry does not have raises RegistryNotFoundError, because the event may be valid. With
+    ``unknown_ids="corrupt"`` it is a malformed record, if the group exists.
 
     The settings are those of :class:`SerializerConfig`, and ``namespace``. Raises RegistryErrors, :class:`SchemaError`
-    for schemas that do not fit, UnsupportedCodecError for a group with codecs that are not known here.
+    for schemas that do not fit, and UnsupportedCodecError for a group with codecs that are not known here.
     """
     config = serializer_config(registry, group, settings)
     chosen = (type,) if isinstance(type, str) else tuple(type or ())

@@ -1,4 +1,4 @@
-"""Address of a schema registry, and access to it: a value that can be pickled; every process makes its own client."""
+"""Address of a schema registry and access to it. The value can be pickled; every process creates its own client."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pravega_serde.credentials import fault_of
 from pravega_serde.errors import SerdeError
 from pravega_serde.profiles import load_profile
 
-# How long a call may take with all its tries: an orderly restart of the server fits in.
+# Seconds of a call with all retries: long enough for an orderly restart of the server.
 DEFAULT_TIMEOUT: Final = 15.0
-# For so long the last schemas of a group are taken for the last ones still.
+# Seconds for which the latest schemas of a group are cached.
 LATEST_SECONDS: Final = 30.0
-# Encoding ids and what they stand for, of a few KiB each; the Java client keeps a thousand.
+# Encoding ids with their schemas and codecs, a few KiB each; the Java client keeps a thousand.
 CACHE_ENTRIES: Final = 4096
 
 _MOCK: Final = "mock"
@@ -38,11 +38,11 @@ _CREDENTIALS: Final = frozenset({"username", "password", "token"})
 class RegistryConfig:
     """Address of a registry, and access to it.
 
-    ``uri`` is ``http://host:port`` or ``https://…``; for tests also ``mock://name``, a registry in this process. Either
-    ``username`` with ``password`` (Basic) or ``token`` (Bearer) are sent with every call and shown nowhere. ``ca_file``
-    names the authorities' certificates in PEM, else the system's are trusted. ``timeout`` bounds a call with all its
-    tries, in seconds. The last schemas of a group are kept for ``latest_seconds``; of all that is kept there are
-    ``cache_entries`` at most. Raises SerdeError for what cannot be right.
+    ``uri`` is ``http://host:port`` or ``https://…``. For tests it may be ``mock://name``, a registry in this process.
+    ``username`` with ``password`` (Basic), or ``token`` (Bearer), are sent with every call and never shown. ``ca_file``
+    names the PEM file of the trusted authorities, by default the system's. ``timeout`` limits a call including its
+    retries, in seconds. The last schemas of a group are cached for ``latest_seconds``. The cache holds at most
+    ``cache_entries``. Raises SerdeError for invalid settings.
     """
 
     uri: str
@@ -70,30 +70,30 @@ class RegistryConfig:
 
     @property
     def is_mock(self) -> bool:
-        """Whether the registry is one of this process, in memory."""
+        """True if the registry is in memory, in this process."""
         return urlsplit(self.uri).scheme == _MOCK
 
     @property
     def authorization(self) -> str | None:
-        """The value of the header ``Authorization``."""
+        """Value of the header ``Authorization``."""
         if self.username is not None:
             return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode("ascii")
         return None if self.token is None else f"Bearer {self.token}"
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None) -> RegistryConfig:
-        """Read environment variables alone: ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME`` and the like."""
+        """Read only environment variables: ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME`` and so on."""
         return _made(cls, _environment_layer(os.environ if environment is None else environment))
 
     @classmethod
     def resolve(
         cls, *, profile: str | None = None, environment: Mapping[str, str] | None = None, **given: Any
     ) -> RegistryConfig:
-        """Read all sources: ``given``, if not None, before ``profile`` before the environment before its profile.
+        """Read all sources: ``given`` values that are not None, ``profile``, the environment, its profile.
 
-        ``given`` are fields; each is taken from the first source that has it, and the credentials are one setting. The
-        environment is the process's own unless given. ``profile`` is the name of one in the user's file
-        (:mod:`pravega_serde.profiles`); the environment names its own by ``PRAVEGA_PROFILE``.
+        ``given`` are fields. Each field comes from the first source that has it, and the credentials count as one
+        field. ``environment`` is the process's by default. ``profile`` is a name in the user's profile file
+        (:mod:`pravega_serde.profiles`). The environment names its profile with ``PRAVEGA_PROFILE``.
         """
         return _made(cls, registry_settings(given, profile=profile, environment=environment))
 
@@ -101,7 +101,10 @@ class RegistryConfig:
 def registry_settings(
     given: Mapping[str, Any], *, profile: str | None = None, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Fields of a RegistryConfig that the sources of :meth:`RegistryConfig.resolve` have; maybe without ``uri``."""
+    """Return the fields of a RegistryConfig that the sources of :meth:`RegistryConfig.resolve` have.
+
+    ``uri`` may be missing.
+    """
     environment = os.environ if environment is None else environment
     found = load_profile(profile, environment)
     settings: dict[str, Any] = {}

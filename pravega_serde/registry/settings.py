@@ -20,29 +20,35 @@ from pravega_serde.registry.evolution import check_compatibility
 from pravega_serde.registry.formats import CustomFormats, part_of
 from pravega_serde.registry.registry_config import RegistryConfig
 
-#: What to do with events whose encoding id the registry does not know, or whose schema is not the reader's.
+#: Handling of events with an encoding id that the registry does not have, or with another schema than the reader's.
 Leniency = Literal["fail", "corrupt"]
 Evolution = Literal["resolve", "corrupt"]
 
-#: The policies of groups whose schemas the server does not compare.
+#: Policies of groups with schemas that the server does not compare.
 _PLAIN_POLICIES: Final = frozenset({"AllowAny", "DenyAll"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerializerConfig:
-    """The settings of a registry serializer or deserializer. It can be pickled if its codecs' functions can.
+    """Settings of a registry serializer or deserializer. They can be pickled if the codecs' functions can.
 
-    ``create_group`` makes the group where it does not exist: with the properties given, or, if True, for the
-    serializer's format and several types, under ``FULL_TRANSITIVE`` for Avro and ``ALLOW_ANY`` for the others, the only
-    policy besides ``DENY_ALL`` that the registry takes for those (Java's default, ``fullTransitive``, always fails).
-    ``register_schema`` and ``register_codec`` add what is not there; without them a missing schema or codec is an
-    error. ``codec`` wraps what is written: none, gzip, snappy or a :class:`Codec`; ``codecs`` are more that are read,
-    and ``fail_on_codec_mismatch`` makes it an error from the start that the group has one that is not known here.
-    ``write_encoding_header=False`` leaves the header out, as Java allows it for one type of JSON, Protobuf or a custom
-    format without codec. ``typed_java_readers=False`` says that no typed Java reader of a single JSON or Protobuf type
-    will read the stream: those do not undo codecs, so a codec is refused otherwise. ``allow_incompatible`` lets
-    ``register_schema`` add a JSON or Protobuf schema with which readers of the type's latest one would go wrong; the
-    server compares only Avro's.
+    ``create_group`` creates the group if it does not exist, with the given properties. If it is True, the group has the
+    serializer's format and several types. Its policy is then ``FULL_TRANSITIVE`` for Avro and ``ALLOW_ANY`` for the
+    others. For those, the registry accepts only ``ALLOW_ANY`` and ``DENY_ALL`` (Java's default, ``fullTransitive``,
+    always fails).
+
+    ``register_schema`` and ``register_codec`` add a missing schema or codec; without them it is an error. ``codec``
+    encodes written events: none, gzip, snappy or a :class:`Codec`. ``codecs`` are further ones to read.
+    ``fail_on_codec_mismatch`` raises an error at the start if the group has a codec that is not known here.
+
+    ``write_encoding_header=False`` leaves the header out. Java allows that for one type of JSON, Protobuf or a custom
+    format without codec.
+
+    ``typed_java_readers=False`` declares that no typed Java reader of a single JSON or Protobuf type will read the
+    stream. Those do not decode codecs, so a codec is rejected otherwise.
+
+    ``allow_incompatible`` lets ``register_schema`` add a JSON or Protobuf schema that breaks readers of the type's
+    latest one. The server compares only Avro schemas.
     """
 
     registry: RegistryConfig
@@ -60,11 +66,11 @@ class SerializerConfig:
 
     @property
     def client(self) -> SchemaRegistryClient:
-        """The client of the registry that this process has."""
+        """Client of the registry, shared by the process."""
         return shared_client(self.registry)
 
     def known_codecs(self) -> dict[str, Codec]:
-        """Every codec that can be read, by its name."""
+        """Return every codec that can be read, by its name."""
         own = (CODEC_NONE, CODEC_GZIP, CODEC_SNAPPY, self.codec, *self.codecs)
         return {codec.name: codec for codec in own}
 
@@ -91,7 +97,7 @@ class WriterSettings(ReaderSettings, total=False):
 
 
 def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapping[str, Any]) -> SerializerConfig:
-    """The settings in one value; :class:`SerdeError` for invalid ones."""
+    """Return the settings as one value. Raises :class:`SerdeError` for invalid ones."""
     given = dict(settings)
     namespace = given.pop("namespace", None)
     if isinstance(registry, str):
@@ -116,9 +122,9 @@ def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapp
 
 
 def prepare_group(config: SerializerConfig, default: SerializationFormat) -> None:
-    """Make the group, if that was asked for; ``default`` is its format then.
+    """Create the group if the settings require it. ``default`` is then its format.
 
-    Raises :class:`SerdeError` for a policy that the registry refuses for the format.
+    Raises :class:`SerdeError` for a policy that the registry rejects for the format.
     """
     properties = config.create_group
     if not properties:
@@ -135,13 +141,13 @@ def prepare_group(config: SerializerConfig, default: SerializationFormat) -> Non
 
 
 def _is_compared(format: SerializationFormat) -> bool:  # noqa: A002
-    """Whether the server compares schemas of the format by the group's policy."""
+    """Return True if the server compares schemas of the format with the group's policy."""
     part = part_of(format)
     return part is not None and part.compared_by_server
 
 
 def prepare_codec(config: SerializerConfig) -> None:
-    """Add the codec to the group, if that was asked for."""
+    """Add the codec to the group if the settings require it."""
     if config.register_codec and config.codec.name:
         config.client.add_codec(config.group, config.codec.type)
 
@@ -159,16 +165,16 @@ def check_codecs(config: SerializerConfig) -> None:
 
 
 def _check_evolution(config: SerializerConfig, schema: SchemaInfo) -> None:
-    """Raise :class:`SchemaError` for a schema with which readers of the type's latest one would go wrong.
+    """Raise :class:`SchemaError` for a schema that breaks readers of the type's latest one.
 
-    The server checks Avro by the group's policy, and lets every other format in; of custom ones nothing is known.
+    The server checks Avro schemas with the group's policy and accepts all others. Custom formats cannot be checked.
     """
     part = part_of(schema.format)
     if config.allow_incompatible or part is None or part.compared_by_server:
         return
     try:
         latest = config.client.latest_schemas(config.group)
-    except RegistryNotFoundError:  # no such group: adding the schema says so
+    except RegistryNotFoundError:  # the group does not exist; adding the schema raises the error
         return
     same = [each for each in latest if (each.schema.type, each.schema.format) == (schema.type, schema.format)]
     reasons = check_compatibility(same, schema, Compatibility.FULL) if same and same[0].schema != schema else []
@@ -180,7 +186,7 @@ def _check_evolution(config: SerializerConfig, schema: SchemaInfo) -> None:
 
 
 def _is_known(config: SerializerConfig, schema: SchemaInfo) -> bool:
-    """Whether the group has the schema already, as one before its latest."""
+    """Return True if the group has the schema as an earlier version than its latest."""
     try:
         config.client.find_version(config.group, schema)
     except RegistryNotFoundError:
@@ -189,10 +195,10 @@ def _is_known(config: SerializerConfig, schema: SchemaInfo) -> bool:
 
 
 def encoding_of(config: SerializerConfig, schema: SchemaInfo) -> int | None:
-    """The encoding id for events of a schema; None if they get no header.
+    """Return the encoding id for events of a schema, or None if they have no header.
 
-    Adds or finds the schema, in Java's order of calls. Raises RegistryNotFoundError and RegistryConflictError, which
-    say what to register.
+    Adds or finds the schema, with Java's order of calls. Raises RegistryNotFoundError and RegistryConflictError, which
+    name what to register.
     """
     client, group = config.client, config.group
     if config.register_schema:

@@ -1,6 +1,6 @@
-"""Writing events with registry headers: of one type, of several, or each with a schema of its own.
+"""Writers of events with registry headers: of one type, of several types, or with a schema per event.
 
-:func:`serializer`, :func:`multi_type_serializer` and :func:`with_schema_serializer` are how applications make them.
+Applications create them with :func:`serializer`, :func:`multi_type_serializer` and :func:`with_schema_serializer`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pravega_serde.serializer_interface import OnError
 
 @dataclass(frozen=True, slots=True)
 class _Encoder:
-    """Events of one type: everything that the registry had to say about it is in the header."""
+    """Encoder of events of one type. The header holds everything that the registry returned."""
 
     type: EventType
     header: bytes
@@ -60,9 +60,9 @@ class _Encoder:
 
 
 class _Writer:
-    """Base of the writers, which read what they wrote, too."""
+    """Base of the writers. Writers can also read their own events."""
 
-    #: Whether a read may wait for the registry.
+    #: True if a read may wait for the registry.
     read_may_block = True
 
     _config: SerializerConfig
@@ -77,23 +77,23 @@ class _Writer:
         return self._deserializer.arrow_type
 
     def deserialize(self, data: bytes) -> Any:
-        """The value of an event of the group; see :class:`RegistryDeserializer`."""
+        """Return the value of an event of the group; see :class:`RegistryDeserializer`."""
         return self._deserializer.deserialize(data)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events; see :class:`RegistryDeserializer`."""
+        """Return the values of a column of events; see :class:`RegistryDeserializer`."""
         return self._deserializer.decode_column(column, on_error=on_error)
 
     def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of the first events of a column; see :class:`RegistryDeserializer`."""
+        """Return the values of the first events of a column; see :class:`RegistryDeserializer`."""
         return self._deserializer.decode_first(column, on_error=on_error)
 
 
 class RegistrySerializer(_Writer):
-    """Writes values of one schema as Java's registry serializer of that schema does; made by ``serializer()``.
+    """Writer of values of one schema, like Java's registry serializer. Create one with ``serializer()``.
 
-    The registry is asked when this is made, never again: the encoding id is kept, pickled copies included. What it
-    reads is resolved to its own schema.
+    The registry is asked only at creation: the encoding id is kept, also in pickled copies. Events that it reads are
+    resolved to its own schema.
     """
 
     def __init__(self, config: SerializerConfig, type: EventType) -> None:  # noqa: A002 -- the registry's word
@@ -112,11 +112,11 @@ class RegistrySerializer(_Writer):
 
     @property
     def schema(self) -> SchemaInfo:
-        """The schema that is written, as the registry has it."""
+        """Schema of the written events, as registered."""
         return self._encoder.type.info
 
     def serialize(self, value: Any) -> bytes:
-        """The event of a value of the schema."""
+        """Return the event of a value of the schema."""
         return self._encoder.write(value)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
@@ -125,14 +125,15 @@ class RegistrySerializer(_Writer):
         self._encoder.type.payloads.check_encodable(empty.type)
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Events of a column; a null row stays null."""
+        """Return the events of a column. A null row stays null."""
         return self._encoder.write_column(as_column(column))
 
 
 class MultiTypeSerializer(_Writer):
-    """Writes values of several types into one stream; made by ``multi_type_serializer()``.
+    """Writer of values of several types into one stream. Create one with ``multi_type_serializer()``.
 
-    Columns are a struct with one member per type, of which each row has one: what ``decode_column`` gives.
+    Columns are a struct with one member per type. Each row has exactly one member. ``decode_column`` returns the same
+    form.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class MultiTypeSerializer(_Writer):
         return RegistryDeserializer(self._config, readers=types, struct_per_type=True)
 
     def serialize(self, value: Any) -> bytes:
-        """The event of a value, whose type is that which ``type_of`` says, its Python type, or its message type."""
+        """Return the event of a value. ``type_of``, its Python type or its message type selects the type."""
         key = type(value) if self._type_of is None else self._type_of(value)
         try:
             encoder = self._encoders.get(key)
@@ -177,7 +178,7 @@ class MultiTypeSerializer(_Writer):
         return encoder.write(value)
 
     def _name_of(self, value: Any) -> str | None:
-        """Name of the value's type, if one of the formats knows it."""
+        """Return the name of the value's type if one of the formats recognizes it."""
         parts = map(part_of, self._formats)
         return next((name for part in parts if part is not None and (name := part.type_of(value))), None)
 
@@ -185,13 +186,16 @@ class MultiTypeSerializer(_Writer):
         return ", ".join(str(key) for key in self._encoders)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Raise :class:`SchemaError` unless the type is a struct whose fields are named for types, and fit them."""
+        """Raise :class:`SchemaError` unless the type is a struct with fields that are named for types and fit."""
         for index, encoder in self._members(arrow_type):
             empty = encoder.type.fitted(pa.nulls(0, arrow_type.field(index).type))
             encoder.type.payloads.check_encodable(empty.type)
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Events of a column; :class:`SerializationError` names the first row that has not exactly one member."""
+        """Return the events of a column.
+
+        Raises :class:`SerializationError`, which names the first row that does not have exactly one member.
+        """
         column = as_column(column)
         members = self._members(column.type)
         fields = column.flatten()
@@ -215,12 +219,12 @@ class MultiTypeSerializer(_Writer):
 
 
 class WithSchemaSerializer(_Writer):
-    """Writes values that bring their schema, :class:`WithSchema`, of any format; made by ``with_schema_serializer()``.
+    """Writer of :class:`WithSchema` values of any format. Create one with ``with_schema_serializer()``.
 
-    The registry is asked once for each schema that turns up. Such values have no common column.
+    The registry is asked once for each new schema. Such values have no common column.
     """
 
-    #: Whether a write may wait for the registry.
+    #: True if a write may wait for the registry.
     write_may_block = True
 
     def __init__(self, config: SerializerConfig) -> None:
@@ -239,7 +243,7 @@ class WithSchemaSerializer(_Writer):
         return RegistryDeserializer(self._config)
 
     def serialize(self, value: WithSchema) -> bytes:
-        """The event of a value under its schema."""
+        """Return the event of a value with its schema."""
         if not isinstance(value, WithSchema):
             raise SerializationError(f"a WithSchema is expected, not {type(value).__name__}")
         encoder = self._encoders.get(value.schema)
@@ -249,7 +253,7 @@ class WithSchemaSerializer(_Writer):
         return encoder.write(value.value)
 
     def deserialize(self, data: bytes) -> WithSchema:
-        """The value of an event, with its schema."""
+        """Return the value of an event, with its schema."""
         return self._deserializer.deserialize_with_schema(data)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
@@ -289,7 +293,7 @@ def _check_codec(config: SerializerConfig, format: SerializationFormat) -> None:
         )
 
 
-# ---- how they are made ----
+# ---- creation ----
 
 
 def serializer(
@@ -302,16 +306,18 @@ def serializer(
     all_files: bool = False,
     **settings: Unpack[WriterSettings],
 ) -> RegistrySerializer:
-    """A serializer that writes one schema: Java's ``avroSerializer``, ``protobufSerializer``, ``jsonSerializer``.
+    """Return a serializer of one schema, like Java's ``avroSerializer``, ``protobufSerializer``, ``jsonSerializer``.
 
-    ``schema`` is an Avro schema (JSON text, parsed, or a path), a JSON schema (likewise), a Protobuf message class,
-    descriptor or descriptor set, bytes of a custom format, a SchemaInfo, or an Arrow schema that one is derived from.
-    ``format`` is ``avro``, ``protobuf``, ``json`` or a custom one, where the schema does not tell it. ``type`` is the
-    name in the registry of JSON, custom and derived schemas, and which message of a descriptor set is meant.
-    ``all_files`` registers a message with all that it imports, which Java's own serializers do not.
+    ``schema`` is an Avro or JSON schema (JSON text, parsed, or a path). It may also be a Protobuf message class,
+    descriptor or descriptor set, bytes of a custom format, or a SchemaInfo. From an Arrow schema, a schema of the
+    format is derived.
 
-    The settings are those of :class:`SerializerConfig`, and ``namespace``. Asks the registry before it returns; raises
-    RegistryErrors, :class:`SchemaError`, and :class:`SerdeError` for settings that Java refuses.
+    ``format`` is ``avro``, ``protobuf``, ``json`` or a custom one, if the schema does not identify it. ``type`` is the
+    name in the registry of JSON, custom and derived schemas, and selects the message of a descriptor set. ``all_files``
+    registers a message with all its imports, which Java's serializers do not do.
+
+    The settings are those of :class:`SerializerConfig`, and ``namespace``. Asks the registry before it returns. Raises
+    RegistryErrors, :class:`SchemaError`, and :class:`SerdeError` for settings that Java rejects.
     """
     config = serializer_config(registry, group, settings)
     made = event_type(schema, format=format, type=type, custom_formats=config.custom_formats, all_files=all_files)
@@ -327,17 +333,17 @@ def multi_type_serializer(
     type_of: Callable[[Any], Any] | None = None,
     **settings: Unpack[WriterSettings],
 ) -> MultiTypeSerializer:
-    """A serializer that writes values of several types into one stream: Java's ``…MultiTypeSerializer``.
+    """Return a serializer of several types in one stream, like Java's ``…MultiTypeSerializer``.
 
-    ``schemas`` is a mapping from what tells the types apart to their schemas: ``type_of(value)``, or without it the
-    value's Python class, the name of its type, or, of Protobuf messages, of their message type. A key that is text is
-    the type's name in the registry where the schema has none. Otherwise as :func:`serializer`.
+    ``schemas`` maps keys to schemas. The key of a value is ``type_of(value)``. Without ``type_of``, it is the value's
+    Python class, the name of its type, or the message type of a Protobuf message. A text key is the type's name in the
+    registry if the schema has none. Otherwise as :func:`serializer`.
     """
     config = serializer_config(registry, group, settings)
     part = None if format is None else part_of(format_named(format))
 
     def make(schema: Any, name: str | None) -> EventType:
-        # Avro schemas and message classes have names of their own, whatever tells their values apart here.
+        # Avro schemas and message classes have their own names, which do not depend on the key.
         own = isinstance(schema, type) or (part is not None and part.names_itself)
         given = None if own and not isinstance(schema, pa.Schema) else name
         return event_type(schema, format=format, type=given, custom_formats=config.custom_formats)
@@ -348,16 +354,16 @@ def multi_type_serializer(
 def with_schema_serializer(
     registry: str | RegistryConfig, *, group: str, **settings: Unpack[WriterSettings]
 ) -> WithSchemaSerializer:
-    """A serializer of values that bring their schema, of any format: Java's ``serializerWithSchema``."""
+    """Return a serializer of values with their schemas, of any format, like Java's ``serializerWithSchema``."""
     return WithSchemaSerializer(serializer_config(registry, group, settings))
 
 
 def _types_by_key(
     schemas: Mapping[Any, Any] | Sequence[Any], make: Callable[[Any, str | None], EventType]
 ) -> dict[Any, EventType]:
-    """Schemas by the key that tells their values apart: as given, else the types' names.
+    """Return the schemas by the key of their values: the given keys, or the types' names.
 
-    A key that is text is the type's name for schemas that have none.
+    A text key is the type's name for schemas that have none.
     """
     if isinstance(schemas, Mapping):
         return {key: make(schema, key if isinstance(key, str) else None) for key, schema in schemas.items()}
