@@ -1,8 +1,8 @@
 """The command ``pravega-serde``.
 
-``commands`` is the table of the commands and ``root`` their group. Each command is in the module of its name.
-``arguments`` has the arguments and options that several commands share, ``exit_codes`` the exit codes. Commands need
-the extra ``cli``.
+``commands`` is the table of the commands and ``root`` is their group. Each command is in the module of its name.
+``arguments`` has the arguments and options that several commands share. ``exit_codes`` has the exit codes. Commands
+need the extra ``cli``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["COMMANDS", "main"]
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line; an error of this project is one line on standard error, and an exit code of its own."""
+    """Run the command line. An error of this project becomes one line on standard error and an exit code."""
     try:
-        from pravega_connector.cli.root import command_line  # noqa: PLC0415 - this function reports that click is missing
+        from pravega_connector.cli.root import command_line  # noqa: PLC0415 - this function reports a missing click
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

@@ -1,4 +1,4 @@
-"""Arguments and options that mean the same in several commands, their types, and the handling of signals."""
+"""Arguments and options that several commands share, their types, and the handling of signals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _Options = TypeVar("_Options", bound="CommonOptions")
 
 stream: Final = click.argument("stream", metavar="SCOPE/STREAM")
 controller: Final = click.option(
-    "--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, the profile's, or tcp://localhost:9090]"
+    "--controller",
+    metavar="URI",
+    help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, the profile, or tcp://localhost:9090]",
 )
 failover_timeout: Final = click.option(
     "--failover-timeout",
@@ -32,15 +34,23 @@ failover_timeout: Final = click.option(
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long servers that fail may take to recover, once they have answered; a warning comes after 10 s.",
+    help="Retry for up to this long when servers fail after their first answer; warn after 10 s.",
 )
-registry: Final = click.option("--registry", help="The schema registry of the stream's events.")
-group: Final = click.option("--group", help="Group in the registry.  [default: the stream's name]")
+event_format: Final = click.option(
+    "--format", metavar="NAME", help="Format of the events, such as json or avro. Without it and --registry: bytes."
+)
+registry: Final = click.option("--registry", metavar="URI", help="Schema registry that has the schemas of the events.")
+registry_group: Final = click.option(
+    "--registry-group", "group", metavar="NAME", help="Group in the schema registry.  [default: the stream's name]"
+)
 create: Final = click.option(
-    "--create", type=click.IntRange(1), metavar="SEGMENTS", help="Create the stream if it is not there."
+    "--create",
+    type=click.IntRange(1),
+    metavar="SEGMENTS",
+    help="Create the stream with this many segments, unless it exists.",
 )
-as_json: Final = click.option("--json", "as_json", is_flag=True, help="As JSON.")
-yes: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+as_json: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+yes: Final = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 # ---- values ----
@@ -62,7 +72,7 @@ class _Scaled(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
         unit = self._units.get(match[2]) if match else None
         if match is None or unit is None:
             units = ", ".join(unit for unit in self._units if unit)
-            self.fail(f"{value!r} is no {self.name}: write it like {self._example}; units: {units}", param, ctx)
+            self.fail(f"invalid {self.name} {value!r}: write, for example, {self._example}; units: {units}", param, ctx)
         return round(float(match[1]) * unit)
 
 
@@ -70,12 +80,12 @@ _THOUSANDS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB":
 #: Bytes: 500MB, 10GiB.
 SIZE: Final = _Scaled("size", _THOUSANDS | {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}, "10GB")
 _SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-#: Milliseconds, given as 12h or 7d.
+#: Milliseconds, written as 12h or 7d.
 DURATION: Final = _Scaled("duration", {"ms": 1} | {unit: 1000 * n for unit, n in _SECONDS.items()}, "7d")
 
 
 def more_options(side: str) -> Callable[[_Command], _Command]:
-    """Option ``-o NAME=VALUE``: other options of Spark's ``source`` or ``sink``, as a dictionary ``more``."""
+    """Return the option ``-o NAME=VALUE``: options of Spark's source or sink, as a dictionary ``more``."""
     return click.option(
         "-o",
         "--option",
@@ -83,7 +93,7 @@ def more_options(side: str) -> Callable[[_Command], _Command]:
         multiple=True,
         metavar="NAME=VALUE",
         callback=_pairs,
-        help=f"Any option of the Spark {side}.",
+        help=f"Option of the Spark {side}; repeatable. 'pravega-serde options' lists them.",
     )
 
 
@@ -92,32 +102,36 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     for value in values:
         name, equals, text = value.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"invalid {value!r}: write NAME=VALUE")
+            raise click.BadParameter(f"invalid {value!r}: write NAME=VALUE, such as timeout_ms=20000")
         pairs[name] = text
     return pairs
 
 
 def metrics(command: _Command) -> _Command:
-    """Options ``--metrics-port`` and ``--metrics-host``, for :func:`serving_metrics`."""
+    """Add the options ``--metrics-port`` and ``--metrics-host`` for :func:`serving_metrics`."""
     host = click.option(
-        "--metrics-host", default="127.0.0.1", show_default=True, help="Address at which they are served; 0.0.0.0: all."
+        "--metrics-host",
+        default="127.0.0.1",
+        show_default=True,
+        metavar="ADDRESS",
+        help="Address to serve metrics at; 0.0.0.0 for all interfaces.",
     )
     port = click.option(
         "--metrics-port",
         type=click.IntRange(0, 65535),
         metavar="PORT",
-        help="Serve metrics to Prometheus while the command runs, by custom at 9464.",
+        help="Serve Prometheus metrics at this port while the command runs; the usual port is 9464.",
     )
     return port(host(command))
 
 
 @contextmanager
 def serving_metrics(port: int | None, host: str) -> Iterator[None]:
-    """Serve the metrics of this process during the block, if there is a port. Raises ConfigError, MissingExtraError."""
+    """Serve the metrics of this process during the block, if a port is set. Raises ConfigError, MissingExtraError."""
     if port is None:
         yield
         return
-    from pravega_connector.metrics import serve_metrics  # noqa: PLC0415 - the help needs none
+    from pravega_connector.metrics import serve_metrics  # noqa: PLC0415 - not needed for the help
 
     with serve_metrics(port, host) as server:
         click.echo(f"metrics at {server.url}", err=True)
@@ -125,11 +139,11 @@ def serving_metrics(port: int | None, host: str) -> Iterator[None]:
 
 
 def event_options(stream: str, more: dict[str, str], kind: type[_Options], **named: str | None) -> _Options:
-    """Options of a command, of the class ``kind``, that say where a stream is and what its events are.
+    """Return the options of the class ``kind`` for a stream and the format of its events.
 
-    Raises click.UsageError for an unknown name, ConfigError for a value that cannot be right.
+    Raises click.UsageError for an unknown name, ConfigError for an invalid value.
     """
-    from pravega_connector.spark.options import known_names, parse_options  # noqa: PLC0415 - most commands need none
+    from pravega_connector.spark.options import known_names, parse_options  # noqa: PLC0415 - not needed by most commands
 
     known = known_names(kind)
     for name in more:
@@ -140,8 +154,8 @@ def event_options(stream: str, more: dict[str, str], kind: type[_Options], **nam
 
 
 def client_of(controller: str | None, failover_timeout: float | None = None) -> PravegaClient:
-    """Client of the cluster that the command line, the environment or the profile names."""
-    from pravega_connector.client import PravegaClient  # noqa: PLC0415 - the help needs none
+    """Return a client of the cluster that the command line, the environment or the profile names."""
+    from pravega_connector.client import PravegaClient  # noqa: PLC0415 - not needed for the help
     from pravega_connector.config import PravegaConfig  # noqa: PLC0415
 
     config = PravegaConfig.resolve(controller=controller)
@@ -151,11 +165,11 @@ def client_of(controller: str | None, failover_timeout: float | None = None) -> 
 
 
 def confirmed(what: str, *, yes: bool) -> None:
-    """Return if the user has said yes, or says so now. Raises click.UsageError where nobody can be asked."""
+    """Return if the user has confirmed or confirms now. Raises click.UsageError without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{what}: nobody is there to say yes; give --yes")
+        raise click.UsageError(f"cannot ask '{what}?': standard input is not a terminal; pass --yes to confirm")
     click.confirm(f"{what}?", abort=True)
 
 
@@ -163,7 +177,7 @@ def confirmed(what: str, *, yes: bool) -> None:
 
 
 class Stopped(SystemExit):
-    """A signal has asked for the end."""
+    """Raised when a signal ends the command."""
 
 
 @contextmanager

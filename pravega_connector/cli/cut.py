@@ -1,4 +1,4 @@
-"""``pravega-serde cut``: print, compare, convert and take stream cuts."""
+"""``pravega-serde cut``: print, compare, convert and create stream cuts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
-from pravega_connector.cli.place_argument import PLACES, place
+from pravega_connector.cli.command_group import CommandGroup, examples
+from pravega_connector.cli.position_argument import POSITION, resolve_position
 from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.monitoring import CUT_FORMS, compare_cuts, read_cut, segment_label, write_cut
 from pravega_connector.wire import segment_epoch, segment_number
 
 _to = click.option(
-    "--to", "form", type=click.Choice(CUT_FORMS), default="text", show_default=True, help="Form to write it in."
+    "--to", "form", type=click.Choice(CUT_FORMS), default="text", show_default=True, help="Form of the output."
 )
 
 
@@ -25,19 +26,24 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> St
     return None if value is None else StreamName.parse(value)
 
 
-_of_stream = click.option("--stream", callback=_name, help="Which stream, where the cut is of several.")
+_of_stream = click.option(
+    "--stream", callback=_name, metavar="SCOPE/STREAM", help="Stream to use, if the cut has several."
+)
 
 
-@click.group()
+@click.group(cls=CommandGroup, epilog=examples("pravega-serde cut of shop/orders --at latest > orders.cut"))
 def cut() -> None:
-    """Print, compare, convert and take stream cuts.
+    """Print, compare, convert and create stream cuts.
 
-    A CUT is what Java's StreamCut.asText() gives, JSON ({"scope/stream": {"0.#epoch.0": 120}} or an offset out of a
-    checkpoint), scope/stream:0.#epoch.0=120, checkpoint:/path of a Spark query, or - for standard input.
+    A CUT has one of these forms: the text of Java's StreamCut.asText(); JSON, as {"scope/stream": {"0.#epoch.0": 120}}
+    or an offset from a checkpoint; scope/stream:0.#epoch.0=120; checkpoint:/path of a Spark query. Pass - to read it
+    from standard input.
     """
 
 
-@cut.command()
+@cut.command(
+    epilog=examples("pravega-serde cut show checkpoint:/data/checkpoint", "pravega-serde cut show - < orders.cut")
+)
 @click.argument("text", metavar="CUT")
 @_of_stream
 @arguments.as_json
@@ -53,7 +59,7 @@ def show(text: str, stream: StreamName | None, *, as_json: bool) -> None:
     Console().print(table)
 
 
-@cut.command()
+@cut.command(epilog=examples("pravega-serde cut convert - --to json < orders.cut"))
 @click.argument("text", metavar="CUT")
 @_of_stream
 @_to
@@ -62,16 +68,16 @@ def convert(text: str, stream: StreamName | None, form: str) -> None:
     click.echo(write_cut(_read(text, stream), form))
 
 
-@cut.command()
+@cut.command(epilog=examples("pravega-serde cut compare shop/orders:0=120 shop/orders:0=480"))
 @click.argument("first", metavar="CUT")
 @click.argument("second", metavar="CUT")
 @_of_stream
 @arguments.controller
 @arguments.as_json
 def compare(first: str, second: str, stream: StreamName | None, controller: str | None, *, as_json: bool) -> None:
-    """Tell whether a cut lies before another one, and how many bytes are between them.
+    """Compare two cuts and count the bytes between them.
 
-    Servers are asked only for cuts of different segments.
+    The servers are needed only for cuts of different segments.
     """
     one, other = _read(first, stream), _read(second, stream)
     with arguments.client_of(controller) as client:
@@ -79,27 +85,31 @@ def compare(first: str, second: str, stream: StreamName | None, controller: str 
     if as_json:
         click.echo(json.dumps({"relation": found.relation, "bytes": found.bytes}))
     elif found.relation == "incomparable":
-        click.echo("incomparable: the first lies before the second for some routing keys, and after it for others")
+        click.echo("incomparable: the first cut is before the second for some routing keys and after it for others")
     else:
         amount = "an unknown number of" if found.bytes is None else f"{found.bytes:,}"
         click.echo("equal" if found.relation == "equal" else f"{found.relation}: {amount} bytes between them")
 
 
-@cut.command()
+@cut.command(
+    epilog=examples(
+        "pravega-serde cut of shop/orders > orders.cut", "pravega-serde cut of shop/orders --at 2026-11-21T10:00:00Z"
+    )
+)
 @arguments.stream
 @click.option(
     "--at",
+    type=POSITION,
     default="tail",
     show_default=True,
-    metavar=PLACES,
-    help="Where: head (earliest), tail (latest), an event time (ISO 8601, or milliseconds), a cut in another form.",
+    help="head (earliest), tail (latest), an event time (ISO 8601 or milliseconds), a cut in any form, or @FILE.",
 )
 @arguments.controller
 @_to
 def of(stream: str, at: str, controller: str | None, form: str) -> None:
-    """Take the cut of a stream at its head, its tail or a time."""
+    """Create the cut of a stream at a position."""
     with arguments.client_of(controller) as client:
-        found = place(client, client.name(stream), at)
+        found = resolve_position(client, client.name(stream), at)
     click.echo(write_cut(found, form))
 
 

@@ -1,4 +1,4 @@
-"""Exit codes of all commands; docs/cli.md has the same table."""
+"""Exit codes of all commands. docs/cli.md has the same table."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from pravega_connector.errors import (
 )
 from pravega_serde.errors import PravegaError, RegistryNotFoundError
 
-#: Added to the number of the signal that has ended a command: 130 for SIGINT, 141 for a closed pipe, 143 for SIGTERM.
+#: Added to the number of the signal that ended a command: 130 for SIGINT, 141 for a closed pipe, 143 for SIGTERM.
 SIGNAL: Final = 128
 
 
 class ExitCode(IntEnum):
-    """How a command has ended. A number has one meaning in all commands."""
+    """Outcome of a command. A number has one meaning in all commands."""
 
     DONE = 0
-    """What was asked for is done."""
+    """The command succeeded."""
     FAILED = 1
-    """It is not, for a reason that has no number of its own: a setting, a permission, a refusal."""
+    """The command failed for a reason without a separate code: a setting, a permission, a refusal."""
     USAGE = 2
-    """The command line cannot be right."""
+    """The command line is invalid."""
     DATA_LOSS = 3
-    """Data are gone that were not read."""
+    """Data was lost that was not read."""
     NOT_FOUND = 4
-    """There is no such stream, scope or group; or it was deleted, even if another has its name."""
+    """The stream, scope or group does not exist, or was deleted, even if another has its name."""
     BEHIND = 5
-    """A reader is further behind than ``--max-bytes`` allows."""
+    """The lag of a reader is larger than ``--max-bytes``."""
     BAD_DATA = 6
-    """An event, a record or an input file is not what it should be."""
+    """An event, a record or an input file is malformed."""
     UNDECIDED = 7
-    """Whether a step took effect is not known, or an operator must choose."""
+    """The outcome of a step is unknown, or an operator must choose."""
     UNAVAILABLE = 8
-    """Servers (or a network, or a disk) could not do it now: the same command may succeed later."""
+    """Servers, a network or a disk failed. The same command may succeed later."""
 
 
 _CODES: Final[tuple[tuple[type[PravegaError], ExitCode], ...]] = (
@@ -56,7 +56,7 @@ _CODES: Final[tuple[tuple[type[PravegaError], ExitCode], ...]] = (
 
 
 def exit_code(error: PravegaError) -> ExitCode:
-    """The code of a command that an error has ended."""
+    """Return the code of a command that an error ended."""
     for kind, code in _CODES:
         if isinstance(error, kind):
             return code

@@ -1,4 +1,4 @@
-"""``pravega-serde export``: events of a stream as a file."""
+"""``pravega-serde export``: write the events of a stream to a file."""
 
 from __future__ import annotations
 
@@ -11,30 +11,43 @@ from typing import Any, Final
 import click
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.exit_codes import SIGNAL
+from pravega_connector.cli.position_argument import POSITION
 from pravega_connector.cli.progress import progress_bar
 from pravega_connector.export import FILE_FORMATS, ExportSummary, export_stream
 
 _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "pravega-serde export shop/orders orders.parquet --format json",
+        "pravega-serde export shop/orders rest.jsonl --start @orders.cut",
+    )
+)
 @arguments.stream
 @click.argument("file", type=click.Path(path_type=Path))
 @arguments.controller
-@click.option("--to", type=click.Choice(FILE_FORMATS), help="Format of the file, if its name does not tell.")
-@click.option("--compression", help="A codec of the format.  [default: snappy, none, deflate]")
-@click.option("--start", help="earliest, latest, or a stream cut.  [default: earliest]")
-@click.option("--end", help="latest, or a stream cut.  [default: latest]")
-@click.option("--format", help="Format of the events; without it, and without a registry, they stay bytes.")
+@click.option("--to", type=click.Choice(FILE_FORMATS), help="Format of the file.  [default: from its name]")
+@click.option(
+    "--compression", metavar="CODEC", help="Codec.  [default: snappy for parquet, none for jsonl, deflate for avro]"
+)
+@click.option("--start", type=POSITION, help="earliest, latest, a stream cut, or @FILE with one.  [default: earliest]")
+@click.option("--end", type=POSITION, help="latest, a stream cut, or @FILE with one.  [default: latest]")
+@arguments.event_format
 @arguments.registry
-@arguments.group
-@click.option("--columns", help="Undecoded columns: event,scope,stream,segment_id,offset and more.")
-@click.option("--mode", type=click.Choice(_MODES, case_sensitive=False), help="What to do with bad events.")
+@arguments.registry_group
+@click.option("--columns", metavar="NAMES", help="Columns besides the decoded ones, such as event,offset,segment_id.")
+@click.option(
+    "--mode",
+    type=click.Choice(_MODES, case_sensitive=False),
+    help="Handling of malformed events: fail, write nulls, or omit them.  [default: FAILFAST]",
+)
 @arguments.more_options("source")
-@click.option("--overwrite", is_flag=True, help="Replace the file if it is there.")
-@click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
-@click.option("--quiet", is_flag=True, help="No progress bar and no summary.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--quiet", is_flag=True, help="Print no progress bar and no summary.")
 def export(
     *,
     stream: str,
@@ -49,13 +62,12 @@ def export(
     quiet: bool,
     **named: str | None,
 ) -> None:
-    """Write the events between two stream cuts to FILE: Parquet, JSON lines or Avro.
+    """Export the events between two positions to FILE.
 
-    The file is there as a whole or not at all. Exit code 0: it is there; otherwise it is not, and the reason is on
-    standard error (143: SIGTERM); the same command may be repeated, and the cuts of the summary give the same rows
-    again.
+    The formats are Parquet, JSON lines and Avro. With exit code 0 the file is complete. Otherwise it is not written, so
+    you can repeat the command. To export the same rows again, use the stream cuts in the summary as --start and --end.
     """
-    # SIGTERM becomes an error, which removes the unfinished file.
+    # SIGTERM raises an error, which removes the unfinished file.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(SIGNAL + number))
     with progress_bar(shown=not quiet) as on_progress:
         summary = export_stream(
@@ -98,4 +110,6 @@ def _show(summary: ExportSummary) -> None:
     for name, text in rows:
         click.echo(f"{name:<6} {text}")
     if summary.left_out:
-        click.echo(f"{summary.left_out} events are not in the file: bad ones, or of other types", err=True)
+        click.echo(
+            f"{summary.left_out:,} events are not in the file: they are malformed, or have another type", err=True
+        )

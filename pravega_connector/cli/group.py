@@ -1,4 +1,4 @@
-"""``pravega-serde group``: reader groups, Java's as well."""
+"""``pravega-serde group``: list, describe, reset and delete reader groups, Java's included."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
-from pravega_connector.cli.lag import tell, told
-from pravega_connector.cli.place_argument import PLACES, place
+from pravega_connector.cli.command_group import CommandGroup, examples
+from pravega_connector.cli.lag import lag_options, report_lag
+from pravega_connector.cli.position_argument import POSITION, resolve_position
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.errors import ReaderGroupError, ReaderGroupNotFoundError
@@ -23,32 +24,38 @@ _name = click.argument("name", metavar="SCOPE/GROUP")
 _OPEN: Final = "unbounded"
 
 
-@click.group()
+@click.group(cls=CommandGroup, epilog=examples("pravega-serde group describe shop/billing"))
 def group() -> None:
-    """List, describe, reset and delete reader groups, show how far they are behind, take out readers that have died."""
+    """List, describe, reset and delete reader groups.
+
+    You can also show the lag of a group and remove failed readers.
+    """
 
 
-@group.command("list")
+@group.command("list", epilog=examples("pravega-serde group list shop"))
 @click.argument("scope", required=False)
 @arguments.controller
 @arguments.as_json
 def list_groups(scope: str | None, controller: str | None, *, as_json: bool) -> None:
-    """List the reader groups of a scope, by default the configured one, else of all. Subscribers are among them."""
+    """List the reader groups of a scope.
+
+    The default is the configured scope, or all scopes. The list includes subscribers.
+    """
     with arguments.client_of(controller) as client:
         scopes = [scope] if scope is not None else [client.config.scope] if client.config.scope else client.scopes()
         names = sorted(name for each in scopes for name in client.reader_groups(each))
     click.echo(json.dumps(names) if as_json else "\n".join(names), nl=as_json or bool(names))
 
 
-@group.command()
+@group.command(epilog=examples("pravega-serde group describe shop/billing --json"))
 @_name
 @arguments.controller
 @arguments.as_json
 def describe(name: str, controller: str | None, *, as_json: bool) -> None:
-    """Show what a group reads, who reads which segments from where, and its checkpoints.
+    """Show the streams, readers and checkpoints of a group.
 
-    Offsets are those that the readers have told, which they do every few seconds; -1 is the end of a segment that has
-    ended. A reader that has died is among them until it is taken out (pravega-serde group offline).
+    For each reader, the table has its segments and offsets. Readers report their offsets every few seconds. 'end' is
+    the end of a sealed segment, in JSON -1. A failed reader stays in the table until you remove it: 'group offline'.
     """
     with arguments.client_of(controller) as client:
         view = group_view(client, name)
@@ -58,60 +65,68 @@ def describe(name: str, controller: str | None, *, as_json: bool) -> None:
         _show(view)
 
 
-@group.command()
+@group.command(epilog=examples("pravega-serde group lag shop/billing --max-bytes 1000000"))
 @_name
-@told("group")
+@lag_options("group")
 def lag(name: str, **given: Any) -> None:
-    """Show how far a group is behind the ends of its streams, or the end that it has.
+    """Show the lag of a reader group.
 
-    It counts from what the readers have told, which they do every few seconds. Output and exit codes are those of
-    pravega-serde lag. With --metrics-port it stays, looks again every --interval seconds, and serves what it has seen,
-    under the group's name, until SIGTERM.
+    The lag counts from the last offsets that the readers reported, up to the end of the streams or of the group. Output
+    and exit codes are the same as for 'pravega-serde lag'. With --metrics-port the command keeps running until SIGTERM:
+    it polls every --interval seconds and serves the lag under the group's name.
     """
-    tell(lambda client, reader: (None, group_lag(client, group_view(client, name), reader=reader)), name, **given)
+    report_lag(lambda client, reader: (None, group_lag(client, group_view(client, name), reader=reader)), name, **given)
 
 
-@group.command()
+@group.command(
+    epilog=examples(
+        "pravega-serde group reset shop/billing",
+        "pravega-serde group reset shop/billing --at earliest --yes",
+    )
+)
 @_name
 @click.option(
     "--at",
     multiple=True,
-    metavar=PLACES,
-    help="Where to begin again: earliest, latest, a time, or a stream cut; several cuts for several streams.  "
-    "[default: the last checkpoint; the head of a stream that is new]",
+    type=POSITION,
+    help="Where to restart: earliest, latest, a time, a stream cut, or @FILE; repeat it for several streams.  "
+    "[default: the last checkpoint; the head of a new stream]",
 )
 @click.option(
     "--stream",
     "streams",
     multiple=True,
     metavar="SCOPE/STREAM",
-    help="Read this stream from now on, and no others but those that are named so too.  [default: as before]",
+    help="Read only this stream from now on; repeatable.  [default: as before]",
 )
 @click.option(
-    "--end", multiple=True, metavar=PLACES, help=f"Where to end, as --at; {_OPEN}: nowhere.  [default: as before]"
+    "--end",
+    multiple=True,
+    type=POSITION,
+    help=f"Where to end, a POSITION as for --at, or {_OPEN}.  [default: as before]",
 )
 @click.option(
     "--retention",
     type=click.Choice([each.name.lower() for each in Retention]),
-    help="What of its streams may be truncated.  [default: as before]",
+    help="Truncation of its streams that the group allows.  [default: as before]",
 )
 @click.option(
     "--checkpoint-interval",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Between automatic checkpoints; 0: none.  [default: as before]",
+    help="Time between automatic checkpoints; 0 for none.  [default: as before]",
 )
 @click.option(
     "--refresh",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="Between two looks of a reader at the state.  [default: as before]",
+    help="Time between two polls of the state by a reader.  [default: as before]",
 )
 @click.option(
     "--max-outstanding",
     type=click.IntRange(1),
     metavar="COUNT",
-    help="Checkpoints that may be asked for while none is complete.  [default: as before]",
+    help="Maximum number of incomplete checkpoints.  [default: as before]",
 )
 @arguments.yes
 @arguments.controller
@@ -125,77 +140,85 @@ def reset(
     yes: bool,
     **settings: Any,
 ) -> None:
-    """Have a group begin again, with the same configuration or another.
+    """Restart a group at a position.
 
-    Its readers are offline then, and each has to come back as a new one.
+    You can change its configuration at the same time. All readers go offline. Create them again.
     """
     with arguments.client_of(controller) as client:
         view = _with_state(client, name)
         read = [client.require_stream(stream) for stream in streams] or list(view.config.start)
-        cuts = [place(client, stream, text) for stream, text in _places(read, at, "--at")]
+        cuts = [resolve_position(client, stream, text) for stream, text in _positions(read, at, "--at")]
         changes = {option: value for option, value in settings.items() if value is not None}
         if settings["checkpoint_interval"] == 0:
             changes["checkpoint_interval"] = None
         if streams:
             changes["streams"] = read
         if end:
-            ends = [] if end == (_OPEN,) else _places(read, end, "--end")
-            changes["end"] = [place(client, stream, text, end=True) for stream, text in ends] or None
+            ends = [] if end == (_OPEN,) else _positions(read, end, "--end")
+            changes["end"] = [resolve_position(client, stream, text, end=True) for stream, text in ends] or None
         where = " ".join(at) if at else "its last checkpoint"
         reading = f" in {', '.join(map(str, read))}" if streams else ""
-        question = f"Reset reader group {view} to {where}{reading}, with its {_readers(view)} offline"
+        question = f"Reset reader group {view} to {where}{reading} and take its {_readers(view)} offline"
         arguments.confirmed(question, yes=yes)
         with ReaderGroup(client, view.scope, view.name) as opened:
             opened.reset(cuts or None, **changes)
 
 
-@group.command()
+@group.command(epilog=examples("pravega-serde group offline shop/billing worker-1"))
 @_name
 @click.argument("readers", metavar="READER...", nargs=-1, required=True)
 @arguments.yes
 @arguments.controller
 def offline(name: str, readers: tuple[str, ...], controller: str | None, *, yes: bool) -> None:
-    """Take readers that have died out of a group.
+    """Remove failed readers from a group.
 
-    Others read on from where the last checkpoint of each was. One that lives has to come back as a new one.
+    The other readers continue from the last checkpoint of each removed reader. A removed reader that still runs must be
+    created again.
     """
     with arguments.client_of(controller) as client:
         view = _with_state(client, name)
-        arguments.confirmed(f"Take {', '.join(readers)} out of reader group {view}", yes=yes)
+        arguments.confirmed(f"Remove {', '.join(readers)} from reader group {view}", yes=yes)
         with ReaderGroup(client, view.scope, view.name) as opened:
             missing = [reader for reader in readers if not opened.reader_offline(reader)]
-            there = ", ".join(opened.online_readers()) or "nobody"
+            online = ", ".join(opened.online_readers()) or "none"
     if missing:
-        raise ReaderGroupError(f"reader group {view} has no reader {', '.join(missing)}: in it is {there}")
+        raise ReaderGroupError(f"reader group {view} has no reader {', '.join(missing)}; its readers: {online}")
 
 
-@group.command()
+@group.command(epilog=examples("pravega-serde group delete shop/billing --yes"))
 @_name
 @arguments.yes
 @arguments.controller
 def delete(name: str, controller: str | None, *, yes: bool) -> None:
-    """Delete a group and its state. Its streams stay, and are not held back by it any longer."""
+    """Delete a group and its state.
+
+    Its streams are kept. The group no longer delays their retention.
+    """
     with arguments.client_of(controller) as client:
         view = group_view(client, name)
         arguments.confirmed(f"Delete reader group {view} with {_readers(view)}", yes=yes)
         if not ReaderGroup(client, view.scope, view.name).delete():
-            raise ReaderGroupNotFoundError(f"reader group {view} was deleted by somebody else")
+            raise ReaderGroupNotFoundError(f"reader group {view} was deleted by another program")
 
 
 def _with_state(client: PravegaClient, name: str) -> GroupView:
     view = group_view(client, name)
     if view.state is None:
-        raise ReaderGroupError(f"reader group {view} has no state: it is a subscriber, or not begun")
+        raise ReaderGroupError(
+            f"reader group {view} has no state: it is a subscriber, or no reader has joined it; "
+            "run 'pravega-serde subscribers' for subscribers"
+        )
     return view
 
 
-def _places(streams: list[StreamName], given: tuple[str, ...], option: str) -> list[tuple[StreamName, str]]:
-    """Streams and the places for them: one place for all, or as many cuts as there are streams."""
+def _positions(streams: list[StreamName], given: tuple[str, ...], option: str) -> list[tuple[StreamName, str]]:
+    """Pair streams with positions: one position for all streams, or one for each."""
     if len(given) <= 1:
         return [(stream, text) for text in given for stream in streams]
     if len(given) != len(streams):
         raise click.UsageError(
-            f"{option} is given {len(given)} times: give it once, or for each of {', '.join(map(str, streams))} in turn"
+            f"{option} is set {len(given)} times: set it once, or once for each stream in this order: "
+            f"{', '.join(map(str, streams))}"
         )
     return list(zip(streams, given, strict=True))
 
@@ -214,7 +237,7 @@ def _show(view: GroupView) -> None:
     interval = f"every {config.checkpoint_ms / 1000:g} s" if config.checkpoint_ms > 0 else "none"
     console.print(f"  automatic checkpoints: {interval}; retention: {config.retention.name.lower()}")
     if (state := view.state) is None:
-        console.print("  no state: a subscriber, or not begun")
+        console.print("  no state: a subscriber, or no reader has joined")
         return
     at = view.positions
     table = Table("reader", "segment", box=None)
@@ -222,7 +245,7 @@ def _show(view: GroupView) -> None:
     for reader, owned in sorted(state.assigned.items()):
         _rows(table, reader, owned, at)
     if state.unassigned:
-        _rows(table, "(nobody)", state.unassigned, at)
+        _rows(table, "(none)", state.unassigned, at)
     for segment, missing in state.future.items():
         table.add_row("(waits)", str(segment), "after " + ", ".join(str(Segment(segment.stream, n)) for n in missing))
     console.print(table)

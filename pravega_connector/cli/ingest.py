@@ -1,4 +1,4 @@
-"""``pravega-serde ingest``: files into a stream, each record once."""
+"""``pravega-serde ingest``: write the records of files to a stream, exactly once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
@@ -36,78 +37,150 @@ from pravega_serde.errors import PravegaError
 _SIZES: Final = Sizes()
 _SETTINGS: Final = Settings()
 _SHOWN: Final = 10
-# From a signal to the end, whatever servers do: what is not recorded by then, the next run finds out.
+# Longest time from a signal to the end of the process. The next run decides an unrecorded step.
 _END_SECONDS: Final = 8.0
 
 
 class _Stopped(BaseException):
-    """A signal has asked for the end."""
+    """Raised when a signal ends the run."""
 
 
 _OPTIONS: Final = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True),
     arguments.stream,
     arguments.controller,
-    click.option("--format", help="Format of the events: json, avro, …  [default: json; text stays as it is]"),
-    click.option("--avro-schema", help="Schema of Avro events, text or path.  [default: made of the columns]"),
+    click.option("--format", metavar="NAME", help="Format of the events.  [default: json; text files: their lines]"),
+    click.option("--avro-schema", metavar="SCHEMA", help="Avro schema, as text or path.  [default: from the columns]"),
     arguments.registry,
-    arguments.group,
-    click.option("--key", metavar="COLUMN", help="The routing key.  [default: the file, whose events stay in order]"),
-    click.option("--unordered", is_flag=True, help="Without a key, spread the events of a file over all segments."),
+    arguments.registry_group,
+    click.option(
+        "--key",
+        metavar="COLUMN",
+        help="Column with the routing key.  [default: the file name, which keeps files in order]",
+    ),
+    click.option("--unordered", is_flag=True, help="Write without a routing key: events of a file go to all segments."),
     arguments.more_options("sink"),
-    click.option("--input", help="What the files hold: csv, tsv, jsonl, text, avro, parquet.  [default: by name]"),
-    click.option("--base", metavar="FOLDER", help="Know files by their paths from here, not from the root."),
-    click.option("--delimiter", default=",", show_default=True, help="Between the fields of CSV."),
-    click.option("--no-header", is_flag=True, help="The first line of CSV is a record; columns are f0, f1, …"),
-    click.option("--multiline", is_flag=True, help="CSV has line ends inside quotes."),
+    click.option(
+        "--input", metavar="KIND", help="csv, tsv, jsonl, text, avro or parquet.  [default: from the file name]"
+    ),
+    click.option("--base", metavar="FOLDER", help="Identify files by their paths relative to this folder."),
+    click.option("--delimiter", metavar="TEXT", default=",", show_default=True, help="Delimiter of CSV fields."),
+    click.option("--no-header", is_flag=True, help="Read the first line of CSV as a record; columns are f0, f1, …"),
+    click.option("--multiline", is_flag=True, help="Allow line ends inside quotes in CSV."),
     click.option(
         "--null",
         "nulls",
         multiple=True,
         default=("", "NA"),
-        help="Unquoted text of CSV for no value.  [default: nothing, NA]",
+        metavar="TEXT",
+        help="Unquoted CSV text that means null; repeatable.  [default: empty, NA]",
     ),
-    click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", help="Type of a column of CSV or JSON."),
-    click.option("--infer-all", is_flag=True, help="Infer types from all of CSV and JSON, not from beginnings."),
-    click.option("--variant", type=click.Choice(VARIANTS), default=_SIZES.variant, show_default=True),
-    click.option("--files-per-transaction", default=_SIZES.files, show_default=True, help="Variant 'file': at most."),
-    click.option("--events-per-transaction", default=_SIZES.records, show_default=True, help="Variant 'count'."),
-    click.option("--bytes-per-transaction", default=_SIZES.bytes, show_default=True, help="Variants 'length', 'file'."),
-    click.option("--lease", default=_SETTINGS.lease, show_default=True, help="Seconds; others take over after it."),
+    click.option(
+        "--type",
+        "types",
+        multiple=True,
+        metavar="COLUMN=TYPE",
+        help="Type of a CSV or JSON column, such as zip=string; repeatable.",
+    ),
+    click.option("--infer-all", is_flag=True, help="Infer the types of CSV and JSON from whole files."),
+    click.option(
+        "--variant",
+        type=click.Choice(VARIANTS),
+        default=_SIZES.variant,
+        show_default=True,
+        help="Content of a transaction: whole files, a number of records, or a number of bytes.",
+    ),
+    click.option(
+        "--files-per-transaction",
+        default=_SIZES.files,
+        show_default=True,
+        help="Maximum number of files, with --variant file.",
+    ),
+    click.option(
+        "--events-per-transaction",
+        default=_SIZES.records,
+        show_default=True,
+        help="Number of records, with --variant count.",
+    ),
+    click.option(
+        "--bytes-per-transaction",
+        default=_SIZES.bytes,
+        show_default=True,
+        help="Number of bytes, with --variant length or file.",
+    ),
+    click.option(
+        "--lease",
+        metavar="SECONDS",
+        default=_SETTINGS.lease,
+        show_default=True,
+        help="Transaction timeout; another run takes over after it.",
+    ),
     arguments.failover_timeout,
-    click.option("--takeover-after", type=float, help="Seconds of silence that let this one take over."),
-    click.option("--state", help="Stream of the state.  [default: <stream>-ingest]"),
+    click.option(
+        "--takeover-after",
+        type=float,
+        metavar="SECONDS",
+        help="Take over from a run that has recorded nothing for this long.  [default: after --lease]",
+    ),
+    click.option(
+        "--state", metavar="STREAM", help="Stream with the state of the ingestion.  [default: <stream>-ingest]"
+    ),
     click.option("--follow", is_flag=True, help="Wait for new files until SIGTERM or Ctrl-C."),
-    click.option("--settle", type=float, help="Seconds a file must be left alone.  [default: 0; 2 with --follow]"),
-    click.option("--dead-letters", metavar="FOLDER", help="Put bad records there, instead of stopping."),
-    click.option("--keep-going", is_flag=True, help="Leave bad files out, and go on."),
-    click.option("--on-change", type=click.Choice(["stop", "skip"]), default="stop", show_default=True),
-    click.option("--resolve", type=click.Choice(RESOLUTIONS), help="What to take a forgotten transaction for."),
+    click.option(
+        "--settle",
+        type=float,
+        metavar="SECONDS",
+        help="Ingest a file only after it has not changed for this long.  [default: 0; 2 with --follow]",
+    ),
+    click.option(
+        "--dead-letters", metavar="FOLDER", help="Dead-letter folder: write malformed records there and continue."
+    ),
+    click.option("--keep-going", is_flag=True, help="Skip files with errors and exit with code 6."),
+    click.option(
+        "--on-change",
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+        show_default=True,
+        help="Handling of an ingested file that has changed: stop with an error, or skip the file.",
+    ),
+    click.option(
+        "--resolve", type=click.Choice(RESOLUTIONS), help="Outcome of a transaction that the servers have forgotten."
+    ),
     arguments.create,
     arguments.metrics,
-    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
-    click.option("--json", "as_json", is_flag=True, help="The plan, or the summary, as JSON."),
-    click.option("--quiet", is_flag=True, help="No progress bar and no summary."),
+    click.option("--dry-run", is_flag=True, help="Show the plan and write nothing."),
+    click.option("--json", "as_json", is_flag=True, help="Print the plan or the summary as JSON."),
+    click.option("--quiet", is_flag=True, help="Print no progress bar and no summary."),
 )
 
 
 def _with_options(function: Callable[..., None]) -> click.Command:
     for each in reversed(_OPTIONS):
         function = each(function)
-    return click.command()(function)
+    return click.command(
+        epilog=examples(
+            "pravega-serde ingest data/*.csv shop/orders --key customer",
+            "pravega-serde ingest incoming shop/orders --follow --dead-letters rejected",
+            "pravega-serde ingest data shop/orders --format avro --dry-run",
+        )
+    )(function)
 
 
 @_with_options
 def ingest(
     *, paths: tuple[str, ...], stream: str, failover_timeout: float, dry_run: bool, quiet: bool, **given: Any
 ) -> None:
-    """Put the records of files, folders and globs into a stream, each exactly once, whatever is killed or repeated.
+    """Write the records of files to a stream, exactly once.
 
-    It goes on where an earlier run has ended. Exit code 0: all is in the stream; 6: a file is unreadable, changed, or
-    has a bad record; 7: an operator must choose (--resolve); 8: the servers; 128 and more: a signal. Nothing is lost in
-    any case: put it right and start again.
+    PATH is a file, a folder or a glob. A run resumes where the last run ended, and writes no record twice, even after a
+    kill.
+
+    Exit codes: 0 all records are in the stream; 6 a file is unreadable, has changed, or has a malformed record; 7 you
+    must choose --resolve; 8 the servers failed; 128 and more a signal. No record is lost: fix the cause and run the
+    command again.
     """
     source = FileSource(paths, _file_options(given))
+    source.listing()  # an error in the paths comes before the connection
     config = PravegaConfig.resolve(controller=given["controller"])
     common = {"options": _sink_options(given), "state": given["state"], "ordered": not given["unordered"]}
     code = 0
@@ -126,7 +199,7 @@ def ingest(
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """Raise _Stopped for SIGTERM and SIGINT, and end the process soon after, whatever it still waits for."""
+    """Raise _Stopped for SIGTERM and SIGINT, and end the process after ``_END_SECONDS`` even if it still waits."""
     timers: list[threading.Timer] = []
 
     def stop(number: int, _frame: object) -> None:
@@ -211,14 +284,14 @@ def _progress(
     if quiet or not sys.stderr.isatty():
         yield lambda _what, _counts: None
         return
-    from rich import progress as rich  # noqa: PLC0415 - only terminals have a bar
+    from rich import progress as rich  # noqa: PLC0415 - needed only for a terminal
     from rich.console import Console  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     client: PravegaClient = common["client"]
 
-    class Trouble(rich.ProgressColumn):
-        """Column with the present trouble of the servers: a run that waits for them makes no other progress."""
+    class Outage(rich.ProgressColumn):
+        """Column with the current outage of the servers. A run that waits for them has no other progress."""
 
         def render(self, task: rich.Task) -> Text:  # noqa: ARG002
             return Text(client.trouble or "", style="yellow")
@@ -229,13 +302,13 @@ def _progress(
         rich.TransferSpeedColumn(),
         rich.TimeRemainingColumn(),
         rich.TextColumn("{task.description}"),
-        Trouble(),
+        Outage(),
     )
     with rich.Progress(*columns, console=Console(stderr=True)) as bar:
         try:
             total: int | None = plan(source, stream, **common).bytes
         except PravegaError:
-            total = None  # the run itself will raise the error
+            total = None  # the run raises the error
         task = bar.add_task("", total=total)
 
         def show(what: str, counts: Counts) -> None:
@@ -261,13 +334,13 @@ def _show_plan(planned: IngestPlan, source: FileSource, *, as_json: bool) -> Non
         return
     click.echo(f"in the stream: {planned.done} files; to ingest: {len(planned.pending)} files, {planned.bytes} bytes")
     if planned.open_step:
-        click.echo("a run was interrupted, or is at work")
+        click.echo("another run is active or was interrupted")
     for id_ in planned.pending[:_SHOWN]:
         click.echo(f"  {id_}")
     if len(planned.pending) > _SHOWN:
         click.echo(f"  … and {len(planned.pending) - _SHOWN} more")
     for path in source.listing().ignored[:_SHOWN]:
-        click.echo(f"  ignored, its name does not tell what it holds: {path}")
+        click.echo(f"  ignored, unknown kind of file (set --input): {path}")
     click.echo("columns:")
     for column in planned.schema:
         click.echo(f"  {column.name}: {column.type}")
@@ -280,11 +353,11 @@ def _show_summary(summary: IngestSummary) -> None:
     counts = summary.counts
     parts = [f"{counts.events} events of {counts.sources} files in {counts.transactions} transactions"]
     if counts.rejected:
-        parts.append(f"{counts.rejected} bad records in the dead letters")
+        parts.append(f"{counts.rejected} malformed records in the dead-letter folder")
     if counts.recovered or counts.redone:
-        parts.append(f"{counts.recovered} transactions of other runs decided, {counts.redone} redone")
+        parts.append(f"{counts.recovered} transactions of other runs resolved, {counts.redone} repeated")
     if summary.changed:
-        parts.append(f"{len(summary.changed)} changed files left as they are in the stream")
+        parts.append(f"{len(summary.changed)} changed files skipped")
     if summary.failed:
-        parts.append(f"{len(summary.failed)} files left out")
+        parts.append(f"{len(summary.failed)} files with errors skipped")
     click.echo("; ".join(parts))

@@ -1,6 +1,6 @@
-"""``pravega-serde lag``: the distance of a reader from the end of its streams, without the reader.
+"""``pravega-serde lag``: show the lag of a reader without the reader.
 
-The reader is a Spark query, by its checkpoint, or any other, by its stream cut.
+The position of the reader is the checkpoint of a Spark query, or a stream cut.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from rich.table import Table
 from pravega_connector import metrics
 from pravega_connector.checkpoint import committed_batch, committed_offsets
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.exit_codes import ExitCode
-from pravega_connector.cli.place_argument import read_cut_file
+from pravega_connector.cli.position_argument import read_cut_file
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.errors import MalformedStreamCutError
 from pravega_connector.monitoring import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, read_cut, stream_lag
@@ -29,64 +30,78 @@ from pravega_serde.errors import PravegaError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Events = dict[tuple[str, str], int]
-#: Batch, of a query, and lags, by the client and the reader's name in the metrics.
-_Look = Callable[[PravegaClient, str | None], tuple[int | None, list[StreamLag]]]
-# Seconds: longer than a failover, and short enough for an alarm that looks every few minutes.
+#: Function that returns the batch of a query and the lags, from the client and the reader's name in the metrics.
+_Poll = Callable[[PravegaClient, str | None], tuple[int | None, list[StreamLag]]]
+# Seconds: longer than a failover, and short enough for an alert that runs every few minutes.
 _PATIENCE: Final = 60.0
-# Seconds between two looks, as Prometheus asks by custom.
+# Seconds between two polls, the usual scrape interval of Prometheus.
 _EVERY: Final = 15.0
 
 
-def told(reader: str) -> Callable[[_Command], _Command]:
-    """Options of a command that tells the lag of a ``reader``: the arguments of :func:`tell`."""
+def lag_options(reader: str) -> Callable[[_Command], _Command]:
+    """Return the options of a command for the lag of a ``reader``: the arguments of :func:`report_lag`."""
     options = (
         arguments.controller,
-        click.option(
-            "--events", "with_events", is_flag=True, help="Count the events too, by reading all that is left."
-        ),
+        click.option("--events", "with_events", is_flag=True, help="Count the events too, by reading all of them."),
         arguments.as_json,
-        click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well."),
         click.option(
-            "--max-bytes", type=int, metavar="N", help=f"Exit code 5 if the {reader} is more than N bytes behind."
+            "--all-segments", "segments", is_flag=True, help="Show every segment, including those without lag."
+        ),
+        click.option(
+            "--max-bytes",
+            type=int,
+            metavar="N",
+            help=f"Exit with code 5 if the lag of the {reader} is more than N bytes.",
         ),
         arguments.metrics,
         click.option(
-            "--interval", type=click.FloatRange(0.1), metavar="SECONDS", help="Between two looks.  [default: 15]"
+            "--interval",
+            type=click.FloatRange(0.1),
+            metavar="SECONDS",
+            help="Time between two polls, with --metrics-port.  [default: 15]",
         ),
     )
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-@click.command()
-@click.argument("position")
-@told("reader")
-@click.option("--reader", metavar="NAME", help="Name of the reader in the metrics.  [default: that of the checkpoint]")
+@click.command(
+    epilog=examples(
+        "pravega-serde lag /data/checkpoint",
+        "pravega-serde lag orders.cut --max-bytes 1000000",
+        "pravega-serde lag s3a://bucket/checkpoint --metrics-port 9464",
+    )
+)
+@click.argument("position", metavar="CHECKPOINT|CUT")
+@lag_options("reader")
+@click.option(
+    "--reader", metavar="NAME", help="Name of the reader in the metrics.  [default: the name of the checkpoint folder]"
+)
 def lag(position: str, *, reader: str | None, **given: Any) -> None:
-    """Show how far a reader is behind.
+    """Show the lag of a Spark query or of a stream cut.
 
-    POSITION is the checkpoint folder of a Spark query, as a path or a URI such as s3a://bucket/checkpoint; the newest
-    batch in its commit log counts. Or it is a stream cut, as text, in a file (read --cut-file keeps one), or on
-    standard input (-). Bytes are those of the stream, 8 for each event included.
+    CHECKPOINT is the checkpoint folder of a Spark query: a path, or a URI such as s3a://bucket/checkpoint. The lag
+    counts from the newest batch in its commit log. CUT is a stream cut: its text, a file (see 'read --cut-file'), or -
+    for standard input. Bytes include 8 for each event.
 
-    Exit codes for alarms: 0 fine, 3 data are gone that were not read, 4 a stream was deleted, 5 more than --max-bytes
-    behind; of several, deletion comes first, then loss. 1 and 8: it cannot be known.
+    Exit codes for alerts: 0 no alert, 3 data loss, 4 a stream was deleted, 5 the lag is more than --max-bytes. Codes 1
+    and 8 mean that the lag is unknown. If several apply, 4 comes before 3, and 3 before 5.
 
-    With --metrics-port it stays, looks again every --interval seconds, and serves what it has seen, until SIGTERM.
+    With --metrics-port the command keeps running until SIGTERM. It polls every --interval seconds and serves the lag.
     """
     if given["metrics_port"] is None and reader is not None:
-        raise click.UsageError("--reader is for --metrics-port")
+        raise click.UsageError("--reader requires --metrics-port")
     if given["metrics_port"] is not None and position == "-":
-        raise click.UsageError("--metrics-port looks again and again: give it the stream cut in a file, not as -")
+        raise click.UsageError("--metrics-port polls the stream cut again: pass a file instead of -")
 
-    def look(client: PravegaClient, name: str | None) -> tuple[int | None, list[StreamLag]]:
+    def poll(client: PravegaClient, name: str | None) -> tuple[int | None, list[StreamLag]]:
         batch, positions = _positions(position)
         return batch, [stream_lag(client, cut, reader=name) for cut in positions]
 
-    tell(look, _name(position) if reader is None else reader, **given)
+    report_lag(poll, _name(position) if reader is None else reader, **given)
 
 
-def tell(
-    look: _Look,
+def report_lag(
+    poll: _Poll,
     reader: str,
     *,
     controller: str | None,
@@ -98,25 +113,25 @@ def tell(
     metrics_host: str,
     interval: float | None,
 ) -> None:
-    """Print a reader's lag, and end with the code of the alarm that there may be; or serve it until a signal.
+    """Print the lag of a reader and exit with the code of an alert; or serve the lag until a signal.
 
-    ``look`` gets the reader's name where its lag is to be a metric, None otherwise. Raises click.UsageError for options
-    that do not go together.
+    ``poll`` receives the reader's name if its lag is served as a metric, otherwise None. Raises click.UsageError for
+    options that exclude each other.
     """
     if metrics_port is None:
         if interval is not None:
-            raise click.UsageError("--interval is for --metrics-port")
+            raise click.UsageError("--interval requires --metrics-port")
         with arguments.client_of(controller, _PATIENCE) as client:
-            batch, lags = look(client, None)
+            batch, lags = poll(client, None)
             _report(client, lags, batch, max_bytes, with_events=with_events, as_json=as_json, segments=segments)
         return
     if with_events or as_json or segments or max_bytes is not None:
         raise click.UsageError(
-            "--metrics-port serves the bytes behind, and prints nothing: leave --events, --json, --segments and "
-            "--max-bytes out"
+            "--metrics-port serves the lag in bytes and prints nothing: remove --events, --json, --all-segments and "
+            "--max-bytes"
         )
     with arguments.stopped_by_signals(), arguments.serving_metrics(metrics_port, metrics_host):
-        _serve(look, controller, interval or _EVERY, reader)
+        _serve(poll, controller, interval or _EVERY, reader)
 
 
 def _report(
@@ -129,7 +144,7 @@ def _report(
     as_json: bool,
     segments: bool,
 ) -> None:
-    """Print lags, and end with the code of the alarm that there may be."""
+    """Print lags, and exit with the code of an alert."""
     events: _Events = {}
     if with_events:
         events = {
@@ -141,12 +156,12 @@ def _report(
         click.echo(json.dumps(_value(batch, lags, events if with_events else None)))
     else:
         _show(batch, lags, events if with_events else None, every=segments)
-    if code := _alarm(lags, max_bytes):
+    if code := _alert(lags, max_bytes):
         raise SystemExit(code)
 
 
 def _positions(text: str) -> tuple[int | None, list[StreamCut]]:
-    """Batch and positions of a checkpoint; no batch, and the one position, of a stream cut."""
+    """Return the batch and the positions of a checkpoint; for a stream cut, None and one position."""
     if text == "-":
         return None, [read_cut(sys.stdin.read())]
     if (path := Path(text)).is_file():
@@ -155,17 +170,17 @@ def _positions(text: str) -> tuple[int | None, list[StreamCut]]:
         try:
             return None, [read_cut(text)]
         except MalformedStreamCutError:
-            pass  # then it is a checkpoint, or the error that there is none
+            pass  # a checkpoint, or the error for a missing one
     return committed_batch(text), [cut for offset in committed_offsets(text) for cut in cuts_of(offset).values()]
 
 
-def _serve(look: _Look, controller: str | None, interval: float, reader: str) -> NoReturn:
-    """Look at a reader's lag again and again. The first look raises what the command does, later ones say it."""
-    shown, said = set[str](), ""
+def _serve(poll: _Poll, controller: str | None, interval: float, reader: str) -> NoReturn:
+    """Poll the lag of a reader forever. An error of the first poll is raised, a later one is printed."""
+    shown, printed = set[str](), ""
     with arguments.client_of(controller, _PATIENCE) as client:
         while True:
             try:
-                _, lags = look(client, reader)
+                _, lags = poll(client, reader)
             except PravegaError as error:
                 if not shown:
                     raise
@@ -174,32 +189,32 @@ def _serve(look: _Look, controller: str | None, interval: float, reader: str) ->
                 found = {str(each.stream) for each in lags}
                 gone, shown, text = shown - found, shown | found, ""
             for stream in gone:
-                metrics.LAG.forget(stream, reader)  # an old number would be taken for one of now
-            if text != said:
+                metrics.LAG.forget(stream, reader)  # an old number would look like a current one
+            if text != printed:
                 click.echo(text or "the lag is known again", err=True)
-            said = text
+            printed = text
             time.sleep(interval)
 
 
 def _name(position: str) -> str:
-    """Name of the folder or file that a position is in; empty for a cut's text."""
+    """Return the name of the folder or file of a position; empty for the text of a cut."""
     return position.rstrip("/").rpartition("/")[2] if "://" in position or Path(position).exists() else ""
 
 
-def _alarm(lags: list[StreamLag], max_bytes: int | None) -> int:
-    """Exit code, with a line on standard error for each reason."""
+def _alert(lags: list[StreamLag], max_bytes: int | None) -> int:
+    """Return the exit code, and print a line on standard error for each reason."""
     codes = {ExitCode.DONE}
     total = sum(found.bytes for found in lags)
     if max_bytes is not None and total > max_bytes:
         codes.add(ExitCode.BEHIND)
-        click.echo(f"{total:,} bytes behind, more than {max_bytes:,}", err=True)
+        click.echo(f"lag of {total:,} bytes, more than {max_bytes:,}", err=True)
     for found in lags:
         if not found.exists or any(loss.deleted for loss in found.losses):
             codes.add(ExitCode.NOT_FOUND)
             click.echo(f"{found.stream} was deleted", err=True)
         elif found.losses:
             codes.add(ExitCode.DATA_LOSS)
-            click.echo(f"{found.stream} has lost {_amount(found)} that were not read", err=True)
+            click.echo(f"data loss in {found.stream}: {_amount(found)} were not read", err=True)
     worst = (ExitCode.NOT_FOUND, ExitCode.DATA_LOSS, ExitCode.BEHIND, ExitCode.DONE)
     return next(code for code in worst if code in codes)
 
@@ -224,7 +239,7 @@ def _value(batch: int | None, lags: list[StreamLag], events: _Events | None) -> 
 
 def _show(batch: int | None, lags: list[StreamLag], events: _Events | None, *, every: bool) -> None:
     table = Table("stream", "segment", box=None)
-    for heading in ("offset", "end", "bytes behind", *(("events behind",) if events is not None else ())):
+    for heading in ("offset", "end", "lag in bytes", *(("lag in events",) if events is not None else ())):
         table.add_column(heading, justify="right")
     for found in lags:
         of_segments = [(events or {}).get((str(found.stream), segment.name), 0) for segment in found.segments]
@@ -235,11 +250,11 @@ def _show(batch: int | None, lags: list[StreamLag], events: _Events | None, *, e
                 table.add_row("", *_row(segment), *((f"{count:,}",) if events is not None else ()))
     console = Console()
     after = "" if batch is None else f"after batch {batch}: "
-    console.print(f"{after}{sum(found.bytes for found in lags):,} bytes behind")
+    console.print(f"{after}lag of {sum(found.bytes for found in lags):,} bytes")
     console.print(table)
     for found in lags:
         if found.losses:
-            console.print(f"{found.stream} has lost {_amount(found)} that were not read:")
+            console.print(f"data loss in {found.stream}: {_amount(found)} were not read:")
             for loss in found.losses:
                 console.print(f"  {loss}")
 

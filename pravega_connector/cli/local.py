@@ -1,4 +1,4 @@
-"""``pravega-serde local``: a Pravega server in the background, and a schema registry if asked for."""
+"""``pravega-serde local``: a Pravega server in the background, and a schema registry if requested."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import CommandGroup, examples
 from pravega_connector.errors import LocalServerError
 from pravega_connector.local import (
     REPOSITORY_VARIABLE,
@@ -40,42 +41,56 @@ def _default(name: str, text: str) -> str:
 
 def _use_repository(_context: click.Context, _parameter: click.Parameter, url: str | None) -> None:
     if url is not None:
-        # For this process, which may start two servers.
+        # This process may start two servers.
         os.environ[REPOSITORY_VARIABLE] = url
 
 
-@click.group()
+@click.group(cls=CommandGroup, epilog=examples("pravega-serde local up --registry", "pravega-serde local down"))
 def local() -> None:
-    """Run a Pravega server on this machine. What it stores is gone when it ends."""
+    """Run a Pravega server on this machine.
+
+    Its data is deleted when it ends.
+    """
 
 
-@local.command()
-@click.option("--port", default=_USUAL_PORT, show_default=True, help="The controller's port; 0 for any free one.")
-@click.option("--cluster", is_flag=True, help="Separate processes: ZooKeeper, bookies, controllers, segment stores.")
-@click.option("--controllers", default=1, show_default=True, help="Of a cluster: how many there are.")
-@click.option("--heap-mb", type=int, help=_default("heap_mb", "The server's Java heap, in MiB; of each segment store."))
-@click.option("--cache-mb", type=int, help=_default("cache_mb", "Room for bursts of writes, in MiB; likewise."))
-@click.option("--quick-scaling", is_flag=True, help="Streams scale by their policies after two minutes.")
-@click.option("--registry", is_flag=True, help="Start a schema registry beside it.")
-@click.option("--registry-port", default=_REGISTRY_PORT, show_default=True, help="Its port; 0 for any free one.")
+@local.command(epilog=examples("pravega-serde local up", "pravega-serde local up --registry --port 0"))
+@click.option("--port", default=_USUAL_PORT, show_default=True, help="Port of the controller; 0 for any free port.")
+@click.option(
+    "--cluster", is_flag=True, help="Start a process for each part: ZooKeeper, bookies, controllers, segment stores."
+)
+@click.option("--controllers", default=1, show_default=True, help="Number of controllers, with --cluster.")
+@click.option(
+    "--heap-mb", type=int, help=_default("heap_mb", "Java heap of the server or of each segment store, in MiB.")
+)
+@click.option(
+    "--cache-mb", type=int, help=_default("cache_mb", "Cache of the server or of each segment store, in MiB.")
+)
+@click.option("--quick-scaling", is_flag=True, help="Let scaling policies take effect after two minutes.")
+@click.option("--registry", is_flag=True, help="Start a schema registry too.")
+@click.option(
+    "--registry-port", default=_REGISTRY_PORT, show_default=True, help="Port of the registry; 0 for any free port."
+)
 @click.option(
     "--registry-store",
     type=click.Choice(["memory", "pravega"]),
     default="memory",
     show_default=True,
-    help="Where it keeps its groups.",
+    help="Storage of the registry.",
 )
 @click.option(
     "--maven-repository",
     metavar="URL",
     expose_value=False,
     callback=_use_repository,
-    help=f"Mirror of Maven Central to fetch the servers' jars from; {REPOSITORY_VARIABLE} does the same.",
+    help=f"Mirror of Maven Central for the servers' jars.  [default: {REPOSITORY_VARIABLE}, or Maven Central]",
 )
 def up(
     *, cluster: bool, controllers: int, registry: bool, registry_port: int, registry_store: str, **options: Any
 ) -> None:
-    """Start a server that runs until 'down'; does nothing if it runs already."""
+    """Start a server in the background.
+
+    It runs until 'pravega-serde local down'. If it is running already, the command prints its address.
+    """
     given = {name: value for name, value in options.items() if value is not None}
     wanted = ClusterOptions(controllers=controllers, **given) if cluster else ServerOptions(**given)
     before = detached_server()
@@ -84,7 +99,10 @@ def up(
     server = start_detached(wanted)
     click.echo(f"Pravega {_is_up(before)} at {server.uri}")
     if before is not None and wanted.port and f":{wanted.port}" not in server.uri:
-        click.echo(f"There is one per user, so none on port {wanted.port}: 'local down' ends it", err=True)
+        click.echo(
+            f"A user can run one server, so none was started on port {wanted.port}: run 'local down' first",
+            err=True,
+        )
     if not server.uri.endswith(f":{_USUAL_PORT}"):
         click.echo(f"export PRAVEGA_CONTROLLER_URI={server.uri}")
     if registry:
@@ -93,10 +111,13 @@ def up(
         )
 
 
-@local.command()
+@local.command(epilog=examples("pravega-serde local status --json"))
 @arguments.as_json
 def status(*, as_json: bool) -> None:
-    """Show the servers and their addresses; exit code 1 if no Pravega server is up."""
+    """Show the servers and their addresses.
+
+    The exit code is 1 if no Pravega server is running.
+    """
     server, registry = detached_server(), detached_registry()
     if as_json:
         click.echo(json.dumps({"pravega": _value(server), "registry": _value(registry)}))
@@ -113,9 +134,13 @@ def status(*, as_json: bool) -> None:
 
 
 def _command(name: str, about: str) -> None:
-    """Add a command that acts on one process of a cluster."""
+    """Add a command for one process of a cluster."""
 
-    @local.command(name, help=f"{about} NAME is one that 'status' lists, such as store-1.")
+    @local.command(
+        name,
+        help=f"{about}\n\n'pravega-serde local status' lists the names.",
+        epilog=examples(f"pravega-serde local {name} store-1"),
+    )
     @click.argument("process", metavar="NAME")
     def command(process: str) -> None:
         server = detached_server()
@@ -128,23 +153,26 @@ def _command(name: str, about: str) -> None:
         click.echo(_describe_process(chosen))
 
 
-_command("terminate", "Ask a process of the cluster to end (SIGTERM).")
-_command("kill", "End a process of the cluster without warning (SIGKILL).")
-_command("pause", "Let a process of the cluster stand still (SIGSTOP).")
-_command("resume", "Let a paused process of the cluster go on (SIGCONT).")
-_command("restart", "Start a process of the cluster again, with its ports and folder; kill it before if it runs.")
+_command("terminate", "Terminate a process of the cluster (SIGTERM).")
+_command("kill", "Kill a process of the cluster (SIGKILL).")
+_command("pause", "Pause a process of the cluster (SIGSTOP).")
+_command("resume", "Resume a paused process of the cluster (SIGCONT).")
+_command("restart", "Kill a process of the cluster if it runs, and start it again.")
 
 
-@local.command()
+@local.command(epilog=examples("pravega-serde local down"))
 def down() -> None:
-    """End the server, and the registry beside it; what they stored is gone."""
-    # First the registry, which may keep its groups in the server.
+    """Stop the server and the registry.
+
+    Their data is deleted.
+    """
+    # The registry ends first: it may store its groups in the server.
     registry = stop_detached_registry()
     if registry is not None:
         click.echo(f"The schema registry at {registry.uri} is down")
     server = stop_detached()
     click.echo(
-        "No Pravega server was up" if server is None else f"Pravega at {server.uri} is down, and what it stored is gone"
+        "No Pravega server was up" if server is None else f"Pravega at {server.uri} is down, and its data is deleted"
     )
 
 

@@ -1,4 +1,4 @@
-"""``pravega-serde options``: options of the Spark source and sink, from their declarations."""
+"""``pravega-serde options``: show the options of the Spark source and sink, from their declarations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import examples
 from pravega_connector.spark.options import CommonOptions, FormatOptions, RegistryOptions
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
@@ -36,13 +37,13 @@ def _default(field: Field[Any]) -> str:
 
 
 def options_page() -> str:
-    """Options as a page of Markdown, docs/options.md."""
+    """Return the options as a page of Markdown, docs/options.md."""
     lines = [
         "# Options",
         "",
-        "Made by `pravega-serde options --markdown` from the declarations of the options. Names are not case",
-        "sensitive. A name that is misspelt by a letter or two is an error that gives the right one, any other unknown",
-        "name a warning; a value that cannot be right is an error before anything is read or written.",
+        "These are the options of the Spark source and sink. Option names are not case-sensitive. A name with a typing",
+        "error raises an error that suggests the right name. Other unknown names cause a warning. An invalid value",
+        "raises an error before anything is read or written.",
     ]
     for title, side in _sides():
         lines += ["", f"## {title}", "", "| option | default | meaning |", "|---|---|---|"]
@@ -50,11 +51,14 @@ def options_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-@click.command()
-@click.option("--markdown", is_flag=True, help="As a page of Markdown.")
+@click.command(epilog=examples("pravega-serde options", "pravega-serde options --json"))
+@click.option("--markdown", is_flag=True, help="Print a page of Markdown.")
 @arguments.as_json
 def options(*, markdown: bool, as_json: bool) -> None:
-    """Show the options of spark.read and write for format("pravega")."""
+    """Show the options of the Spark source and sink.
+
+    These are the options of spark.read, readStream, write and writeStream with format("pravega").
+    """
     if as_json:
         sides = {
             title: {

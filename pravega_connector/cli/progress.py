@@ -1,4 +1,4 @@
-"""Progress bar on standard error: bytes done of all, their rate, the time left."""
+"""Progress bar on standard error: bytes done, rate, time left."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(*, shown: bool) -> Iterator[Callable[[int, int], object]]:
-    """Function that takes the bytes done and all bytes; it shows them if ``shown`` and if there is a terminal."""
+    """Yield a function that shows the bytes done and all bytes, if ``shown`` and standard error is a terminal."""
     if not shown or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    from rich.console import Console  # noqa: PLC0415 - only terminals have a bar
+    from rich.console import Console  # noqa: PLC0415 - needed only for a terminal
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
         DownloadColumn,

@@ -1,4 +1,4 @@
-"""``pravega-serde read``: the events of a stream on standard output."""
+"""``pravega-serde read``: print the events of a stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import click
 
 from pravega_connector.atomic_file import WholeFile
 from pravega_connector.cli import arguments
-from pravega_connector.cli.place_argument import PLACES, place, read_cut_file
+from pravega_connector.cli.command_group import examples
+from pravega_connector.cli.position_argument import POSITION, read_cut_file, resolve_position
 from pravega_connector.cli.progress import progress_bar
 from pravega_connector.client import EventBatch, PravegaClient, StreamCut
 from pravega_connector.monitoring import segment_label
@@ -26,36 +27,47 @@ from pravega_connector.stores.segments import Lineage
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer
 
-# Seconds between two looks of a reader that follows: for what to save, and whether it is to end.
-_LOOK: Final = 1.0
+# Seconds between two polls of a following reader, which then saves its stream cut.
+_POLL: Final = 1.0
 _BYTES: Final = ("raw", "base64", "hex")
 _json: Final = JsonSerializer()
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "pravega-serde read shop/orders --limit 10",
+        "pravega-serde read shop/orders --follow --format json --json",
+        "pravega-serde read shop/orders --start 2026-11-21T10:00:00Z",
+        "pravega-serde read shop/orders --cut-file orders.cut",
+    )
+)
 @arguments.stream
 @arguments.controller
-@click.option("--start", metavar=PLACES, help="earliest, latest, a time, a stream cut.  [default: earliest]")
-@click.option("--end", metavar=PLACES, help="latest, a time, a stream cut.  [default: latest]")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="End after so many events.")
-@click.option("--follow", is_flag=True, help="Go on as events arrive; --start is latest by default then.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object in each line: the value, and where it stands.")
+@click.option("--start", type=POSITION, help="earliest, latest, a time, a stream cut, or @FILE.  [default: earliest]")
+@click.option("--end", type=POSITION, help="latest, a time, a stream cut, or @FILE.  [default: latest]")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N events.")
+@click.option("--follow", is_flag=True, help="Keep reading as events arrive; the default of --start is then latest.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line: the value and its position.")
+@click.option("--bytes", "form", type=click.Choice(_BYTES), help="Form of bytes.  [default: raw; with --json base64]")
 @click.option(
-    "--bytes", "form", type=click.Choice(_BYTES), help="How to write bytes.  [default: raw; with --json base64]"
+    "--delimiter",
+    metavar="TEXT",
+    default="\\n",
+    show_default=True,
+    help="Text after each value, with the escapes of C: \\t, \\0, \\x1e.",
 )
-@click.option("--delimiter", default="\\n", show_default=True, help="What ends each value; \\t, \\0 and \\x1e as in C.")
-@click.option("--format", help="Format of the events; without it, and without a registry, they are bytes.")
+@arguments.event_format
 @arguments.registry
-@arguments.group
-@arguments.more_options("source that says what the events are")
-@click.option("--skip-bad", is_flag=True, help="Leave out events that cannot be decoded, and count them.")
+@arguments.registry_group
+@arguments.more_options("source for the format of the events")
+@click.option("--skip-bad", is_flag=True, help="Skip and count events that cannot be decoded.")
 @click.option(
     "--cut-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Go on at the stream cut in this file, if it is there; keep the one behind the last event in it.",
+    help="Start at the stream cut in this file, if it exists; save the position of the run in it.",
 )
 @arguments.failover_timeout
-@click.option("--quiet", is_flag=True, help="No progress bar, and no counts.")
+@click.option("--quiet", is_flag=True, help="Print no progress bar and no counts.")
 def read(
     *,
     stream: str,
@@ -73,38 +85,41 @@ def read(
     quiet: bool,
     **named: str | None,
 ) -> None:
-    """Print the events of a stream: one value a line, or the bytes of each event and a delimiter.
+    """Print the events of a stream.
 
-    Decoded values are text as it is, all else as JSON. Events come in the order of each segment, predecessors before
-    successors. SIGINT and SIGTERM end it at once. With --cut-file the next run goes on behind the last event that was
-    written; what was just being written when a signal came is written again.
+    Without --format or --registry, the bytes of each event are printed, then a delimiter. With one of them, texts are
+    printed as they are and other values as JSON. Events are in the order of each segment, and a segment is printed
+    before its successors. SIGINT and SIGTERM end the command at once.
+
+    With --cut-file, the next run continues after the last event. Events that were being printed when a signal arrived
+    are printed again.
     """
     if follow and end is not None:
-        raise click.UsageError("--follow has no --end")
+        raise click.UsageError("--follow excludes --end")
     options = arguments.event_options(stream, more, CommonOptions, **named)
     printer = _Printer(_decoder(options), _ending(delimiter), form, as_json=as_json, skip_bad=skip_bad)
-    config = options.config
+    config, name = options.config, options.stream_name()
+    begin = read_cut_file(cut_file, name) if cut_file is not None and cut_file.exists() else None
     with ExitStack() as stack:
         stack.enter_context(arguments.stopped_by_signals())
         client = stack.enter_context(PravegaClient(config, failover_timeout=failover_timeout))
-        name = client.require_stream(options.stream_name())
-        if cut_file is not None and cut_file.exists():
-            begin = read_cut_file(cut_file, name)
-        else:
-            begin = place(client, name, start or ("latest" if follow else "earliest"))
+        client.require_stream(name)
+        if begin is None:
+            begin = resolve_position(client, name, start or ("latest" if follow else "earliest"))
         if follow:
             source: _Source = _Following(client, begin)
         else:
             to_file = not sys.stdout.isatty()
             show = stack.enter_context(progress_bar(shown=to_file and not quiet))
-            source = _Range(client, begin, place(client, name, end or "latest", end=True), show, cut_file is not None)
+            until = resolve_position(client, name, end or "latest", end=True)
+            source = _Range(client, begin, until, show, cut_file is not None)
         _copy(source, printer, _CutFile(cut_file, begin), limit)
     if printer.bad and not quiet:
-        click.echo(f"{printer.bad:,} events could not be decoded and were left out", err=True)
+        click.echo(f"{printer.bad:,} events could not be decoded and were skipped", err=True)
 
 
 def _copy(source: _Source, printer: _Printer, kept: _CutFile, limit: int | None) -> None:
-    """Write what comes, and keep the cut behind it, however it ends."""
+    """Write the events, and save the cut after the last one, even after an error."""
     output = sys.stdout.buffer
     left = limit
     try:
@@ -112,33 +127,33 @@ def _copy(source: _Source, printer: _Printer, kept: _CutFile, limit: int | None)
             for batch in batches:
                 if batch is not None:
                     done = printer.write(output, batch, left)
-                    kept.cut = source.behind(batch, done.rows)
+                    kept.cut = source.after(batch, done.rows)
                     if done.error is not None:
                         raise done.error
                     left = None if left is None else left - done.written
                     if left == 0:
                         return
-                kept.save(at_most_every=_LOOK)
+                kept.save(at_most_every=_POLL)
         kept.cut = source.end()
     finally:
         kept.save()
 
 
-# ---- where events come from ----
+# ---- sources of events ----
 
 
 class _Source:
-    """Batches of events, and the stream cut behind each; None instead of a batch where nothing came for a while."""
+    """Batches of events and the stream cut after each. A batch is None if no event arrived for a while."""
 
     def batches(self) -> Generator[EventBatch | None, None, None]:
         raise NotImplementedError
 
-    def behind(self, batch: EventBatch, rows: int) -> StreamCut:
-        """Cut behind so many events of the last batch."""
+    def after(self, batch: EventBatch, rows: int) -> StreamCut:
+        """Return the cut after the first ``rows`` events of the last batch."""
         raise NotImplementedError
 
     def end(self) -> StreamCut:
-        """Cut behind all."""
+        """Return the cut after all events."""
         raise NotImplementedError
 
 
@@ -148,7 +163,7 @@ class _Range(_Source):
     def __init__(
         self, client: PravegaClient, start: StreamCut, end: StreamCut, show: Callable[[int, int], object], track: bool
     ) -> None:
-        """``track`` asks for what follows each segment: only cuts in the middle need to know."""
+        """With ``track``, request the successors of each segment, which only cuts in the middle need."""
         self._client, self._end, self._show = client, end, show
         self._slices = slices_between(client.stores, start, end)
         self._positions = dict(start.positions)
@@ -179,7 +194,7 @@ class _Range(_Source):
         while self._lineage.advance(self._positions, self._finished):
             pass
 
-    def behind(self, batch: EventBatch, rows: int) -> StreamCut:
+    def after(self, batch: EventBatch, rows: int) -> StreamCut:
         self._positions[batch.segment_id] = _offset(batch, rows)
         return StreamCut(batch.stream, self._positions)
 
@@ -196,9 +211,9 @@ class _Following(_Source):
     def batches(self) -> Generator[EventBatch | None, None, None]:
         with self._reader as reader:
             while not reader.at_end:
-                yield reader.poll(_LOOK)
+                yield reader.poll(_POLL)
 
-    def behind(self, batch: EventBatch, rows: int) -> StreamCut:
+    def after(self, batch: EventBatch, rows: int) -> StreamCut:
         return StreamCut(batch.stream, {**self._reader.position.positions, batch.segment_id: _offset(batch, rows)})
 
     def end(self) -> StreamCut:
@@ -210,7 +225,7 @@ def _offset(batch: EventBatch, rows: int) -> int:
 
 
 class _CutFile:
-    """The stream cut behind what was written, in a file if there is one."""
+    """Stream cut after the events that were written, and the file for it, if any."""
 
     def __init__(self, path: Path | None, cut: StreamCut) -> None:
         self._path, self.cut = path, cut
@@ -218,7 +233,7 @@ class _CutFile:
         self._at = 0.0
 
     def save(self, at_most_every: float = 0.0) -> None:
-        """Write the file if the cut has moved and the last time is so many seconds ago. Raises OutputFileError."""
+        """Write the file if the cut has moved, at most every ``at_most_every`` seconds. Raises OutputFileError."""
         if self._path is None or self.cut == self._saved or time.monotonic() < self._at + at_most_every:
             return
         with WholeFile(self._path) as file:
@@ -226,12 +241,12 @@ class _CutFile:
         self._saved, self._at = self.cut, time.monotonic()
 
 
-# ---- what is written ----
+# ---- output ----
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """Events of a batch that are done with: all rows, those that were written, the error of the next one."""
+    """Result for a batch: number of rows processed, number of events written, error of the next row."""
 
     rows: int
     written: int
@@ -240,7 +255,7 @@ class _Done:
 
 @dataclass(frozen=True, slots=True)
 class _Decoded:
-    """Value of an event; None for one of a type that was not asked for."""
+    """Value of an event; None for an event of a type that was not requested."""
 
     value: Any
     type: str | None = None
@@ -259,12 +274,12 @@ class _Printer:
         self._form = form or ("base64" if as_json else "raw")
         self._as_json, self._skip_bad = as_json, skip_bad
         if as_json and self._form == "raw":
-            raise click.UsageError("JSON has no raw bytes: --bytes base64 or hex")
+            raise click.UsageError("JSON cannot have raw bytes: use --bytes base64 or --bytes hex")
         self._is_plain = decode is None and self._form == "raw"
         self.bad = 0
 
     def write(self, output: BinaryIO, batch: EventBatch, limit: int | None) -> _Done:
-        """Write at most so many events of a batch; an event that is bad ends it."""
+        """Write at most ``limit`` events of a batch. A malformed event ends the batch."""
         lines: list[bytes] = []
         rows, error = 0, None
         if self._is_plain:
@@ -285,8 +300,8 @@ class _Printer:
         return _Done(rows, len(lines), error)
 
     def _lines(self, batch: EventBatch) -> Iterator[tuple[int, bytes | None]]:
-        """Row and text of each event; None for one that is left out."""
-        place, offsets = _place(batch), batch.offsets.tolist()
+        """Yield the row and the text of each event; None instead of the text for an event that is skipped."""
+        segment, offsets = _segment(batch), batch.offsets.tolist()
         for row, event in enumerate(batch.events.to_pylist()):
             try:
                 decoded = _Decoded(event) if self._decode is None else self._decode(event)
@@ -298,7 +313,7 @@ class _Printer:
             if decoded is None:
                 yield row, None
             elif self._as_json:
-                yield row, self._object(place, offsets[row], decoded)
+                yield row, self._object(segment, offsets[row], decoded)
             else:
                 yield row, self._text(decoded.value)
 
@@ -307,7 +322,7 @@ class _Printer:
             return _as_text(value, self._form) if self._form != "raw" else value
         return value.encode(errors="replace") if isinstance(value, str) else _json.serialize(value)
 
-    def _object(self, place: bytes, offset: int, decoded: _Decoded) -> bytes:
+    def _object(self, segment: bytes, offset: int, decoded: _Decoded) -> bytes:
         value = decoded.value
         named = b"" if decoded.type is None else b',"type":' + _json.serialize(decoded.type)
         if isinstance(value, bytes):
@@ -315,11 +330,11 @@ class _Printer:
             text = b'"%b"' % _as_text(value, self._form)
         else:
             text = _json.serialize(value)
-        return b'%b,"offset":%d%b,"value":%b}' % (place, offset, named, text)
+        return b'%b,"offset":%d%b,"value":%b}' % (segment, offset, named, text)
 
 
-def _place(batch: EventBatch) -> bytes:
-    """Beginning of the JSON object of each event of a batch."""
+def _segment(batch: EventBatch) -> bytes:
+    """Return the beginning of the JSON object of each event of a batch."""
     stream = batch.stream
     found = {
         "scope": stream.scope,
@@ -335,15 +350,15 @@ def _as_text(value: bytes, form: str) -> bytes:
 
 
 def _ending(delimiter: str) -> bytes:
-    """Bytes of a delimiter in which backslashes mean what they do in C."""
+    """Return the bytes of a delimiter with the escapes of C."""
     try:
         return codecs.escape_decode(delimiter.encode())[0]
     except ValueError:
-        raise click.UsageError(f"invalid --delimiter {delimiter!r}: write it as in C, such as \\t or \\x1e") from None
+        raise click.UsageError(f"invalid --delimiter {delimiter!r}: use escapes of C, such as \\t or \\x1e") from None
 
 
 def _decoder(options: CommonOptions) -> _Decoder | None:
-    """What makes values of events; None where they stay bytes. Raises ConfigError, SchemaError, RegistryErrors."""
+    """Return the decoder of the events, or None for bytes. Raises ConfigError, SchemaError, RegistryErrors."""
     if options.from_registry:
         return _registry_decoder(options)
     if options.format is None:
@@ -353,7 +368,7 @@ def _decoder(options: CommonOptions) -> _Decoder | None:
 
 
 def _registry_decoder(options: CommonOptions) -> _Decoder:
-    from pravega_serde.registry import deserializer, event_type  # noqa: PLC0415 - a second that only its streams need
+    from pravega_serde.registry import deserializer, event_type  # noqa: PLC0415 - takes a second to import
 
     given = options.given_schema(reading=True)
     reader = deserializer(

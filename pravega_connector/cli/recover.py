@@ -1,4 +1,4 @@
-"""``pravega-serde recover``: inspect and repair the ledger of a stream written exactly once, without Spark."""
+"""``pravega-serde recover``: inspect and repair the ledger of a Spark sink, without Spark."""
 
 from __future__ import annotations
 
@@ -12,31 +12,36 @@ from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import examples
 from pravega_connector.exactly_once.batch_commit import Finding, Ledger, Outcome, Recovery, ledger_name
 
 _DESCRIPTIONS: Final = {
     Outcome.COMMITTED: "committed",
-    Outcome.SKIPPED: "was committed meanwhile",
-    Outcome.UNFINISHED: "aborted as a whole; nothing of it was visible, and the query writes it again when it restarts",
-    Outcome.TORN: "TORN: a part is visible and a part is lost; choose with --accept or --discard",
+    Outcome.SKIPPED: "was committed by another process",
+    Outcome.UNFINISHED: "aborted; none of its rows were visible, and the query writes them again when it restarts",
+    Outcome.TORN: "TORN: some rows are visible and some are lost; choose --accept or --discard",
     Outcome.UNDECIDABLE: "UNDECIDABLE: the server has forgotten its state; look for its events, then choose",
 }
 
 
-@click.command()
+@click.command(epilog=examples("pravega-serde recover shop/orders", "pravega-serde recover shop/orders --finish"))
 @arguments.stream
 @arguments.controller
-@click.option("--ledger", help="The ledger's stream, if it was named.  [default: <stream>-ledger]")
-@click.option("--finish", is_flag=True, help="Finish every open batch: commit those that are whole, abort lost ones.")
-@click.option("--accept", metavar="APP", help="Count the open batch of APP as committed; its lost rows stay lost.")
-@click.option("--discard", metavar="APP", help="Forget the open batch of APP; its visible rows will be written again.")
-@click.option("--forget", metavar="APP", multiple=True, help="Drop the state of APP, which never writes again.")
+@click.option("--ledger", metavar="STREAM", help="Stream of the ledger.  [default: <stream>-ledger]")
+@click.option("--finish", is_flag=True, help="Finish every open batch: commit complete batches, abort lost ones.")
+@click.option("--accept", metavar="APP", help="Record the open batch of APP as committed; its lost rows stay lost.")
+@click.option("--discard", metavar="APP", help="Discard the open batch of APP; its visible rows will be written again.")
+@click.option(
+    "--forget", metavar="APP", multiple=True, help="Delete the state of APP, which must never write again; repeatable."
+)
 @click.option(
     "--forget-older",
     type=arguments.DURATION,
-    help="Drop the state of every application that last wrote longer ago, as 90d.",
+    help="Delete the state of applications that have not written for this long, such as 90d.",
 )
-@click.option("--abort", metavar="ID", multiple=True, type=click.UUID, help="Abort a transaction that was left open.")
+@click.option(
+    "--abort", metavar="ID", multiple=True, type=click.UUID, help="Abort an abandoned transaction; repeatable."
+)
 @arguments.as_json
 def recover(
     *,
@@ -51,9 +56,10 @@ def recover(
     abort: tuple[uuid.UUID, ...],
     as_json: bool,
 ) -> None:
-    """Show which batches a stream has exactly once, and finish what a crash has left.
+    """Inspect and repair the ledger of a Spark sink.
 
-    Without an option it only looks. Stop the query first: what runs finishes its batches itself.
+    The ledger records the batches that each query has written. Without an option, the command changes nothing. With
+    an option, it finishes or drops what a crash left. Stop the query first: a running query finishes its own batches.
     """
     with arguments.client_of(controller) as client:
         target = client.name(stream)
@@ -105,8 +111,8 @@ def _moment(millis: int) -> str | None:
 
 def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
     table = Table(box=None)
-    table.add_column("application", no_wrap=True)  # whole: it is what --accept and --discard take
-    for heading in ("last batch", "its rows", "last written", "open batch", "transactions", "state"):
+    table.add_column("application", no_wrap=True)  # not cut: --accept and --discard require it
+    for heading in ("last batch", "rows", "last written", "open batch", "transactions", "state"):
         table.add_column(heading)
     for finding in findings:
         app, prepared = finding.app, finding.app.open
@@ -118,4 +124,4 @@ def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
         table.add_row(app.app, last, rows, _moment(app.time), open_batch, states, finding.verdict)
     Console().print(table if findings else "The ledger is empty.")
     for id_ in left_open:
-        click.echo(f"left open: {id_} (recover --abort {id_}; or it ends by its lease)")
+        click.echo(f"open transaction: {id_} (to end it before its timeout: recover --abort {id_})")

@@ -1,4 +1,4 @@
-"""``pravega-serde registry``: inspect a schema registry, check a schema before it is registered, decode an event."""
+"""``pravega-serde registry``: inspect a schema registry, check schemas and decode events."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, cast
 import click
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import CommandGroup, examples
 from pravega_serde.errors import SerdeError
 from pravega_serde.registry import (
     Compatibility,
@@ -31,7 +32,7 @@ from pravega_serde.serializer import registry_formats
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-# Policies without versions as arguments.
+# Policies that accept no versions as arguments.
 _POLICIES: Final = (
     *("AllowAny", "DenyAll", "Backward", "BackwardTransitive", "Forward", "ForwardTransitive", "Full"),
     "FullTransitive",
@@ -42,12 +43,13 @@ _address: Final = click.option(
     "--registry",
     "--uri",
     "uri",
-    help="Address of the registry, such as http://host:9092.  [default: PRAVEGA_REGISTRY_URI, or the profile's]",
+    metavar="URI",
+    help="URI of the registry, such as http://host:9092.  [default: PRAVEGA_REGISTRY_URI, or the profile]",
 )
 
 
 def _configured(command: _Command) -> _Command:
-    """Give a command the configuration; it takes the address as well, where other commands take it."""
+    """Pass the configuration to a command, and add the option for the address."""
 
     @_address
     @click.pass_obj
@@ -58,24 +60,34 @@ def _configured(command: _Command) -> _Command:
     return cast("_Command", configured)
 
 
-@click.group()
+@click.group(
+    cls=CommandGroup, epilog=examples("pravega-serde registry --timeout 5 groups --registry http://localhost:9092")
+)
 @_address
-@click.option("--namespace", help="Of the groups; the default one if left out.")
-@click.option("--ca-file", help="The authorities' certificates in PEM.")
-@click.option("--timeout", default=15.0, show_default=True, help="Seconds for a call with all its tries.")
+@click.option(
+    "--namespace", metavar="NAME", help="Namespace of the groups.  [default: the registry's default namespace]"
+)
+@click.option("--ca-file", metavar="FILE", help="Certificates of the trusted authorities, in PEM.")
+@click.option(
+    "--timeout", metavar="SECONDS", default=15.0, show_default=True, help="Timeout of a call and its retries."
+)
 @click.pass_context
 def registry(
     context: click.Context, *, uri: str | None, namespace: str | None, ca_file: str | None, timeout: float
 ) -> None:
-    """Look into a schema registry. Credentials: PRAVEGA_REGISTRY_USERNAME, _PASSWORD or _TOKEN, or the profile's."""
+    """Inspect a schema registry.
+
+    Set credentials in PRAVEGA_REGISTRY_USERNAME and PRAVEGA_REGISTRY_PASSWORD, in PRAVEGA_REGISTRY_TOKEN, or in the
+    profile.
+    """
     context.obj = {"uri": uri, "namespace": namespace, "ca_file": ca_file, "timeout": timeout}
 
 
-@registry.command()
+@registry.command(epilog=examples("pravega-serde registry groups --registry http://localhost:9092"))
 @arguments.as_json
 @_configured
 def groups(config: RegistryConfig, *, as_json: bool) -> None:
-    """List the groups."""
+    """List the groups of the registry."""
     with SchemaRegistryClient(config) as client:
         found = sorted(client.groups())
     rows: list[tuple[str, ...]] = [
@@ -85,14 +97,17 @@ def groups(config: RegistryConfig, *, as_json: bool) -> None:
     _print_table(("group", "format", "policy", "types"), rows, as_json=as_json)
 
 
-@registry.command()
+@registry.command(epilog=examples("pravega-serde registry schemas orders --text"))
 @click.argument("group")
-@click.option("--type", "schema_type", help="Schemas of this type only.")
-@click.option("--text", is_flag=True, help="With the schemas themselves.")
+@click.option("--type", "schema_type", metavar="NAME", help="Show only schemas of this type.")
+@click.option("--text", is_flag=True, help="Print the text of the schemas too.")
 @arguments.as_json
 @_configured
 def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text: bool, as_json: bool) -> None:
-    """Show the schemas of a group that are not deleted, in the order of their adding."""
+    """Show the schemas of a group.
+
+    The order is the order of their registration. Deleted schemas are omitted.
+    """
     with SchemaRegistryClient(config) as client:
         history = client.history(group)
     chosen = [record for record in history if schema_type in (None, record.version.type)]
@@ -117,12 +132,22 @@ def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text
         click.echo(_pretty(record.schema_string))
 
 
-@registry.command()
+@registry.command(epilog=examples("pravega-serde registry check orders order.avsc"))
 @click.argument("group")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--type", "schema_type", help="The schema's name in the registry; Avro schemas have their own.")
-@click.option("--format", "format_name", type=click.Choice(registry_formats()), help="That of the group.")
-@click.option("--policy", type=click.Choice(_POLICIES), help="Instead of the group's own.")
+@click.option("--type", "schema_type", metavar="NAME", help="Name of the schema in the registry; not needed for Avro.")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(registry_formats()),
+    help="Format of the schema.  [default: from the group or the file name]",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(_POLICIES),
+    metavar="POLICY",
+    help=f"One of {', '.join(_POLICIES)}.  [default: the policy of the group]",
+)
 @_configured
 def check(
     config: RegistryConfig,
@@ -133,9 +158,10 @@ def check(
     format_name: str | None,
     policy: str | None,
 ) -> None:
-    """Tell whether a schema may follow those of a group; exit code 1 if not.
+    """Check whether a schema is compatible with a group.
 
-    FILE is an Avro schema, a JSON schema, or a Protobuf descriptor set (protoc --descriptor_set_out).
+    FILE is an Avro schema, a JSON schema, or a Protobuf descriptor set (protoc --descriptor_set_out). The exit code is
+    1 if the schema is not compatible. Nothing is registered.
     """
     with SchemaRegistryClient(config) as client:
         properties, known = client.group_properties(group), client.schema_versions(group)
@@ -144,7 +170,7 @@ def check(
         same = [item for item in known if (item.schema.type, item.schema.format) == (schema.type, schema.format)]
         reasons = check_compatibility(same, schema, compatibility)
         if not reasons and not client.validate(group, schema, compatibility):
-            reasons = ["the server refuses it"]
+            reasons = ["the registry refuses the schema"]
     what = f"{schema.type} and the {len(same)} schema(s) of that type in group {group!r}"
     if reasons:
         click.echo(f"Not compatible under {compatibility.policy}: {what}")
@@ -154,17 +180,27 @@ def check(
     click.echo(f"Compatible under {compatibility.policy}: {what}")
 
 
-@registry.command()
+@registry.command(
+    epilog=examples(
+        "pravega-serde registry decode orders 000000000104746561",
+        "pravega-serde registry decode orders --file event.bin",
+    )
+)
 @click.argument("group")
 @click.argument("event", required=False)
-@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The event's bytes.")
+@click.option(
+    "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with the bytes of the event."
+)
 @_configured
 def decode(config: RegistryConfig, group: str, event: str | None, *, file: Path | None) -> None:
-    """Decode an event with its registry header, given as hex or in a file."""
+    """Decode an event of a group.
+
+    EVENT is the event in hex, with its registry header. Or pass a file with --file.
+    """
     if (event is None) == (file is None):
-        raise click.UsageError("give the event either as hex or with --file")
+        raise click.UsageError("pass the event either as hex or with --file")
     data = _from_hex(event) if event is not None else file.read_bytes() if file is not None else b""
-    # A codec that only other programs know is an error only if this event has it.
+    # A codec that this program does not know matters only if this event uses it.
     found = deserializer(config, group=group, fail_on_codec_mismatch=False).deserialize_with_schema(data)
     click.echo(f"{found.schema.type} ({found.schema.format.full_type_name})", err=True)
     click.echo(json.dumps(found.value, indent=2, ensure_ascii=False, default=_plain))
@@ -183,18 +219,18 @@ def _format(group: SerializationFormat, file: Path) -> str:
     for name in registry_formats():
         if file.suffix in registry_format(name).suffixes:
             return name
-    raise SerdeError(f"the group takes several formats, and {file.name} does not tell its own; give --format")
+    raise SerdeError(f"the group has several formats and the name {file.name} implies none of them: pass --format")
 
 
 def _from_hex(text: str) -> bytes:
     try:
         return binascii.unhexlify("".join(text.split()).removeprefix("0x"))
     except ValueError as error:
-        raise click.UsageError(f"invalid hex of an event: {error}") from error
+        raise click.UsageError(f"invalid hex in EVENT: {error}") from error
 
 
 def _plain(value: Any) -> Any:
-    """JSON value for one that JSON does not have."""
+    """Return a JSON value for a value that JSON does not have."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     return str(value)

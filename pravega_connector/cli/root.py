@@ -1,6 +1,6 @@
 """The group of all commands, and the reporting of errors.
 
-The module of a command is imported when the command runs. The help imports none of them.
+The module of a command is imported when the command runs. The list of commands imports no module.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Final
 
 import click
 
+from pravega_connector.cli.command_group import CommandGroup, examples
 from pravega_connector.cli.commands import COMMANDS
 from pravega_serde.errors import MissingExtraError, PravegaError
-from pravega_serde.suggestions import did_you_mean
 
 #: Package that some commands need -> the extra that installs it.
 _EXTRAS: Final = {"pyspark": "spark", "rich": "cli"}
 
 
-class _LazyGroup(click.Group):
-    """Group that imports the module of a command only to run it."""
+class _LazyGroup(CommandGroup):
+    """Group that imports the module of a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
         return sorted(COMMANDS)
@@ -41,13 +41,6 @@ class _LazyGroup(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and args[0][:1].isalnum():
-            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
@@ -56,7 +49,7 @@ class _LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except PravegaError as error:
-            from pravega_connector.cli.exit_codes import exit_code  # noqa: PLC0415 - the help needs no errors
+            from pravega_connector.cli.exit_codes import exit_code  # noqa: PLC0415 - not needed for the help
 
             click.echo(str(error), err=True)
             ctx.exit(exit_code(error))
@@ -68,14 +61,14 @@ class _LazyGroup(click.Group):
 
 
 def _end_output() -> None:
-    """Let what is left in the buffer go nowhere: whoever reads the output has had enough."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Discard the rest of the output. The program that read it has closed the pipe."""
+    discarded = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(discarded, sys.stdout.fileno())
+    os.close(discarded)
 
 
 class _Failing(click.Command):
-    """Command that cannot be loaded: whatever it is called with, it raises the reason."""
+    """Command that cannot be loaded. It accepts all arguments and raises the reason."""
 
     def __init__(self, name: str, reason: PravegaError) -> None:
         context_settings = {"ignore_unknown_options": True, "allow_extra_args": True}
@@ -86,23 +79,33 @@ class _Failing(click.Command):
         raise self._reason
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "pravega-serde local up",
+        "pravega-serde stream create shop/orders --segments 2",
+        "pravega-serde write shop/orders orders.jsonl",
+        "pravega-serde read shop/orders --limit 10",
+        "pravega-serde --profile production stream list",
+    ),
+)
 @click.option(
     "--profile",
     metavar="NAME",
-    help="Settings of that name in the user's config.toml. They rule over the environment; "
-    "those of PRAVEGA_PROFILE, and the default ones, do not.",
+    help="Use the settings of this profile in config.toml. They override the environment. "
+    "The environment overrides the profile of PRAVEGA_PROFILE and the profile 'default'.",
 )
 @click.version_option(package_name="pravega-serde", prog_name="pravega-serde")
 @click.pass_context
 def command_line(context: click.Context, profile: str | None) -> None:
-    """Pravega streams from Python and Spark."""
+    """Work with Pravega streams, reader groups and schemas from a shell."""
     _use_profile(context, profile)
 
 
 def _use_profile(context: click.Context, name: str | None) -> None:
-    """Name the profile for all that this command does; without a name, the default one if there is one."""
-    from pravega_serde.profiles import (  # noqa: PLC0415 - as above
+    """Activate a profile for this command. Without a name, activate the profile ``default`` if it exists."""
+    from pravega_serde.profiles import (  # noqa: PLC0415 - not needed for the help
         DEFAULT_PROFILE,
         PROFILE_VARIABLE,
         load_profile,
@@ -111,8 +114,8 @@ def _use_profile(context: click.Context, name: str | None) -> None:
     )
 
     if name is not None:
-        load_profile(name)  # a wrong name is an error now
+        load_profile(name)  # raises the error for an unknown name now
         context.with_resource(named(name))
     elif not os.environ.get(PROFILE_VARIABLE) and DEFAULT_PROFILE in profile_names():
-        os.environ[PROFILE_VARIABLE] = DEFAULT_PROFILE  # below the environment, as if it had named it
+        os.environ[PROFILE_VARIABLE] = DEFAULT_PROFILE  # as if the environment named it: other variables override it
         context.call_on_close(lambda: os.environ.pop(PROFILE_VARIABLE, None))

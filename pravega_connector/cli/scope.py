@@ -1,4 +1,4 @@
-"""``pravega-serde scope``: scopes of a cluster."""
+"""``pravega-serde scope``: list, create and delete scopes."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ import json
 import click
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import CommandGroup, examples
 from pravega_connector.errors import ConfigError, ControllerError, ScopeNotFoundError
 
 _name = click.argument("name", metavar="SCOPE")
 
 
-@click.group()
+@click.group(cls=CommandGroup, epilog=examples("pravega-serde scope list"))
 def scope() -> None:
     """List, create and delete scopes."""
 
 
-@scope.command("list")
-@click.option("--internal", is_flag=True, help="Also those that Pravega has made; they begin with _.")
+@scope.command("list", epilog=examples("pravega-serde scope list --json"))
+@click.option("--internal", is_flag=True, help="Include Pravega's internal scopes, which begin with _.")
 @arguments.controller
 @arguments.as_json
 def list_scopes(controller: str | None, *, internal: bool, as_json: bool) -> None:
-    """List the scopes."""
+    """List the scopes of the cluster."""
     with arguments.client_of(controller) as client:
         names = [name for name in client.controller.list_scopes() if internal or not name.startswith("_")]
     click.echo(json.dumps(names) if as_json else "\n".join(names), nl=as_json or bool(names))
 
 
-@scope.command()
+@scope.command(epilog=examples("pravega-serde scope create shop"))
 @_name
-@click.option("--exist-ok", is_flag=True, help="It may be there already.")
+@click.option("--exist-ok", is_flag=True, help="Succeed if the scope exists already.")
 @arguments.controller
 def create(name: str, controller: str | None, *, exist_ok: bool) -> None:
     """Create a scope."""
     with arguments.client_of(controller) as client:
         if not client.controller.create_scope(name) and not exist_ok:
-            raise ConfigError(f"scope {name} exists already: give --exist-ok if it may")
+            raise ConfigError(f"scope {name} exists already: to use it, pass --exist-ok")
 
 
-@scope.command()
+@scope.command(epilog=examples("pravega-serde scope delete shop --yes"))
 @_name
 @arguments.yes
 @arguments.controller
 def delete(name: str, controller: str | None, *, yes: bool) -> None:
-    """Delete a scope, which must have no streams."""
+    """Delete a scope that has no streams."""
     with arguments.client_of(controller) as client:
         if not client.controller.scope_exists(name):
             raise ScopeNotFoundError.of(name)

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
-from pravega_connector.cli.place_argument import PLACES, place
+from pravega_connector.cli.command_group import CommandGroup, examples
+from pravega_connector.cli.position_argument import POSITION, resolve_position
 from pravega_connector.client import PravegaClient, RetentionPolicy, ScalingPolicy, StreamConfig, StreamName
 from pravega_connector.errors import ConfigError
 from pravega_connector.monitoring import compare_cuts, segment_label
@@ -22,23 +23,33 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNLIMITED: Final = 2**63 - 1
 _POLICIES: Final = (
     click.option(
-        "--segments", type=click.IntRange(1), metavar="N", help="How many there are, or with a rate how many at least."
+        "--segments", type=click.IntRange(1), metavar="N", help="Number of segments; with a rate, the minimum."
     ),
     click.option(
-        "--scale-events", type=click.IntRange(1), metavar="RATE", help="Split segments above so many events a second."
+        "--scale-events",
+        type=click.IntRange(1),
+        metavar="RATE",
+        help="Split a segment with more than this many events per second.",
     ),
     click.option(
-        "--scale-kbytes", type=click.IntRange(1), metavar="RATE", help="Split segments above so many KiB a second."
+        "--scale-kbytes",
+        type=click.IntRange(1),
+        metavar="RATE",
+        help="Split a segment with more than this many KiB per second.",
     ),
-    click.option("--scale-factor", type=click.IntRange(2), metavar="N", help="Parts of a split.  [default: 2]"),
-    click.option("--retain-size", type=arguments.SIZE, help="Keep at least so many bytes: 500GB, 1TiB."),
-    click.option("--retain-time", type=arguments.DURATION, help="Keep at least for so long: 12h, 7d."),
+    click.option(
+        "--scale-factor", type=click.IntRange(2), metavar="N", help="Number of parts of a split.  [default: 2]"
+    ),
+    click.option("--retain-size", type=arguments.SIZE, help="Keep at least this much, such as 500GB or 1TiB."),
+    click.option(
+        "--retain-time", type=arguments.DURATION, help="Keep events for at least this long, such as 12h or 7d."
+    ),
     click.option(
         "--retain-at-most",
         metavar="SIZE|DURATION",
-        help="Keep no more than this for subscribers that are behind.  [default: all]",
+        help="Upper limit of retention for slow subscribers.  [default: no limit]",
     ),
-    click.option("--tag", "tags", multiple=True, help="Word to find the stream by; may be repeated."),
+    click.option("--tag", "tags", metavar="TEXT", multiple=True, help="Tag of the stream; repeatable."),
 )
 
 
@@ -48,18 +59,23 @@ def _with_policies(function: _Command) -> _Command:
     return function
 
 
-@click.group()
+@click.group(
+    cls=CommandGroup, epilog=examples("pravega-serde stream list shop", "pravega-serde stream describe shop/orders")
+)
 def stream() -> None:
     """List, create, describe, change and delete streams."""
 
 
-@stream.command("list")
+@stream.command("list", epilog=examples("pravega-serde stream list shop --json"))
 @click.argument("scope", required=False)
-@click.option("--internal", is_flag=True, help="Also those that Pravega has made; they begin with _.")
+@click.option("--internal", is_flag=True, help="Include Pravega's internal scopes and streams, which begin with _.")
 @arguments.controller
 @arguments.as_json
 def list_streams(scope: str | None, controller: str | None, *, internal: bool, as_json: bool) -> None:
-    """List the streams of a scope, by default the configured one, else of all scopes."""
+    """List the streams of a scope.
+
+    The default is the configured scope, or all scopes.
+    """
     with arguments.client_of(controller) as client:
         chosen = scope or client.config.scope
         scopes = [chosen] if chosen else client.controller.list_scopes()
@@ -68,34 +84,44 @@ def list_streams(scope: str | None, controller: str | None, *, internal: bool, a
     click.echo(json.dumps(names) if as_json else "\n".join(names), nl=as_json or bool(names))
 
 
-@stream.command()
+@stream.command(
+    epilog=examples(
+        "pravega-serde stream create shop/orders --segments 4 --retain-time 7d",
+        "pravega-serde stream create shop/clicks --scale-events 1000",
+    )
+)
 @arguments.stream
 @_with_policies
-@click.option("--exist-ok", is_flag=True, help="It may be there already, whatever its policies.")
+@click.option("--exist-ok", is_flag=True, help="Succeed if the stream exists already; its policies do not change.")
 @arguments.controller
 def create(stream: str, controller: str | None, *, exist_ok: bool, **policies: Any) -> None:
-    """Create a stream, and its scope if need be."""
+    """Create a stream, and its scope if it does not exist."""
     config = _changed(StreamConfig(), policies)
     with arguments.client_of(controller) as client:
         name = client.name(stream)
         client.controller.create_scope(name.scope)
         if not client.controller.create_stream_with(name, config) and not exist_ok:
-            raise ConfigError(f"stream {name} exists already: give --exist-ok if it may")
+            raise ConfigError(f"stream {name} exists already: to use it, pass --exist-ok")
 
 
-@stream.command()
+@stream.command(
+    epilog=examples(
+        "pravega-serde stream update shop/orders --retain-size 500GB",
+        "pravega-serde stream update shop/orders --no-scaling",
+    )
+)
 @arguments.stream
 @_with_policies
-@click.option("--no-retention", is_flag=True, help="Keep everything from now on.")
-@click.option("--no-scaling", is_flag=True, help="Scale no more by a rate.")
-@click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@click.option("--no-retention", is_flag=True, help="Remove the retention policy: keep all events.")
+@click.option("--no-scaling", is_flag=True, help="Remove the scaling policy: keep the number of segments.")
+@click.option("--no-tags", is_flag=True, help="Remove all tags.")
 @arguments.controller
 def update(
     stream: str, controller: str | None, *, no_retention: bool, no_scaling: bool, no_tags: bool, **policies: Any
 ) -> None:
-    """Change the policies and tags of a stream; what is not named stays.
+    """Change the policies and tags of a stream.
 
-    Another number of segments scales a stream that is not scaled by a rate.
+    Other policies and tags stay as they are. If the stream has no scaling policy, --segments scales it.
     """
     with arguments.client_of(controller) as client:
         name = client.require_stream(stream)
@@ -108,16 +134,19 @@ def update(
         )
         after = _changed(base, policies)
         if after == before:
-            raise click.UsageError("nothing would change: name what is to be changed")
+            raise click.UsageError("nothing would change: pass an option with a new value")
         client.controller.update_stream(name, after)
 
 
-@stream.command()
+@stream.command(epilog=examples("pravega-serde stream describe shop/orders --json"))
 @arguments.stream
 @arguments.controller
 @arguments.as_json
 def describe(stream: str, controller: str | None, *, as_json: bool) -> None:
-    """Show the policies of a stream, its segments and their sizes, its head and tail, its subscribers."""
+    """Show the policies and segments of a stream.
+
+    The output also has the sizes of the segments, the head and tail of the stream, and its subscribers.
+    """
     with arguments.client_of(controller) as client:
         found = _described(client, client.require_stream(stream))
     if as_json:
@@ -126,24 +155,27 @@ def describe(stream: str, controller: str | None, *, as_json: bool) -> None:
         _show(found)
 
 
-@stream.command()
+@stream.command(epilog=examples("pravega-serde stream seal shop/orders --yes"))
 @arguments.stream
 @arguments.yes
 @arguments.controller
 def seal(stream: str, controller: str | None, *, yes: bool) -> None:
-    """Let nothing more be written to a stream, for good. What it holds can be read."""
+    """Seal a stream permanently.
+
+    A sealed stream accepts no events. Its events can still be read.
+    """
     with arguments.client_of(controller) as client:
         name = client.require_stream(stream)
-        arguments.confirmed(f"Seal stream {name} for good", yes=yes)
+        arguments.confirmed(f"Seal stream {name} permanently", yes=yes)
         client.controller.seal_stream(name)
 
 
-@stream.command()
+@stream.command(epilog=examples("pravega-serde stream delete shop/orders --yes"))
 @arguments.stream
 @arguments.yes
 @arguments.controller
 def delete(stream: str, controller: str | None, *, yes: bool) -> None:
-    """Delete a stream and all its events. It is sealed first."""
+    """Seal and delete a stream and all its events."""
     with arguments.client_of(controller) as client:
         name = client.require_stream(stream)
         arguments.confirmed(f"Delete stream {name} and all its events", yes=yes)
@@ -151,31 +183,35 @@ def delete(stream: str, controller: str | None, *, yes: bool) -> None:
         client.controller.delete_stream(name)
 
 
-@stream.command()
+@stream.command(epilog=examples("pravega-serde stream truncate shop/orders --at @orders.cut --yes"))
 @arguments.stream
-@click.option(
-    "--at", required=True, metavar=PLACES, help="latest, a time, a stream cut in any form, or @file with one."
-)
+@click.option("--at", required=True, type=POSITION, help="latest, a time, a stream cut in any form, or @FILE with one.")
 @arguments.yes
 @arguments.controller
 def truncate(stream: str, at: str, controller: str | None, *, yes: bool) -> None:
-    """Drop all events before a place."""
+    """Delete all events before a position."""
     with arguments.client_of(controller) as client:
-        cut = place(client, client.name(stream), at)
-        arguments.confirmed(f"Drop all events of {cut.stream} before {at}", yes=yes)
+        cut = resolve_position(client, client.name(stream), at)
+        arguments.confirmed(f"Delete all events of {cut.stream} before {at.strip()}", yes=yes)
         client.truncate(cut)
 
 
-@stream.command()
+@stream.command(
+    epilog=examples(
+        "pravega-serde stream scale shop/orders --segments 4",
+        "pravega-serde stream scale shop/orders --split 0 --into 3",
+        "pravega-serde stream scale shop/orders --merge 1 2",
+    )
+)
 @arguments.stream
 @click.option(
-    "--segments", type=click.IntRange(1), metavar="N", help="Replace all segments by so many of equal key ranges."
+    "--segments", type=click.IntRange(1), metavar="N", help="Replace all segments with N segments of equal key ranges."
 )
-@click.option("--split", metavar="SEGMENT", help="Split this one: its number, or 3.#epoch.1.")
+@click.option("--split", metavar="SEGMENT", help="Split this segment: its number or short name, such as 3.#epoch.1.")
 @click.option(
-    "--into", type=click.IntRange(2), metavar="N", default=2, show_default=True, help="With --split: how many parts."
+    "--into", type=click.IntRange(2), metavar="N", default=2, show_default=True, help="Number of parts, with --split."
 )
-@click.option("--merge", nargs=2, metavar="SEGMENT SEGMENT", help="Make one of two neighbours.")
+@click.option("--merge", nargs=2, metavar="SEGMENT SEGMENT", help="Merge two neighboring segments.")
 @arguments.controller
 def scale(
     *,
@@ -186,9 +222,12 @@ def scale(
     merge: tuple[str, str] | None,
     controller: str | None,
 ) -> None:
-    """Replace segments by others now; order per routing key holds."""
+    """Scale a stream now: replace, split or merge segments.
+
+    The order of events per routing key is kept.
+    """
     if sum(each is not None for each in (segments, split, merge)) != 1:
-        raise click.UsageError("give one of --segments, --split and --merge")
+        raise click.UsageError("pass one of --segments, --split and --merge")
     with arguments.client_of(controller) as client:
         name = client.require_stream(stream)
         current = {each.id: each for each in client.controller.current_segments(name)}
@@ -207,7 +246,7 @@ def scale(
 
 
 def _segment_id(name: StreamName, text: str, current: set[int]) -> int:
-    """Id of an open segment by its id, its number, or its short name."""
+    """Return the id of an open segment from its id, its number or its short name."""
     by_name = {segment_label(name, i): i for i in current}
     if text in by_name:
         return by_name[text]
@@ -218,7 +257,7 @@ def _segment_id(name: StreamName, text: str, current: set[int]) -> int:
         if len(numbered) == 1:
             return numbered[0]
     raise ConfigError(
-        f"stream {name} has no open segment {text!r}; it has {', '.join(by_name) or 'none: it is sealed'}"
+        f"stream {name} has no open segment {text!r}; its open segments: {', '.join(by_name) or 'none, it is sealed'}"
     )
 
 
@@ -226,7 +265,7 @@ def _segment_id(name: StreamName, text: str, current: set[int]) -> int:
 
 
 def _changed(config: StreamConfig, given: dict[str, Any]) -> StreamConfig:
-    """The configuration with the policies that are given. Raises click.UsageError for two that contradict."""
+    """Return the configuration with new policies. Raises click.UsageError for policies that exclude each other."""
     if given["tags"]:
         config = dataclasses.replace(config, tags=tuple(given["tags"]))
     return dataclasses.replace(config, scaling=_scaling(config.scaling, given), retention=_retention(config, given))
@@ -235,7 +274,7 @@ def _changed(config: StreamConfig, given: dict[str, Any]) -> StreamConfig:
 def _scaling(policy: ScalingPolicy, given: dict[str, Any]) -> ScalingPolicy:
     events, kbytes, factor = given["scale_events"], given["scale_kbytes"], given["scale_factor"]
     if events is not None and kbytes is not None:
-        raise click.UsageError("--scale-events and --scale-kbytes are two policies: give one")
+        raise click.UsageError("--scale-events and --scale-kbytes exclude each other: pass one")
     if events is not None or kbytes is not None:
         policy = dataclasses.replace(
             policy,
@@ -245,7 +284,7 @@ def _scaling(policy: ScalingPolicy, given: dict[str, Any]) -> ScalingPolicy:
         )
     if factor is not None:
         if policy.kind == "fixed":
-            raise click.UsageError("--scale-factor needs --scale-events or --scale-kbytes")
+            raise click.UsageError("--scale-factor requires --scale-events or --scale-kbytes")
         policy = dataclasses.replace(policy, scale_factor=factor)
     return policy if given["segments"] is None else dataclasses.replace(policy, min_segments=given["segments"])
 
@@ -253,14 +292,14 @@ def _scaling(policy: ScalingPolicy, given: dict[str, Any]) -> ScalingPolicy:
 def _retention(config: StreamConfig, given: dict[str, Any]) -> RetentionPolicy | None:
     size, time, most = given["retain_size"], given["retain_time"], given["retain_at_most"]
     if size is not None and time is not None:
-        raise click.UsageError("--retain-size and --retain-time are two policies: give one")
+        raise click.UsageError("--retain-size and --retain-time exclude each other: pass one")
     policy = config.retention
     if size is not None or time is not None:
         policy = RetentionPolicy.by_time(time) if size is None else RetentionPolicy.by_size(size)
     if most is None:
         return policy
     if policy is None:
-        raise click.UsageError("--retain-at-most needs --retain-size or --retain-time")
+        raise click.UsageError("--retain-at-most requires --retain-size or --retain-time")
     unit = arguments.SIZE if policy.kind == "size" else arguments.DURATION
     try:
         return dataclasses.replace(policy, most=unit.convert(most, None, None))
@@ -268,7 +307,7 @@ def _retention(config: StreamConfig, given: dict[str, Any]) -> RetentionPolicy |
         raise click.UsageError(f"--retain-at-most: {error.message}") from None
 
 
-# ---- what describe shows ----
+# ---- describe ----
 
 
 def _described(client: PravegaClient, name: StreamName) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``pravega-serde subscribers``: reader groups that hold back the retention of a stream."""
+"""``pravega-serde subscribers``: list and remove the subscribers of a stream."""
 
 from __future__ import annotations
 
@@ -7,25 +7,31 @@ import json
 import click
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import examples
 from pravega_connector.errors import ConfigError
 
 
-@click.command()
+@click.command(
+    epilog=examples("pravega-serde subscribers shop/orders", "pravega-serde subscribers shop/orders --remove billing")
+)
 @arguments.stream
 @arguments.controller
-@click.option("--remove", metavar="NAME", help="End a query's subscription: NAME is its option publish_position.")
+@click.option(
+    "--remove", metavar="NAME", help="Remove the subscription of a query, named by its option publish_position."
+)
 @arguments.as_json
 def subscribers(stream: str, controller: str | None, remove: str | None, *, as_json: bool) -> None:
-    """List the reader groups whose position retention waits for, Java's as well.
+    """List the subscribers of a stream, or remove one.
 
-    The server does not tell their positions. One that is left behind holds data up to the policy's upper limit, or
-    for ever without such a limit: remove it.
+    Subscribers are queries and reader groups, Java's included. Retention keeps the events that a subscriber has not
+    read, up to the upper limit of the policy. Without a limit, an abandoned subscriber keeps them forever: remove it.
+    The server does not report positions.
     """
     with arguments.client_of(controller) as client:
         name = client.require_stream(stream)
         if remove is not None and not client.subscriber(name, remove).remove():
             raise ConfigError(
-                f"stream {name} has no subscriber {remove!r}: pravega-serde subscribers {name} lists them"
+                f"stream {name} has no subscriber {remove!r}: run 'pravega-serde subscribers {name}' to list them"
             )
         groups = client.controller.subscribers(name)
     if as_json:

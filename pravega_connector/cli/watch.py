@@ -1,4 +1,4 @@
-"""``pravega-serde watch``: segments and rates of a stream, live."""
+"""``pravega-serde watch``: show the segments and rates of a stream, live."""
 
 from __future__ import annotations
 
@@ -13,19 +13,32 @@ from rich.table import Table
 from rich.text import Text
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import examples
 from pravega_connector.monitoring import StreamView, StreamWatch, segment_label
 
 _BAR: Final = 24  # characters of the whole key space
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "pravega-serde watch shop/orders --group shop/billing",
+        "pravega-serde watch shop/orders --once --json",
+    )
+)
 @arguments.stream
 @arguments.controller
 @arguments.failover_timeout
-@click.option("--interval", type=click.FloatRange(0.1), default=1.0, show_default=True, help="Seconds between looks.")
-@click.option("--once", is_flag=True, help="Look twice, one interval apart, print what was seen, and end.")
-@click.option("--group", metavar="SCOPE/GROUP", help="Also who of a reader group reads each segment, and how far.")
-@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look instead of a table.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1),
+    metavar="SECONDS",
+    default=1.0,
+    show_default=True,
+    help="Time between two polls.",
+)
+@click.option("--once", is_flag=True, help="Poll twice, one interval apart, print the result and exit.")
+@click.option("--group", metavar="SCOPE/GROUP", help="Add the reader and the lag of each segment in this reader group.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each poll instead of a table.")
 def watch(
     stream: str,
     controller: str | None,
@@ -36,7 +49,10 @@ def watch(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Show the open segments of a stream, their keys, sizes and rates, until Ctrl-C."""
+    """Show the segments of a stream, live.
+
+    The table has the key range, size and write rate of each open segment. It is updated until you press Ctrl-C.
+    """
     with arguments.client_of(controller, failover_timeout) as client:
         looker = StreamWatch(client, client.require_stream(stream), group=group)
         view = looker.look()
@@ -66,7 +82,7 @@ def _shown(view: StreamView) -> Group:
         title.append("   sealed", style="yellow")
     table = Table("segment", "keys", "", box=None)
     of_group = any(segment.behind is not None for segment in view.segments)
-    for heading in ("truncated", "length", "rate", *(("behind",) if of_group else ())):
+    for heading in ("truncated", "length", "rate", *(("lag",) if of_group else ())):
         table.add_column(heading, justify="right")
     if of_group:
         table.add_column("reader")

@@ -1,4 +1,4 @@
-"""``pravega-serde write``: lines of standard input, files or TCP connections, as events of a format."""
+"""``pravega-serde write``: write lines of standard input, files or TCP connections to a stream."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from pravega_connector.cli import arguments
+from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.exit_codes import SIGNAL, exit_code
 from pravega_connector.client import LeaseKeeper, PravegaClient, StreamName
 from pravega_connector.core.events import MAX_EVENT_SIZE
@@ -43,36 +44,58 @@ _STDOUT: Final = 1
 _json: Final = JsonSerializer()
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "pravega-serde write shop/orders orders.jsonl --key-field customer",
+        "printf 'ann:tea\\nbob:milk\\n' | pravega-serde write shop/notes -K :",
+        "pravega-serde write shop/sensors --listen tcp://0.0.0.0:9000",
+    )
+)
 @arguments.stream
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.File("rb"))
 @arguments.controller
 @click.option("--listen", metavar="ADDRESS", help="Accept connections at tcp://host:port until SIGTERM.")
-@click.option("--format", help="Format of the events; without it, and without a registry, a line is an event.")
+@arguments.event_format
 @arguments.registry
-@arguments.group
-@arguments.more_options("sink that describes the events")
-@click.option("--key", help="The routing key of all events.")
-@click.option("--key-field", metavar="PATH", help="The routing key is this field of JSON lines: customer, order.id.")
-@click.option("--key-pattern", metavar="REGEX", help="The routing key is what this finds: group 'key', or the first.")
-@click.option("-K", "--key-separator", metavar="TEXT", help="The routing key is the text before this in a line.")
-@click.option("--transaction", is_flag=True, help="All lines or none, in one transaction.")
+@arguments.registry_group
+@arguments.more_options("sink for the format of the events")
+@click.option("--routing-key", metavar="TEXT", help="Routing key of all events.")
+@click.option("--key-field", metavar="PATH", help="Field of JSON lines with the routing key, such as order.id.")
 @click.option(
-    "--lease", default=DEFAULT_LEASE, show_default=True, help="Seconds after which an abandoned transaction ends."
+    "--key-pattern", metavar="REGEX", help="Regular expression that finds the routing key: group 'key', or group 1."
 )
-@click.option("--acknowledge", is_flag=True, help="Report the number of durable events to stdout or the connection.")
+@click.option("-K", "--key-separator", metavar="TEXT", help="Separator after the routing key in a line.")
+@click.option("--transaction", is_flag=True, help="Write all lines or none, in one transaction.")
+@click.option(
+    "--lease",
+    metavar="SECONDS",
+    default=DEFAULT_LEASE,
+    show_default=True,
+    help="Transaction timeout, with --transaction.",
+)
+@click.option(
+    "--acknowledge", is_flag=True, help="Report the number of durable events to standard output or the connection."
+)
 @arguments.create
-@click.option("--max-event-size", default=MAX_EVENT_SIZE, show_default=True, help="Longest line, in bytes.")
-@click.option("--buffer", default=MAX_UNACKNOWLEDGED, show_default=True, help="Bytes read and not durable, at most.")
+@click.option(
+    "--max-event-size", metavar="BYTES", default=MAX_EVENT_SIZE, show_default=True, help="Maximum length of a line."
+)
+@click.option(
+    "--buffer",
+    metavar="BYTES",
+    default=MAX_UNACKNOWLEDGED,
+    show_default=True,
+    help="Maximum number of bytes that were read and are not durable.",
+)
 @arguments.failover_timeout
 @arguments.metrics
-@click.option("--quiet", is_flag=True, help="No summary.")
+@click.option("--quiet", is_flag=True, help="Print no summary.")
 def write(
     *,
     stream: str,
     files: tuple[IO[bytes], ...],
     listen: str | None,
-    key: str | None,
+    routing_key: str | None,
     key_field: str | None,
     key_pattern: str | None,
     key_separator: str | None,
@@ -89,19 +112,20 @@ def write(
     quiet: bool,
     **named: str | None,
 ) -> None:
-    """Write the lines of files, standard input or TCP connections to a stream, as they come.
+    """Write lines of files, standard input or TCP connections to a stream.
 
-    Without a format a line is an event. With --format string it must be UTF-8; with any other format, or with
-    --registry, it is JSON, and becomes the event of its value. With code 0 all lines are durable events. A malformed
-    line ends the command with code 6, or its connection; the lines before it are in the stream. SIGTERM and SIGINT end
-    the input, and lines that were read become durable.
+    Without --format or --registry, a line is an event. With --format string, a line must be UTF-8. With another format
+    or --registry, a line is JSON and its value is encoded.
+
+    With exit code 0 all lines are durable. A malformed line ends the command with code 6, or ends its connection; the
+    lines before it are written. SIGTERM and SIGINT end the input, and the lines read so far are written.
     """
     options = arguments.event_options(stream, more, SinkOptions, **named)
-    router = _router(key, key_field, key_pattern, key_separator)
+    router = _router(routing_key, key_field, key_pattern, key_separator)
     if listen is not None and (files or transaction):
-        raise click.UsageError("--listen takes neither files nor --transaction")
+        raise click.UsageError("--listen excludes files and --transaction")
     if acknowledge and (files or transaction):
-        raise click.UsageError("--acknowledge takes neither files nor --transaction")
+        raise click.UsageError("--acknowledge excludes files and --transaction")
     opened = _input(listen, files, acknowledge=acknowledge)
     stop = _Stop(opened)
     with (
@@ -143,12 +167,12 @@ def write(
         for error in summary.errors:
             click.echo(str(error), err=True)
         sys.exit(exit_code(summary.errors[0]))
-    # A signal is the normal end of what listens.
+    # A signal is the normal end of a command that listens.
     sys.exit(stop.code if listen is None else 0)
 
 
 class _Stop:
-    """Signal handler: the first signal ends the input, the second one the program."""
+    """Signal handler: the first signal ends the input, the second signal ends the program."""
 
     def __init__(self, opened: Input) -> None:
         self._opened = opened
@@ -165,9 +189,9 @@ class _Stop:
 def _opened(
     client: PravegaClient, stream: StreamName, lease: float | None, settings: dict[str, Any]
 ) -> Iterator[EventWriter[bytes] | OpenTransaction[bytes]]:
-    """Writer, or transaction with a lease: it is committed at the end of the block, and aborted after an error."""
+    """Yield a writer, or with a lease a transaction: committed at the end of the block, aborted after an error."""
     if lease is None:
-        # Not closed: a pipe has flushed it, or has given up.
+        # Not closed: the pipe has flushed the writer or has failed.
         writer = client.writer(stream, **settings)
         try:
             yield writer
@@ -193,12 +217,12 @@ def _show(summary: PipeSummary, stream: StreamName, *, keyed: bool) -> None:
     lines = [f"{summary.acknowledged:,} events ({summary.bytes:,} bytes) are in {stream}"]
     if summary.not_acknowledged:
         lines.append(
-            f"{summary.not_acknowledged:,} more events were read and may not be in the stream: send them again"
+            f"{summary.not_acknowledged:,} more events were read and may not be in the stream: write them again"
         )
     if keyed and summary.without_key:
         lines.append(f"{summary.without_key:,} events have no routing key")
     if summary.bytes_left:
-        lines.append(f"{summary.bytes_left:,} bytes at the end of an input were no whole line")
+        lines.append(f"{summary.bytes_left:,} bytes at the end of an input were not a whole line")
     for line in lines:
         click.echo(line, err=True)
 
@@ -209,7 +233,7 @@ def _show(summary: PipeSummary, stream: StreamName, *, keyed: bool) -> None:
 def _router(key: str | None, field: str | None, pattern: str | None, separator: str | None) -> EventRouter | None:
     if sum(each is not None for each in (key, field, pattern, separator)) > 1:
         raise click.UsageError(
-            "--key, --key-field, --key-pattern and --key-separator all give the routing key: choose one"
+            "--routing-key, --key-field, --key-pattern and --key-separator exclude each other: choose one"
         )
     if separator is not None:
         if not separator:
@@ -223,7 +247,7 @@ def _router(key: str | None, field: str | None, pattern: str | None, separator: 
 
 
 def _without_keys(encode: Encode, separator: str | None) -> Encode:
-    """Encoder of the text after the separator in each line; of the whole line without one."""
+    """Return an encoder of the text after the separator in each line; without a separator, of the whole line."""
     if separator is None:
         return encode
     between = separator.encode()
@@ -239,9 +263,9 @@ def _without_keys(encode: Encode, separator: str | None) -> Encode:
 
 
 def _encoder(options: SinkOptions) -> Encode:
-    """Encoder of the lines. Raises ConfigError, SchemaError, RegistryErrors."""
+    """Return the encoder of the lines. Raises ConfigError, SchemaError, RegistryErrors."""
     if options.from_registry:
-        from pravega_connector.spark.sink.registry_schema import registry_serializer  # noqa: PLC0415 - a second that only its streams need
+        from pravega_connector.spark.sink.registry_schema import registry_serializer  # noqa: PLC0415 - takes a second to import
 
         return _json_encoder(registry_serializer(options))
     if options.format in (None, "bytes"):
@@ -251,7 +275,7 @@ def _encoder(options: SinkOptions) -> Encode:
 
 
 def _json_encoder(serializer: Serializer[Any]) -> Encode:
-    """By columns where the format's types are known, for they say what texts and numbers mean; else by row."""
+    """Return an encoder by columns if the types of the format are known, otherwise by row."""
     try:
         kind = serializer.arrow_type
         reader = JsonSerializer(arrow_type=kind)
@@ -264,7 +288,7 @@ def _json_encoder(serializer: Serializer[Any]) -> Encode:
             _check_names(lines, {field.name for field in kind})
         column = reader.decode_column(pa.array(lines, pa.binary()))
         if column.null_count:
-            raise SerializationError("null is no event", row=pa.compute.index(column.is_null(), value=True).as_py())
+            raise SerializationError("null is not an event", row=pa.compute.index(column.is_null(), value=True).as_py())
         return serializer.encode_column(column)
 
     return encode
@@ -275,11 +299,11 @@ def _by_row(serializer: Serializer[Any], parse: Callable[[bytes], Any]) -> Encod
         events: list[bytes] = []
         try:
             for line in lines:
-                events.append(serializer.serialize(parse(line)))  # noqa: PERF401 - the count says which line is bad
+                events.append(serializer.serialize(parse(line)))  # noqa: PERF401 - the count is the row of the malformed line
         except (SerializationError, DeserializationError) as error:
             raise SerializationError(error.reason, row=len(events), field_path=error.field_path) from error
         except UnicodeDecodeError:
-            raise SerializationError("it is not UTF-8", row=len(events)) from None
+            raise SerializationError("the line is not UTF-8", row=len(events)) from None
         return pa.array(events, pa.binary())
 
     return encode
@@ -289,12 +313,12 @@ _names_of: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _check_names(lines: list[bytes], known: set[str]) -> None:
-    """Raise SerializationError for an object with a field that the events do not have: it would be lost."""
+    """Raise SerializationError for an object with an unknown field, which would be lost."""
     for row, line in enumerate(lines):
         try:
             unknown = _names_of(line).keys() - known
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            continue  # no object, or no JSON: the reader says what is wrong
+            continue  # not an object or not JSON: the reader raises the error
         if unknown:
             raise SerializationError(
                 f"the events have no field {min(unknown)!r}; they have: {', '.join(sorted(known))}", row=row

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from xml.sax.saxutils import escape
 
 from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.core.arguments import Stream
 from pravega_connector.errors import (
     AuthenticationError,
     ControllerError,
@@ -80,26 +81,27 @@ class History:
         return {"stream": str(self.stream), "epochs": [self.first, self.last], "segments": segments}
 
 
-def scaling_history(client: PravegaClient, stream: StreamName, *, last_epochs: int | None = None) -> History:
-    """History of a stream, or of its last epochs, by some calls to the controller and one for each epoch.
+def scaling_history(client: PravegaClient, stream: Stream, *, last_epochs: int | None = None) -> History:
+    """Return the scaling history of a stream, ``scope/stream``, or of its last ``last_epochs`` epochs.
 
-    Segments of earlier epochs begin with the first epoch asked for. Raises StreamNotFoundError.
+    It costs some calls to the controller and one for each epoch. Segments of earlier epochs begin with the first epoch
+    of the history. Raises StreamNotFoundError.
     """
-    client.require_stream(stream)
-    last = _last_epoch(client, stream)
+    name = client.require_stream(stream)
+    last = _last_epoch(client, name)
     first = 0 if last_epochs is None else max(0, last + 1 - last_epochs)
     ranges: dict[int, SegmentRange] = {}
     begun: dict[int, int] = {}
     ended: dict[int, int] = {}
     for epoch in range(first, last + 1):
-        for found in client.controller.epoch_segments(stream, epoch):
+        for found in client.controller.epoch_segments(name, epoch):
             ranges[found.id] = found
             begun.setdefault(found.id, epoch)
             ended[found.id] = epoch
-    infos = client.stores.segment_infos(stream, ranges)
-    lengths = sealed_lengths(client.stores, stream, (i for i, info in infos.items() if not info.exists))
+    infos = client.stores.segment_infos(name, ranges)
+    lengths = sealed_lengths(client.stores, name, (i for i, info in infos.items() if not info.exists))
     lives = (_life(ranges[i], begun[i], ended[i], infos[i], lengths.get(i)) for i in sorted(ranges))
-    return History(stream, first, last, tuple(lives))
+    return History(name, first, last, tuple(lives))
 
 
 def _life(found: SegmentRange, first: int, last: int, info: SegmentInfo, length: int | None) -> SegmentLife:

@@ -312,12 +312,12 @@ def test_lag_is_exported_until_it_is_stopped(started, client, stream, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["lag", "-", "--metrics-port", "0"], "--metrics-port looks again and again"),
-        (["lag", "x", "--metrics-port", "0", "--json"], "--metrics-port serves the bytes behind"),
-        (["group", "lag", "x/y", "--metrics-port", "0", "--max-bytes", "1"], "--metrics-port serves the bytes behind"),
-        (["lag", "x", "--interval", "1"], "--interval is for --metrics-port"),
-        (["group", "lag", "x/y", "--interval", "1"], "--interval is for --metrics-port"),
-        (["lag", "x", "--reader", "y"], "--reader is for --metrics-port"),
+        (["lag", "-", "--metrics-port", "0"], "--metrics-port polls the stream cut again"),
+        (["lag", "x", "--metrics-port", "0", "--json"], "--metrics-port serves the lag in bytes"),
+        (["group", "lag", "x/y", "--metrics-port", "0", "--max-bytes", "1"], "--metrics-port serves the lag in bytes"),
+        (["lag", "x", "--interval", "1"], "--interval requires --metrics-port"),
+        (["group", "lag", "x/y", "--interval", "1"], "--interval requires --metrics-port"),
+        (["lag", "x", "--reader", "y"], "--reader requires --metrics-port"),
         (["lag", "x", "--metrics-port", "70000"], "70000 is not in the range 0<=x<=65535"),
     ],
 )

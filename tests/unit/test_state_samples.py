@@ -420,7 +420,7 @@ def test_servers_in_the_background(
         assert line.endswith(f"  log {states[name]['log']}")
     assert run("down")[1] == [
         f"The schema registry at {states['registry']['uri']} is down",
-        f"Pravega at {states['server']['uri']} is down, and what it stored is gone",
+        f"Pravega at {states['server']['uri']} is down, and its data is deleted",
     ]
     assert [holder.wait(30) for holder in holders.values()] == [0, 0]
     assert detached_server() is None

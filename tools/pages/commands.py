@@ -1,4 +1,4 @@
-"""``docs/cli-options.md``: the arguments and options of all commands, from their declarations."""
+"""``docs/cli-options.md``: the arguments, options and examples of all commands, from their declarations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pravega_connector.cli.root import command_line
 
 
 def commands(command: click.Command, context: click.Context, path: str) -> Iterator[tuple[str, click.Command]]:
-    """Each command with its name, those that have none below them."""
+    """Yield the commands that have no subcommands, with their names."""
     if not isinstance(command, click.Group):
         yield path, command
         return
@@ -21,11 +21,11 @@ def commands(command: click.Command, context: click.Context, path: str) -> Itera
 
 
 def page(_: str) -> str:
-    """The whole page."""
+    """Return the page."""
     lines = [
         "# Arguments and options of the commands",
         "",
-        "Made by `python -m tools.pages` from the declarations of the commands; [cli.md](cli.md) has examples.",
+        "These are the arguments and options of all commands, with examples. [The command line](cli.md) is the guide.",
     ]
     context = click.Context(command_line, info_name="pravega-serde")
     for path, command in commands(command_line, context, "pravega-serde"):
@@ -37,6 +37,8 @@ def page(_: str) -> str:
         if options:
             lines += ["| option | meaning |", "|---|---|"]
             lines += [f"| `{_escaped(_names(each))}` | {_escaped(_meaning(each))} |" for each in options]
+        if command.epilog:
+            lines += ["", "```text", *(line.strip() for line in command.epilog.splitlines()[2:]), "```"]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -36,7 +36,7 @@ def test_the_page_has_every_option_that_is_named_there(command):
         "--quiet",
         "--to",
         "--compression",
-        "--group",
+        "--registry-group",
         "-o",
         "--option",
         "stream",

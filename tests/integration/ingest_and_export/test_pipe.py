@@ -25,7 +25,7 @@ def fed(process, data):
 
 def test_lines_are_events(command, client, stream):
     events = [f"строка {i}".encode() for i in range(20_000)] + [b"", b"\xff\xfe\r", b"no newline"]
-    code, output, errors = fed(command("write", stream, "--key", "one"), b"\n".join(events))
+    code, output, errors = fed(command("write", stream, "--routing-key", "one"), b"\n".join(events))
     assert (code, output) == (0, "")
     assert errors.startswith(f"20,003 events ({sum(map(len, events)):,} bytes) are in {stream}\n")
     assert list(client.read(stream)) == events
@@ -64,7 +64,7 @@ def test_sigterm_makes_durable_what_was_read(command, client, stream):
     assert process.wait(30) == 143  # the input has not ended
     errors = process.stderr.read().decode()
     assert "2 events" in errors
-    assert "3 bytes at the end of an input were no whole line" in errors
+    assert "3 bytes at the end of an input were not a whole line" in errors
     assert sorted(client.read(stream)) == [b"one", b"two"]
 
 
@@ -78,7 +78,7 @@ def test_a_line_that_is_too_long_loses_nothing_before_it(command, client, stream
 def test_files_follow_each_other(command, client, stream, tmp_path):
     for name, text in (("a", b"1\n2"), ("b", b""), ("c", b"3\n")):
         (tmp_path / name).write_bytes(text)
-    process = command("write", stream, *(tmp_path / name for name in "abc"), "--key", "one")
+    process = command("write", stream, *(tmp_path / name for name in "abc"), "--routing-key", "one")
     assert process.wait(30) == 0
     assert list(client.read(stream)) == [b"1", b"2", b"3"]
 
@@ -155,7 +155,7 @@ def test_a_broken_connection_does_not_end_the_others(client, stream, listening):
     assert process.wait(30) == 8
     errors = process.stderr.read().decode()
     assert "[PRAVEGA-INPUT-LOST] the connection from 127.0.0.1:" in errors
-    assert "2 bytes at the end of an input were no whole line" in errors
+    assert "2 bytes at the end of an input were not a whole line" in errors
     assert sorted(client.read(stream)) == [b"one", b"three"]
 
 
@@ -176,7 +176,7 @@ def test_memory_does_not_grow_with_the_input(command, stream):
     """40 times the buffer goes through; the process grows by a few buffers over one that reads nothing."""
 
     def peak(data):
-        process = command("write", stream, "--buffer", 1 << 20, "--key", "one", stdout=subprocess.DEVNULL)
+        process = command("write", stream, "--buffer", 1 << 20, "--routing-key", "one", stdout=subprocess.DEVNULL)
         process.stdin.write(data)
         process.stdin.close()
         _, status, usage = os.wait4(process.pid, 0)

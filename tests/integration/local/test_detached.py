@@ -57,7 +57,7 @@ def test_up_status_down(cli, is_gone, eventually):
     pid = int(Path(log).with_name("pid").read_text())
     assert not is_gone(pid)
 
-    assert cli("down") == (0, f"Pravega at {uri} is down, and what it stored is gone\n", "")
+    assert cli("down") == (0, f"Pravega at {uri} is down, and its data is deleted\n", "")
     assert is_gone(pid)
     assert not Path(log).parent.exists()
     assert cli("down") == (0, "No Pravega server was up\n", "")

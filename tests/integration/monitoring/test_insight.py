@@ -118,12 +118,12 @@ def test_lag_of_a_checkpoint(run, client, stream_name, write, scale, checkpoint)
     told = json.loads(run("lag", folder, "--json", "--events").output)
     assert (told["batch"], told["bytes"], told["events"]) == (4, 4 * SIZE, 4)
     assert sum(told["streams"][str(stream_name)]["segments"].values()) == 4 * SIZE
-    assert f"{4 * SIZE} bytes behind" in run("lag", folder, "--max-bytes", 4 * SIZE).output
+    assert f"lag of {4 * SIZE} bytes" in run("lag", folder, "--max-bytes", 4 * SIZE).output
     client.truncate(client.tail(stream_name))
     write(1)
     told = json.loads(run("lag", folder, "--json", code=3).stdout)["streams"][str(stream_name)]
     assert (told["bytes"], told["lost_bytes"]) == (SIZE, 4 * SIZE)
-    assert f"has lost {4 * SIZE} bytes" in run("lag", folder, code=3).output
+    assert f": {4 * SIZE} bytes were not read" in run("lag", folder, code=3).output
     delete(client, stream_name)
     assert json.loads(run("lag", folder, "--json", code=4).stdout)["streams"][str(stream_name)]["deleted"] is True
 
@@ -133,11 +133,11 @@ def test_lag_sounds_an_alarm_for_whatever_is_wrong(run, client, stream_name, wri
     write(4)
     assert run("lag", folder, "--max-bytes", 4 * SIZE).stderr == ""
     told = run("lag", folder, "--max-bytes", 4 * SIZE - 1, code=5).stderr
-    assert told == f"{4 * SIZE} bytes behind, more than {4 * SIZE - 1}\n"
+    assert told == f"lag of {4 * SIZE} bytes, more than {4 * SIZE - 1}\n"
     # Nothing is left to read, which is no reason to be green.
     client.truncate(client.tail(stream_name))
     told = run("lag", folder, "--max-bytes", 1_000_000, code=3).stderr
-    assert f"{stream_name} has lost {4 * SIZE} bytes" in told
+    assert f"data loss in {stream_name}: {4 * SIZE} bytes" in told
     delete(client, stream_name)
     assert f"{stream_name} was deleted" in run("lag", folder, "--max-bytes", 1_000_000, code=4).stderr
     client.create_stream(stream_name, 3)
@@ -168,6 +168,7 @@ def test_the_history_of_random_scalings(run, client, stream_name, write, tmp_pat
             client.controller.scale_stream(stream_name, [one.id], [(one.low, middle), (middle, one.high)])
     client.truncate(client.tail(stream_name))
     history = scaling_history(client, stream_name)
+    assert scaling_history(client, str(stream_name)) == history
     assert (history.first, history.last) == (0, 6)
     for epoch in range(7):
         there = sorted((s.range.low, s.range.high) for s in history.segments if s.first <= epoch <= s.last)
@@ -179,7 +180,7 @@ def test_the_history_of_random_scalings(run, client, stream_name, write, tmp_pat
     assert sum(s.length for s in history.segments) == 12 * SIZE
     assert {s.state for s in history.segments} == {"open", "truncated"}
     picture = tmp_path / "history.svg"
-    run("scaling", stream_name, "-o", picture)
+    run("scaling", stream_name, "--output", picture)
     assert picture.read_text() == draw_history(history)
     titles = [e.text for e in ET.fromstring(picture.read_text()).iter("{http://www.w3.org/2000/svg}title")]
     assert len(titles) == len(history.segments) + 1

@@ -140,7 +140,7 @@ def test_check_what_the_server_does_not(run, client, tmp_path):
     assert "backward: $.a: the reader accepts no number" in run("check", "any", file, "--policy", "Full")[1]
     code, _, errors = run("check", "any", file.rename(tmp_path / "schema.txt"))
     assert code == 1
-    assert "give --format" in errors
+    assert "pass --format" in errors
 
 
 def test_decode(run, client, config, tmp_path):

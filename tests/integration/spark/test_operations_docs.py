@@ -34,6 +34,6 @@ def test_the_examples_run_as_they_stand(spark: SparkSession, config: PravegaConf
         ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "0 bytes behind" in done.stdout
+    assert "lag of 0 bytes" in done.stdout
     assert "equal" in done.stdout
     assert (tmp_path / "orders.svg").read_text().startswith("<svg")

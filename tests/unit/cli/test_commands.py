@@ -1,10 +1,13 @@
 """What the command line says without servers: wrong words, wrong values, exit codes, profiles."""
 
+import contextlib
 import errno
 import importlib
 import json
 import os
+import shlex
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -41,31 +44,35 @@ def run(*args, **options):
     ("args", "said"),
     [
         (["raed"], "did you mean 'read'?"),
-        (["stream", "creat"], "No such command 'creat'."),
+        (["stream", "creat"], "No such command 'creat'; did you mean 'create'?"),
         (["read", "s/x", "--folow"], "--follow"),
-        (["read", "s/x", "--follow", "--end", "latest"], "--follow has no --end"),
+        (["read", "s/x", "--follow", "--end", "latest"], "--follow excludes --end"),
         (["read", "s/x", "--limit", "0"], "--limit"),
-        (["read", "s/x", "--json", "--bytes", "raw"], "JSON has no raw bytes"),
+        (["read", "s/x", "--json", "--bytes", "raw"], "JSON cannot have raw bytes"),
         (["read", "s/x", "--delimiter", "\\x1"], "invalid --delimiter"),
         (["read", "s/x", "--format", "avro", "-o", "avro_shema=x"], "did you mean 'avro_schema'?"),
-        (["write", "s/x", "--key", "a", "-K", ":"], "choose one"),
+        (["write", "s/x", "--routing-key", "a", "-K", ":"], "choose one"),
         (["write", "s/x", "-K", ""], "--key-separator is empty"),
-        (["stream", "create", "s/x", "--retain-size", "10XB"], "'10XB' is no size: write it like 10GB"),
-        (["stream", "create", "s/x", "--retain-time", "week"], "'week' is no duration: write it like 7d"),
-        (["stream", "create", "s/x", "--retain-time", "7d", "--retain-size", "1GB"], "two policies: give one"),
-        (["stream", "create", "s/x", "--retain-at-most", "1GB"], "--retain-at-most needs --retain-size"),
+        (["stream", "create", "s/x", "--retain-size", "10XB"], "invalid size '10XB': write, for example, 10GB"),
+        (["stream", "create", "s/x", "--retain-time", "week"], "invalid duration 'week': write, for example, 7d"),
+        (["stream", "create", "s/x", "--retain-time", "7d", "--retain-size", "1GB"], "exclude each other: pass one"),
+        (["stream", "create", "s/x", "--retain-at-most", "1GB"], "--retain-at-most requires --retain-size"),
         (
             ["stream", "create", "s/x", "--retain-time", "7d", "--retain-at-most", "1GB"],
-            "--retain-at-most: '1GB' is no duration",
+            "--retain-at-most: invalid duration '1GB'",
         ),
-        (["stream", "create", "s/x", "--scale-events", "1", "--scale-kbytes", "1"], "two policies: give one"),
-        (["stream", "create", "s/x", "--scale-factor", "3"], "--scale-factor needs --scale-events"),
-        (["stream", "scale", "s/x"], "give one of --segments, --split and --merge"),
-        (["stream", "scale", "s/x", "--segments", "1", "--split", "0"], "give one of"),
+        (["stream", "create", "s/x", "--scale-events", "1", "--scale-kbytes", "1"], "exclude each other: pass one"),
+        (["stream", "create", "s/x", "--scale-factor", "3"], "--scale-factor requires --scale-events"),
+        (["stream", "scale", "s/x"], "pass one of --segments, --split and --merge"),
+        (["stream", "scale", "s/x", "--segments", "1", "--split", "0"], "pass one of"),
         (["stream", "truncate", "s/x"], "--at"),
+        (["topic", "list"], "No such command 'topic'; did you mean 'stream'?"),
+        (["consume", "s/x"], "did you mean 'read'?"),
+        (["stream", "ls"], "did you mean 'list'?"),
+        (["group", "resett", "s/x"], "did you mean 'reset'?"),
     ],
 )
-def test_what_cannot_be_right(args, said):
+def test_an_invalid_command_line(args, said):
     code, output, errors = run(*args)
     assert (code, output) == (ExitCode.USAGE, "")
     assert said in errors
@@ -187,3 +194,109 @@ def test_bash_completes_commands(monkeypatch):
         monkeypatch.setenv(name, value)
     result = CliRunner().invoke(command_line, [], prog_name="pravega-serde", complete_var="_PRAVEGA_SERDE_COMPLETE")
     assert result.output == "plain,stream\n"
+
+
+def walk(command=command_line, path=()):
+    """Yield every command with its path, groups included."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from walk(command.get_command(context, name), (*path, name))
+
+
+ALL = list(walk())
+
+
+@pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) or "pravega-serde" for path, _ in ALL])
+def test_every_help_has_whole_summaries_options_and_examples(path, command):
+    result = CliRunner().invoke(command_line, [*path, "--help"], terminal_width=80, env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "Example" in result.stdout
+    if isinstance(command, click.Group):
+        _, _, listed = result.stdout.partition("\nCommands:\n")
+        assert "..." not in listed
+    for option in command.params:
+        assert not isinstance(option, click.Option) or option.help, option.name
+
+
+def example_lines():
+    for path, command in ALL:
+        for line in (command.epilog or "").splitlines()[2:]:
+            yield path, line.strip()
+
+
+@pytest.mark.parametrize(("path", "line"), list(example_lines()))
+def test_the_examples_are_valid_commands(path, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("orders.jsonl", "order.avsc", "event.bin", "orders.cut"):
+        (tmp_path / name).write_text("x")
+    (words,) = [part for part in line.split(" | ") if part.startswith("pravega-serde ")]
+    _, *args = shlex.split(words.partition(" > ")[0].partition(" < ")[0])
+    context = command_line.make_context("pravega-serde", args)
+    command, named = command_line, []
+    with contextlib.ExitStack() as opened:
+        while isinstance(command, click.Group):
+            name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+            named.append(name)
+            context = command.make_context(name, rest, parent=context)
+            opened.callback(context.close)
+    assert tuple(named[: len(path)]) == path or not path
+
+
+#: Options with another type in another command, whose meaning is the same or whose command tells them apart.
+_OF_TWO_TYPES = {
+    "--delimiter": "after events, between CSV fields",
+    "--format": "of events, of a schema",
+    "--registry": "URI of a registry, and the flag that starts one",
+    "--to": "form of a cut, format of a file",
+    "--type": "of a schema, of a column",
+}
+
+
+def test_a_flag_has_one_meaning():
+    meanings = {}
+    for path, command in ALL:
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name != "help":
+                for flag in option.opts:
+                    kind = (option.is_flag, option.metavar or option.type.name)
+                    meanings.setdefault(flag, {}).setdefault(kind, []).append(" ".join(path))
+    assert {flag for flag, kinds in meanings.items() if len(kinds) > 1} <= _OF_TWO_TYPES.keys(), meanings
+    assert meanings["--group"] == {(False, "SCOPE/GROUP"): ["watch"]}
+    assert meanings["--key"] == {(False, "COLUMN"): ["ingest"]}
+    assert meanings["-o"].keys() == {(False, "NAME=VALUE")}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("ingest", "missing.csv", "s/x"),
+        ("write", "s/x", "missing.jsonl"),
+        ("read", "s/x", "--start", "@missing.cut"),
+        ("read", "s/x", "--cut-file", "empty.cut"),
+        ("export", "s/x", "out.parquet", "--start", "@missing.cut"),
+        ("export", "s/x", "there.parquet"),
+        ("scaling", "s/x", "--output", "missing/orders.svg"),
+        ("group", "reset", "s/x", "--at", "@missing.cut"),
+        ("stream", "truncate", "s/x", "--at", "@missing.cut", "--yes"),
+        ("cut", "of", "s/x", "--at", "@missing.cut"),
+        ("lag", "empty.cut"),
+        ("registry", "check", "orders", "missing.avsc"),
+        ("registry", "decode", "orders", "--file", "missing.bin"),
+    ],
+    ids=" ".join,
+)
+def test_files_are_checked_before_the_servers(args, tmp_path, monkeypatch):
+    """No server listens at the address: an error about a file shows that the command did not wait for it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "tcp://127.0.0.1:1")
+    monkeypatch.setenv("PRAVEGA_REGISTRY_URI", "http://127.0.0.1:1")
+    (tmp_path / "empty.cut").touch()
+    (tmp_path / "there.parquet").touch()
+    code, _, errors = run(*args)
+    assert code != 0
+    assert "127.0.0.1" not in errors
+    file = next(arg for arg in args if "." in arg and arg != "out.parquet").removeprefix("@")
+    assert file in errors or "stream cut" in errors

@@ -1,5 +1,7 @@
 """How long commands wait for servers is said by one option."""
 
+from pathlib import Path
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -9,7 +11,7 @@ from pravega_connector.cli import ingest, read, watch, write
 
 # Where each takes the client's class from, the command, its first arguments.
 COMMANDS = [
-    (ingest, ingest.ingest, [__file__]),
+    (ingest, ingest.ingest, [str(Path(__file__).parent)]),
     (read, read.read, []),
     (package, watch.watch, []),
     (write, write.write, []),
