@@ -1,7 +1,7 @@
-"""Streams of bytes without events in them, as files: what Java's ``ByteStreamClient`` writes and reads.
+"""Byte streams without events, as files, compatible with Java's ``ByteStreamClient``.
 
-Such a stream has one segment. Its bytes stand there as they were written, and offsets are those of Java's
-``ByteStreamReader.getOffset``; nothing in a stream says which kind it is.
+A byte stream has one segment, which holds the bytes as they were written. Offsets are those of Java's
+``ByteStreamReader.getOffset``. Nothing in a stream marks it as a byte stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Bytes of one append, and of a reader's buffer. Larger appends are not faster.
 BUFFER_SIZE: Final = 1 << 20
-# Seconds between two looks for more bytes, at most.
+# Most seconds between two polls for more bytes.
 _LONGEST_PAUSE: Final = 1.0
 # Methods of a buffered file that use the buffer.
 _USES: Final = (
@@ -38,10 +38,10 @@ def _not_of_bytes(stream: StreamName, segments: int) -> ConfigError:
 
 
 class _Buffered:
-    """Buffer of a byte stream. In a forked child its methods raise, instead of handing out or taking bytes there."""
+    """Buffer of a byte stream. In a forked child, its methods raise instead of returning or accepting bytes."""
 
     def _after_fork(self) -> None:
-        # The buffer has a lock inside of it, which another thread may have held.
+        # The buffer has an internal lock, which another thread may have held.
         refused = after_fork.inherited("file of a byte stream")
         vars(self).update(dict.fromkeys(_USES, refused), close=refused.close)
 
@@ -63,44 +63,50 @@ class ByteWriter(_Buffered, io.BufferedWriter):
 
 
 class RawByteReader(io.RawIOBase):
-    """Reads the bytes of a stream of one segment. Positions are offsets in the stream. Not thread safe.
+    """Reader of the bytes of a stream with one segment. Positions are offsets in the stream. Not thread safe.
 
-    At the end of what is written it waits up to ``wait`` seconds for more; then that is the end of the file, until
-    more is written. A sealed stream has no more.
+    At the end of the written bytes, it waits up to ``wait`` seconds for more. Then it reports the end of the file,
+    until more bytes are written. A sealed stream has no more.
     """
 
     def __init__(self, stores: SegmentStores, stream: StreamName, start: int | None, wait: float) -> None:
-        """``start`` is the offset to begin at, the stream's head if None. Raises StreamNotFoundError, ConfigError."""
+        """Open the stream at the offset ``start``, or at its head if None.
+
+        Raises StreamNotFoundError, ConfigError.
+        """
         positions = stores.controller.head_cut(stream).positions
         if len(positions) != 1:
             raise _not_of_bytes(stream, len(positions))
         (self._id,) = positions
         self._stores, self._stream, self._wait = stores, stream, wait
         self._calls = SegmentCalls(stores, stream, self._id)
-        # Asked of the segment: Java's truncateDataBefore does not tell the controller.
+        # From the segment: Java's truncateDataBefore does not notify the controller.
         self._position = self._calls.info().start_offset if start is None else start
         self._chunks: Generator[memoryview, None, None] | None = None
         self._chunk = memoryview(b"")
-        self._in_call = False  # True between two calls: the last one was interrupted
+        self._in_call = False  # True between two calls if the last one was interrupted
         after_fork.register(self)
 
     def _after_fork(self) -> None:
         self._chunk = self._calls = after_fork.inherited(f"byte reader of stream {self._stream}")
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Offset of the next byte."""
+        """Return the offset of the next byte."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to an offset, which may lie beyond the end. Raises ValueError for one before the start of the stream."""
+        """Move to an offset, which may be after the end, and return it.
+
+        Raises ValueError for an offset before the start of the stream.
+        """
         if whence not in (io.SEEK_SET, io.SEEK_CUR, io.SEEK_END):
             raise ValueError(f"invalid whence: 0, 1 or 2 is expected, not {whence}")
         base = 0 if whence == io.SEEK_SET else self._position
@@ -117,9 +123,9 @@ class RawByteReader(io.RawIOBase):
             raise
 
     def readinto(self, buffer: Buffer, /) -> int:
-        """Read bytes that follow each other, at least one unless the end is reached; how many.
+        """Read consecutive bytes and return their number. It is 0 only at the end.
 
-        Raises DataLossError where they were truncated away, ConnectorErrors when the servers stay away.
+        Raises DataLossError if the bytes were truncated away, ConnectorErrors if the servers stay unavailable.
         """
         wanted = memoryview(buffer).cast("B")
         if not len(wanted):
@@ -142,7 +148,7 @@ class RawByteReader(io.RawIOBase):
             raise
 
     def _copy(self, wanted: memoryview) -> int:
-        """Number of bytes that were copied from the position on; 0 at the end of the bytes."""
+        """Copy bytes from the position on and return their number; 0 at the end of the bytes."""
         while not len(self._chunk):
             if not self._next_chunk():
                 return 0
@@ -152,7 +158,7 @@ class RawByteReader(io.RawIOBase):
         return count
 
     def _next_chunk(self) -> bool:
-        """Fetch the next chunk. Returns False at the end of the bytes."""
+        """Fetch the next chunk. Return False at the end of the bytes."""
         if self._chunks is None:
             end = self._await_end()
             if end <= self._position:
@@ -166,7 +172,7 @@ class RawByteReader(io.RawIOBase):
         return True
 
     def _await_end(self) -> int:
-        """Wait for bytes beyond the position, or for the time limit. Returns the end offset."""
+        """Wait for bytes after the position, or for the time limit. Return the end offset."""
         looks = Looks(Deadline(self._wait), longest=_LONGEST_PAUSE, to_the_end=True)
         while True:
             info = self._calls.info()
@@ -183,14 +189,14 @@ class RawByteReader(io.RawIOBase):
             self._chunks = None
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool."""
         if not self.closed:
             self._drop()
         super().close()
 
 
 class _RawAppend(_Append):
-    """An append of bytes without an event's header."""
+    """Append of bytes without an event header."""
 
     __slots__ = ()
 
@@ -199,28 +205,32 @@ class _RawAppend(_Append):
 
 
 class _RawAppender(SegmentAppender):
-    """Appends bytes as they are."""
+    """Appender of bytes without event headers."""
 
     def begin(self, data: bytes) -> _RawAppend:
-        """An append that :meth:`finish` carries out."""
+        """Return an append that :meth:`finish` carries out."""
         self._number += 1
         return _RawAppend(data, None, self._number)
 
     def finish(self, append: _RawAppend) -> None:
-        """Return when the bytes are durable, once however often it is called. Raises OutcomeUnknownError."""
+        """Return when the bytes are durable. Repeated calls append them once. Raises OutcomeUnknownError."""
         with self._lock:
             if not append.done:
                 self._resolve(append)
 
 
 class RawByteWriter(io.RawIOBase):
-    """Appends bytes to a stream of one segment. Not thread safe.
+    """Appender of bytes to a stream with one segment. Not thread safe.
 
-    What ``write`` returned for is durable. Several writers' pieces of up to a mebibyte each stand one after the other.
+    Bytes are durable when ``write`` returns. Pieces of several writers, each up to a mebibyte, are stored one after the
+    other and do not mix.
     """
 
     def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
-        """Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments."""
+        """Open the stream.
+
+        Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments.
+        """
         segments = stores.controller.current_segments(stream)
         if not segments:
             raise StreamSealedError.of(stream)
@@ -229,26 +239,30 @@ class RawByteWriter(io.RawIOBase):
         self._stream = stream
         self._calls = SegmentCalls(stores, stream, segments[0].id)
         self._appender = _RawAppender(stores, stream, segments[0].id)
-        self._doubtful: _RawAppend | None = None  # the last one, unless its caller was told that it is durable
+        self._doubtful: _RawAppend | None = None  # the last append, until its ``write`` has returned
 
     def _dealloc_warn(self, source: object) -> None:
-        """Warn of a file that is collected unclosed: it calls this, as with ``FileIO``, and then flushes its bytes."""
+        """Warn about a file that is garbage collected unclosed.
+
+        The file calls this, as with ``FileIO``, and then flushes its bytes.
+        """
         text = f"unclosed file that appends to stream {self._stream}; use it in a 'with' block"
         warnings.warn(text, ResourceWarning, stacklevel=2, source=source)
 
     def writable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Current end offset of the stream, with the bytes of all writers."""
+        """Return the current end offset of the stream, including the bytes of all writers."""
         return self._calls.info().write_offset
 
     def write(self, data: Buffer, /) -> int:
-        """Append up to a mebibyte; how many bytes, durable then.
+        """Append up to a mebibyte and return the number of bytes, which are then durable.
 
-        Raises OutcomeUnknownError when that could not be learned in time: the same bytes again (as a buffered writer's
-        ``flush`` gives them) go on with the same append, so they are there once. StreamSealedError, ConnectorErrors.
+        Raises OutcomeUnknownError if the outcome could not be determined in time. If you then write the same bytes
+        again, the same append continues, so the stream has them once. The ``flush`` of a buffered writer does this.
+        Raises StreamSealedError, ConnectorErrors.
         """
         view = memoryview(data).cast("B")
         if not len(view):
@@ -271,7 +285,7 @@ class RawByteWriter(io.RawIOBase):
             raise
 
     def drop_before(self, offset: int) -> None:
-        """Truncate the stream: readers find nothing before that offset any more."""
+        """Truncate the stream: readers no longer find bytes before ``offset``."""
         if offset > (end := self.tell()):
             raise ConfigError(f"cannot truncate at offset {offset}: the stream ends at offset {end}")
         self._calls.truncate(offset)

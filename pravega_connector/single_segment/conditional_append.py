@@ -1,36 +1,37 @@
-"""Appends to one segment, one after the other, each with a certain outcome as far as that can be had.
+"""Appends to one segment, one after the other, each with a known outcome if possible.
 
-Theory of operation: appends of one's own (SegmentAppender)
------------------------------------------------------------
-Each append carries the writer id of this object and the next number; the server keeps the last number of a writer id
-with the segment, changed in the same step as the segment's bytes. So after a lost connection a set-up tells whether the
-append took effect (its number is the last one) or not. "Not" is no answer yet: an append that was on its way may land
-after the set-up. It is repeated then, with the same number, and
+Theory of operation: appends of one object (SegmentAppender)
+------------------------------------------------------------
+Each append carries the writer id of this object and the next number. The server stores the last number of a writer id
+with the segment, and changes it in the same step as the bytes. So after a lost connection, a set-up reports if the
+append took effect: then its number is the last one. If it is not the last one, the outcome is still open. An append
+in flight may arrive after the set-up. It is repeated with the same number, and one of these cases applies:
 
-- is accepted: the first one can land no more, because its number no longer follows the last one;
-- is refused for its number (the first one landed after the set-up): the next set-up tells;
-- is refused because the segment has grown: by the first one, or by another client's. Once the segment is seen to be
-  longer, no append that expected the old length can land any more, and a set-up tells whose it was.
+- It is accepted. The first append cannot take effect any more, because its number no longer follows the last one.
+- It is refused for its number, because the first one arrived after the set-up. The next set-up reports the outcome.
+- It is refused because the segment has grown, by the first append or by another client's. Once the segment is longer,
+  no append that expected the old length can take effect. Then a set-up reports if it was this one.
 
-A store refuses already for an append that it has only begun to make durable, which cannot be read yet (seen with two
-clients in a race), and which it forgets if it fails now. So every refusal waits until the segment is seen to be longer:
-the earlier event can be read by then.
+A store already refuses an append while an earlier one is still becoming durable. The earlier one cannot be read yet,
+and the store forgets it if it fails now. (This was seen with two clients in a race.) So after each refusal, the
+appender waits until the segment is longer. The earlier event can be read by then.
 
-Only when the time is up before this ends is the outcome unknown. The append is kept then, and asking again for the same
-bytes at the same length goes on with it. (Java's ``ConditionalOutputStreamImpl`` takes the last case for a refusal.)
+The outcome is unknown only if the time is up before this ends. Then the append is kept, and another call with the same
+bytes at the same length continues it. (Java's ``ConditionalOutputStreamImpl`` treats the last case as a refusal.)
 
 Theory of operation: appends that any process may repeat (NumberedAppender)
------------------------------------------------------------------------
-Several processes, one after the other or at the same time, write the same events with the same numbers under one
-writer id (the attempts of a task, say). A segment keeps the last number of a writer id, changed in the same step as its
-bytes, and an append is refused unless it follows the number that its connection has seen. So each appends what the
-set-up of its connection says is missing. If it is refused (another one was faster), it sets up again and goes on
-behind the other's last event. Wherever one of them is killed, the events below the last number are there once.
+---------------------------------------------------------------------------
+Several processes write the same events with the same numbers under one writer id, one after the other or at the same
+time. An example is the attempts of a task. A segment stores the last number of a writer id and changes it in the same
+step as its bytes. It refuses an append that does not follow the number that its connection has seen. So each process
+appends the events that are missing according to the set-up of its connection. If an append is refused because another
+process was faster, the process sets up again and continues after the other's last event. If a process is killed at
+any point, the events up to the last number exist once.
 
-All events have one routing key, so there is one segment at a time. After a scaling its successor knows nothing of the
-writer id; the sealed predecessors do, for good, because nothing can be appended to them any more. So before the first
-append to a segment the predecessors are asked, newest first, until one knows the id. The guarantee ends with the
-segments that know: a stream that was scaled and truncated behind that between two attempts takes the events again.
+All events have one routing key, so there is one segment at a time. After a scaling, its successor does not know the
+writer id. The sealed predecessors know it permanently, because nothing can be appended to them. So before the first
+append to a segment, the predecessors are asked, newest first, until one knows the id. The guarantee ends with the
+segments that know it. If a stream is scaled and truncated past them between two attempts, it accepts the events again.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ from pravega_connector.wire import (
 from pravega_serde import after_fork
 from pravega_serde.routing import segment_key
 
-# Seconds for an append that is being made durable; a segment store that takes longer has other trouble.
+# Seconds for an append to become durable. If a segment store takes longer, it has another problem.
 _SETTLING: Final = 1.0
 _FIRST_PAUSE: Final = 0.001
 # Bytes of one append, unless a single event is larger.
@@ -86,27 +87,27 @@ R = TypeVar("R", bound=Message)
 
 @dataclass(slots=True)
 class _Append:
-    """An append on its way."""
+    """Append in flight."""
 
     event: bytes
-    expected: int | None  # length of the segment that it asks for; None: any
+    expected: int | None  # required length of the segment; None: any
     number: int
     sent: bool = False  # it may have taken effect
-    done: bool = False  # it has, or it was refused
+    done: bool = False  # it took effect, or was refused
 
     def data(self) -> bytes | memoryview:
-        """Return the bytes that the segment gets."""
+        """Return the bytes that the segment receives."""
         return frame_events((self.event,)).data
 
 
 def _encoded(request: BlockAppend, data: bytes | memoryview, event_count: int) -> bytes:
-    """Return what to send for an append of bytes."""
+    """Return the encoded message for an append of bytes."""
     before, after = request.around(len(data), event_count)
     return b"".join((before, data, after))
 
 
 class SegmentAppender:
-    """Appends events to one segment. Thread safe; one connection, opened when it is needed."""
+    """Appender of events to one segment. Thread safe. It opens one connection, on first use."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName, segment_id: int) -> None:
         self._stores, self._stream, self._id = stores, stream, segment_id
@@ -116,22 +117,23 @@ class SegmentAppender:
         self._lock = io.lock()
         self._number = 0
         self._connection: Connection | None = None
-        self._pending: _Append | None = None  # the last one, unless its outcome is known
+        self._pending: _Append | None = None  # the last append, until its outcome is known
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        # Not only the connection: two processes with one writer id would take each other's acknowledgements.
+        # Not only the connection: two processes with one writer id would confuse their acknowledgements.
         self._lock = after_fork.inherited(f"writer of segment {self._name}")
 
     def append(self, event: bytes) -> None:
-        """Append an event; it is durable on return. Raises OutcomeUnknownError, StreamSealedError."""
+        """Append an event, which is durable on return. Raises OutcomeUnknownError, StreamSealedError."""
         with self._lock:
             self._resolve(self._begin(event, None))
 
     def append_at(self, event: bytes, expected: int) -> bool:
-        """Append an event if the segment ends at ``expected``; whether it did. It is durable then.
+        """Append an event if the segment ends at ``expected``. Return True if it was appended and is durable.
 
-        Raises OutcomeUnknownError, after which the same call goes on until the outcome is known; StreamSealedError.
+        Raises OutcomeUnknownError, after which the same call continues until the outcome is known. Raises
+        StreamSealedError.
         """
         with self._lock:
             pending = self._pending
@@ -156,9 +158,9 @@ class SegmentAppender:
             try:
                 return self._try(append, deadline)
             except BaseException as error:
-                self._disconnect()  # an answer that is still to come would be taken for the next one's
+                self._disconnect()  # the next append would mistake a late reply for its own
                 if isinstance(error, SegmentSealedError):
-                    # For good, whichever store says so: Java's byte streams are sealed without the controller.
+                    # Permanent, whichever store reports it: Java seals byte streams without the controller.
                     raise StreamSealedError.of(self._stream) from None
                 raise
 
@@ -206,7 +208,7 @@ class SegmentAppender:
         return connection.ask(block, deadline, data=_encoded(block, append.data(), 1), segment=self._name)
 
     def _await_longer(self, length: int, deadline: Deadline) -> None:
-        """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
+        """Return when the segment is longer. If it does not grow soon, raise ConnectionLostError to retry."""
         looks = Looks(Deadline(_SETTLING), _FIRST_PAUSE, _SETTLING, to_the_end=True)
         while (now := self._calls.info(deadline).write_offset) <= length:
             if now < length:
@@ -215,7 +217,7 @@ class SegmentAppender:
                 raise ConnectionLostError(f"segment {self._name} refused an append as if it had grown, but it has not")
 
     def _took(self, append: _Append, deadline: Deadline) -> bool:
-        """Bind the writer id to the connection; return whether the append, which is the last one, took effect."""
+        """Bind the writer id to the connection. Return True if the append, which is the last one, took effect."""
         if self._connection is None:
             self._connection = self._stores.pool.take(self._stores.endpoint(self._stream, self._id, deadline), deadline)
         token = self._stores.token(self._stream, write=True, deadline=deadline)
@@ -237,7 +239,7 @@ class SegmentAppender:
 
 
 class NumberedAppender:
-    """Appender of numbered events of one routing key, each once even if others append the same. Not thread safe."""
+    """Appender of numbered events of one routing key, each once even if others append it. Not thread safe."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName, routing_key: str, writer_id: bytes) -> None:
         self._stores, self._stream, self._writer_id = stores, stream, writer_id
@@ -248,12 +250,13 @@ class NumberedAppender:
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._connection = None  # any process may append the same events: it sets up a connection of its own
+        self._connection = None  # any process may append the same events, over its own connection
 
     def append(self, events: Sequence[Numbered]) -> None:
-        """Append the events that the stream lacks; on return all are durable. Their numbers grow, from call to call.
+        """Append the events that the stream lacks. All are durable on return.
 
-        Raises StreamNotFoundError, StreamSealedError, and retriable errors when the servers stay away.
+        The numbers must grow, also from call to call. Raises StreamNotFoundError, StreamSealedError, and retriable
+        errors if the servers stay unavailable.
         """
         for block in _blocks(events):
             while missing := [event for event in block if event[0] > self._last]:
@@ -266,14 +269,14 @@ class NumberedAppender:
             self._connection = None
 
     def _append(self, block: list[Numbered]) -> None:
-        """Append to the present segment what it lacks; if it ends meanwhile, find the next one."""
+        """Append the missing events to the present segment. If it was sealed, forget it to find the next one."""
         if self._segment is None:
             self._find_segment()
         assert self._segment is not None
         try:
             self._stores.run(self._stream, self._segment, lambda deadline: self._try(block, deadline))
         except (SegmentSealedError, NoSuchSegmentError):
-            # What it took before is found as that of a predecessor.
+            # Its last number is found when the next segment asks its predecessors.
             self._segment = None
 
     def _try(self, block: list[Numbered], deadline: Deadline) -> None:
@@ -284,7 +287,7 @@ class NumberedAppender:
             if missing:
                 self._send(missing, deadline)
         except BaseException:
-            self.close()  # the next set-up tells what was taken
+            self.close()  # the next set-up reports which events were accepted
             raise
 
     def _send(self, block: list[Numbered], deadline: Deadline) -> None:
@@ -309,7 +312,7 @@ class NumberedAppender:
         self._last = max(self._last, reply.last_event_number)
 
     def _check(self, reply: Message, kind: type[R]) -> R:
-        """Return the reply if it is the answer. Raises what a refusal stands for."""
+        """Return the reply if it has the expected class. Raises the error for a refusal."""
         assert self._segment is not None
         if not isinstance(reply, kind):
             raise error_of(reply, segment_name(self._stream, self._segment))
@@ -323,10 +326,10 @@ class NumberedAppender:
             try:
                 number = SegmentCalls(self._stores, self._stream, segment_id).attribute(self._writer_id)
             except NoSuchSegmentError:
-                break  # truncated away, and all before it
+                break  # truncated away, with all segments before it
             if number != NO_ATTRIBUTE:
                 self._last = max(self._last, number)
-                break  # those before it have lower numbers
+                break  # earlier segments have lower numbers
         self._segment = current
 
 
@@ -347,10 +350,10 @@ def _at(position: float, segments: Sequence[SegmentRange]) -> int | None:
     return next((each.id for each in segments if each.low <= position < each.high), None)
 
 
-# History does not change: for each segment it is asked once in a process.
+# History does not change, so a process asks once for each segment.
 @lru_cache(maxsize=256)
 def _predecessors(stores: SegmentStores, stream: StreamName, segment_id: int, position: float) -> tuple[int, ...]:
-    """The segments that had the place on the key line before, newest first."""
+    """Return the earlier segments with this position on the key line, newest first."""
     found: dict[int, None] = {}
     for epoch in range(segment_epoch(segment_id) - 1, -1, -1):
         before = _at(position, stores.controller.epoch_segments(stream, epoch))

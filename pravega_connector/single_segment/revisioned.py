@@ -1,6 +1,6 @@
-"""Streams of one segment as logs: many may write, and each can say what it has seen when it does.
+"""Logs in streams of one segment: many clients write, and a write can require the latest revision.
 
-(Java: ``RevisionedStreamClientImpl``, which can share a stream with this.)
+(Java: ``RevisionedStreamClientImpl``, which can share a stream with this module.)
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pravega_connector.wire import EVENT_HEADER_SIZE, NO_ATTRIBUTE, StreamName, 
 from pravega_serde.errors import DeserializationError
 
 T = TypeVar("T")
-# Java's SegmentAttribute.RevisionStreamClientMark: the id under which a segment keeps the mark.
+# Java's SegmentAttribute.RevisionStreamClientMark: the attribute id of a segment's mark.
 _MARK: Final = uuid.UUID("7df9a874-246c-c9d6-9397-cdd19ead68c5").bytes
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Revision:
-    """A place in a revisioned stream: after one entry, before the next. Later ones of a stream are greater.
+    """Position in a revisioned stream: after one entry, before the next. Later revisions of a stream are greater.
 
-    ``str()`` and :meth:`parse` are those of Java's ``RevisionImpl``.
+    ``str()`` and :meth:`parse` use the text form of Java's ``RevisionImpl``.
     """
 
     stream: StreamName
@@ -45,14 +45,14 @@ class Revision:
     offset: int
     """Offset in the segment at which the previous entry ends and the next begins."""
     update: int = 0
-    """Number of the update inside an entry that holds several; only a state synchronizer has others than 0."""
+    """Number of the update in an entry with several updates; 0 except in a state synchronizer."""
 
     def __str__(self) -> str:
         return f"{segment_name(self.stream, self.segment_id)}:{self.offset}:{self.update}"
 
     @classmethod
     def parse(cls, text: str) -> Revision:
-        """The revision called ``scope/stream/0.#epoch.0:offset:update``; ConfigError for anything else."""
+        """Parse ``scope/stream/0.#epoch.0:offset:update``. Raises ConfigError for any other text."""
         segment, *numbers = text.split(":")
         try:
             offset, update = map(int, numbers)
@@ -63,25 +63,28 @@ class Revision:
 
 
 class SupportsBoth(Protocol[T]):
-    """Serializer as far as a revisioned stream needs one."""
+    """Methods of a serializer that a revisioned stream uses."""
 
     def serialize(self, value: T, /) -> bytes:
-        """Bytes of a value."""
+        """Return the bytes of a value."""
         ...
 
     def deserialize(self, data: bytes, /) -> T:
-        """The value of bytes."""
+        """Return the value of bytes."""
         ...
 
 
 class RevisionedStreamClient(Generic[T]):
-    """Reads and writes the entries of a stream of one segment, with the revision of each. Thread safe.
+    """Reader and writer of a stream of one segment. Each entry has a revision. Thread safe.
 
-    The stream must exist and have a fixed number of segments: one. Do not give it a retention policy.
+    The stream must exist and have a fixed number of segments: one. Do not set a retention policy for it.
     """
 
     def __init__(self, stores: SegmentStores, stream: StreamName, serializer: SupportsBoth[T]) -> None:
-        """Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments."""
+        """Open the stream.
+
+        Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments.
+        """
         segments = stores.controller.current_segments(stream)
         if not segments:
             raise StreamSealedError.of(stream)
@@ -96,49 +99,56 @@ class RevisionedStreamClient(Generic[T]):
     # ---------------------------------------------------------------- reading
 
     def oldest_revision(self) -> Revision:
-        """The revision before the first entry that the stream still has."""
+        """Return the revision before the first entry that the stream still has."""
         return self._revision(self._calls.info().start_offset)
 
     def latest_revision(self) -> Revision:
-        """The revision after the last entry."""
+        """Return the revision after the last entry."""
         return self._revision(self._calls.info().write_offset)
 
     def read_from(self, start: Revision) -> Iterator[tuple[Revision, T]]:
-        """The entries after a revision, up to the present end, each with the revision after it.
+        """Return the entries after ``start`` up to the present end, each with the revision after it.
 
-        Raises DataLossError at once when entries after ``start`` were truncated, DeserializationError on the way.
+        Raises DataLossError at once if entries after ``start`` were truncated. Raises DeserializationError during the
+        iteration.
         """
         return self._read(start, None)
 
     def read_range(self, start: Revision, end: Revision) -> Iterator[tuple[Revision, T]]:
-        """The entries between two revisions, each with the revision after it; raises as :meth:`read_from`."""
+        """Return the entries between two revisions, each with the revision after it.
+
+        Raises the errors of :meth:`read_from`.
+        """
         return self._read(start, end)
 
     def entry_after(self, revision: Revision) -> tuple[Revision, T] | None:
-        """The entry that follows a revision, with the revision after it; None if that is the latest.
+        """Return the entry after ``revision`` with the revision after it; None if ``revision`` is the latest.
 
-        When a conditional write was refused, this is the entry that was there before it. Raises DataLossError.
+        After a refused conditional write, this is the entry that was written first. Raises DataLossError.
         """
         return next(iter(self._read(revision, None)), None)
 
     # ---------------------------------------------------------------- writing
 
     def write_conditionally(self, latest: Revision, value: T) -> Revision | None:
-        """Write an entry if ``latest`` is the latest revision; the new one, or None if others came first.
+        """Write an entry if ``latest`` is the latest revision. Return its revision, or None if another was first.
 
-        Durable on return. A lost connection or a late answer is settled: None means refused for certain, and that the
-        entry which was first can be read (:meth:`entry_after`). Raises OutcomeUnknownError when that takes longer than
-        the client's timeout: the entry may be there, may come yet, or never will. Then write the same value at the same
-        revision again, with this object: it goes on until the outcome is known. A reading that does not show the entry
-        proves nothing. Raises EventTooLargeError, StreamSealedError.
+        The entry is durable on return. A lost connection or a late reply is resolved. None means that the write was
+        certainly refused and that you can read the entry which was first (:meth:`entry_after`).
+
+        Raises OutcomeUnknownError if this takes longer than the client's timeout: the entry may exist, may appear
+        later, or never. Then write the same value at the same revision again, with this object. The call continues
+        until the outcome is known. A read that does not show the entry proves nothing. Raises EventTooLargeError,
+        StreamSealedError.
         """
         return self._write(latest, self._serialized(value))
 
     def write_once(self, latest: Revision, value: T) -> Revision | None:
-        """Like :meth:`write_conditionally`, for bytes that no other writer writes, such as those with a random number.
+        """Write an entry as :meth:`write_conditionally`, with bytes that no other writer writes.
 
-        An entry of the same bytes that follows ``latest`` is taken for this one, whichever process or object wrote it.
-        So after an OutcomeUnknownError any process with the value and the revision can find out the outcome.
+        An example is bytes with a random number. If an entry of the same bytes follows ``latest``, it counts as this
+        one, regardless of the process or object that wrote it. So after an OutcomeUnknownError, any process with the
+        value and the revision can determine the outcome.
         """
         event = self._serialized(value)
         if (written := self._write(latest, event)) is not None:
@@ -147,16 +157,16 @@ class RevisionedStreamClient(Generic[T]):
         return self._revision(end) if found == event else None
 
     def write_unconditionally(self, value: T) -> None:
-        """Write an entry after whatever is there; durable on return.
+        """Write an entry after the last one. It is durable on return.
 
-        Raises OutcomeUnknownError when it may come yet or never; EventTooLargeError, StreamSealedError.
+        Raises OutcomeUnknownError if the entry may appear later or never. Raises EventTooLargeError, StreamSealedError.
         """
         self._appender.append(self._serialized(value))
 
     def truncate_to_revision(self, revision: Revision) -> None:
-        """Drop all entries before a revision; done at once if they were dropped before.
+        """Delete all entries before ``revision``. If they were deleted before, do nothing.
 
-        Raises ConfigError for a revision that is not there yet.
+        Raises ConfigError for a revision that does not exist yet.
         """
         end = self._calls.info().write_offset
         if self._own(revision).offset > end:
@@ -166,14 +176,14 @@ class RevisionedStreamClient(Generic[T]):
     # ---------------------------------------------------------------- the mark
 
     def mark(self) -> Revision | None:
-        """Marked revision, where new readers begin; None without a mark."""
+        """Return the marked revision, where new readers start; None without a mark."""
         value = self._calls.attribute(_MARK)
         return None if value == NO_ATTRIBUTE else self._revision(value)
 
     def compare_and_set_mark(self, expected: Revision | None, mark: Revision | None) -> bool:
-        """Mark another revision if ``expected`` is the one that is marked; whether ``mark`` is marked now.
+        """Set the mark to ``mark`` if it is ``expected``. Return True if it is ``mark`` now.
 
-        None stands for no mark.
+        None means no mark.
         """
         return self._calls.replace_attribute(_MARK, self._mark_value(expected), self._mark_value(mark))
 
@@ -240,7 +250,7 @@ class RevisionedStreamClient(Generic[T]):
             yield self._revision(end), value
 
     def _frames(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
-        """The entries in a range, each with the offset after it."""
+        """Yield the entries in a range, each with the offset after it."""
         if first == last:
             return
         piece = SegmentSlice(self.stream, self._id, first, last)

@@ -1,8 +1,8 @@
-"""A state that several processes share: each applies the same updates in the same order.
+"""State that several processes share. Each process applies the same updates in the same order.
 
-The stream holds what made the state: an initial value, updates, and now and then, from a compaction, another initial
-value that stands for everything before it. The mark points to the latest such value: readers need no more.
-(Java: ``StateSynchronizerImpl`` and ``UpdateOrInitSerializer``, which can share a stream with this.)
+The stream holds the history of the state: an initial value and updates. A compaction adds another initial value, which
+replaces everything before it. The mark points to the latest initial value, and readers start there. (Java:
+``StateSynchronizerImpl`` and ``UpdateOrInitSerializer``, which can share a stream with this module.)
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ U = TypeVar("U")
 _INIT: Final = 1
 _UPDATES: Final = 2
 _I32: Final = struct.Struct(">i")
-# Beginning again because the beginning was truncated meanwhile: each time others have compacted twice.
+# Most restarts because the beginning was truncated: before each, other clients have compacted twice.
 _RESTARTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry(Generic[I, U]):
-    """An initial value, in a list of one, or updates."""
+    """Initial value, in a list of one, or updates."""
 
     init: list[I]
     updates: list[U]
 
 
 def encode_init(value: bytes) -> bytes:
-    """Entry of an initial value."""
+    """Return the entry of an initial value."""
     return _I32.pack(_INIT) + value
 
 
 def encode_updates(updates: Sequence[bytes]) -> bytes:
-    """Entry of updates."""
+    """Return the entry of updates."""
     return _I32.pack(_UPDATES) + b"".join(_I32.pack(len(update)) + update for update in updates)
 
 
 class _EntrySerializer(Generic[I, U]):
-    """``i32 1 | initial value`` or ``i32 2 | (i32 length | update)*``."""
+    """Serializer of entries: ``i32 1 | initial value`` or ``i32 2 | (i32 length | update)*``."""
 
     def __init__(self, init_serializer: SupportsBoth[I], update_serializer: SupportsBoth[U]) -> None:
         self._init, self._update = init_serializer, update_serializer
@@ -71,7 +71,7 @@ class _EntrySerializer(Generic[I, U]):
 
 
 def _split(data: bytes) -> list[bytes]:
-    """The updates of an entry, as bytes."""
+    """Return the updates of an entry, as bytes."""
     parts, at = [], _I32.size
     while at < len(data):
         begin = at + _I32.size
@@ -84,11 +84,12 @@ def _split(data: bytes) -> list[bytes]:
 
 
 class StateSynchronizer(Generic[S, I, U]):
-    """A state made of an initial value and updates, the same for all who use the stream. Thread safe.
+    """State built from an initial value and updates, the same in all processes on the stream. Thread safe.
 
-    ``create(initial value)`` makes the first state and ``apply(state, update)`` the next one: both depend on nothing
-    else and change nothing, so that every process comes to the same states. Two serializers, the same ones for all,
-    write initial values and updates. The stream must have one segment and no retention policy.
+    ``create(initial value)`` builds the first state, and ``apply(state, update)`` builds the next one. Both must depend
+    only on their arguments and must not change anything, so that all processes reach the same states. Two serializers
+    write initial values and updates. All processes must use the same serializers. The stream must have one segment and
+    no retention policy.
     """
 
     def __init__(
@@ -101,7 +102,10 @@ class StateSynchronizer(Generic[S, I, U]):
         init_serializer: SupportsBoth[I],
         update_serializer: SupportsBoth[U],
     ) -> None:
-        """Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments."""
+        """Open the stream.
+
+        Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments.
+        """
         self.stream = stream
         self._create, self._apply = create, apply
         self._log = RevisionedStreamClient(stores, stream, _EntrySerializer(init_serializer, update_serializer))
@@ -114,23 +118,23 @@ class StateSynchronizer(Generic[S, I, U]):
 
     @property
     def state(self) -> S | None:
-        """The state as it was when last looked at; None before the first one was seen."""
+        """State as of the last read or write of this object; None before the first one."""
         current = self._current
         return None if current is None else current[1]
 
     @property
     def revision(self) -> Revision | None:
-        """The revision of :attr:`state`."""
+        """Revision of :attr:`state`."""
         current = self._current
         return None if current is None else current[0]
 
     def initialize(self, value: I) -> bool:
-        """Give the stream its first state, unless it has one; whether this was it. The state is current then.
+        """Write the first state of the stream, unless it has one. Return True if this call wrote it.
 
-        Raises OutcomeUnknownError.
+        On return, :attr:`state` is current. Raises OutcomeUnknownError.
         """
         with self._lock:
-            # A stream that was compacted begins later: its tail has long passed the offset 0.
+            # A compacted stream begins later, and its tail is after offset 0.
             start = Revision(self.stream, self._log.oldest_revision().segment_id, 0)
             written = self._log.write_conditionally(start, _Entry([value], []))
             if written is None:
@@ -140,19 +144,24 @@ class StateSynchronizer(Generic[S, I, U]):
             return True
 
     def fetch_updates(self) -> None:
-        """Make the state current: apply what was written until now. Raises DeserializationError, DataLossError."""
+        """Apply all updates that were written until now, so that the state is current.
+
+        Raises DeserializationError, DataLossError.
+        """
         with self._lock:
             try:
                 self._follow(self._beginning() if self._current is None else self._current[0])
-            except DataLossError:  # compacted meanwhile
+            except DataLossError:  # another client has compacted
                 self._restart()
 
     def update_state(self, generate: Callable[[S], Sequence[U]]) -> Sequence[U]:
-        """Write updates that follow from the current state, all or none; those that were written.
+        """Write updates that follow from the current state, all or none. Return the written updates.
 
-        ``generate`` is called again, with the newer state, each time that another client was first; no updates end it.
-        They are durable on return. Raises OutcomeUnknownError: they may be written, or not, or be written yet; give
-        them a name of their own, and look for it in the later states. ConfigError before there is any state.
+        If another client was first, ``generate`` is called again with the newer state. The call ends if ``generate``
+        returns no updates. Updates are durable on return. Raises ConfigError if there is no state yet.
+
+        Raises OutcomeUnknownError if the updates may be written, may not be, or may be written later. To find out, give
+        updates unique names and look for a name in the later states.
         """
         with self._lock:
             while updates := list(generate(self._known_state())):
@@ -165,14 +174,18 @@ class StateSynchronizer(Generic[S, I, U]):
             return []
 
     def update_state_unconditionally(self, updates: Sequence[U]) -> None:
-        """Write updates that are right in any state. Durable on return, and in the state after fetch_updates."""
+        """Write updates that are valid in any state.
+
+        They are durable on return. The state has them after :meth:`fetch_updates`.
+        """
         if updates:
             self._log.write_unconditionally(_Entry([], list(updates)))
 
     def compact(self, compactor: Callable[[S], I | None]) -> bool:
-        """Replace what made the present state by one initial value, or by none if the compactor says so.
+        """Replace the history of the present state by one initial value, and return True.
 
-        What lies before the compaction before is truncated, so that concurrent readers are not disturbed.
+        If ``compactor`` returns None, nothing changes and the result is False. Entries before the previous compaction
+        are truncated, so concurrent readers are not disturbed.
         """
         with self._lock:
             while (value := compactor(self._known_state())) is not None:
@@ -187,7 +200,7 @@ class StateSynchronizer(Generic[S, I, U]):
             return False
 
     def bytes_since_compaction(self) -> int:
-        """Number of bytes that a new reader must read to reach the present state."""
+        """Return the number of bytes that a new reader must read to reach the present state."""
         mark, current = self._log.mark(), self._current
         begin = mark.offset if mark is not None else 0
         return max(0, current[0].offset - begin) if current is not None else 0
@@ -222,7 +235,7 @@ class StateSynchronizer(Generic[S, I, U]):
                 self._apply_all(revision, entry.updates)
 
     def _apply_all(self, revision: Revision, updates: Sequence[U]) -> None:
-        """Apply the updates of one entry; those before the first initial value make no state."""
+        """Apply the updates of one entry. Ignore updates before the first initial value."""
         if self._current is None:
             return
         state = self._current[1]
@@ -232,13 +245,13 @@ class StateSynchronizer(Generic[S, I, U]):
         self._current = Revision(revision.stream, revision.segment_id, revision.offset, last), state
 
     def _restart(self) -> None:
-        """Begin again at the latest compaction, and read on from there. After an error the state is as before."""
+        """Restart at the latest compaction and read from there. After an error, the state is as before."""
         before = self._current
         for _ in range(_RESTARTS):
             try:
                 self._current = None
                 self._follow(self._beginning())
-            except DataLossError:  # compacted again meanwhile, twice
+            except DataLossError:  # other clients have compacted twice more
                 continue
             except BaseException:
                 self._current = self._current or before

@@ -1,1 +1,1 @@
-"""Requests to segment stores, and how the segments of a stream follow each other."""
+"""Requests to segment stores, and the succession of a stream's segments."""

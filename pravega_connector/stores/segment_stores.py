@@ -63,19 +63,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)
 _logger: Final = logging.getLogger(__name__)
-# A token is renewed this many seconds before it ends, or in the middle of a short life: the server closes connections
-# at the end of theirs. A new one is good for a moment in any case, whatever the clocks of two machines say.
+# A token is renewed this many seconds before it expires, or after half of a short lifetime: the server closes a
+# connection when its token expires. A new token counts as valid for _TOKEN_SECONDS, because clocks of machines differ.
 _TOKEN_MARGIN: Final = 60.0
 _TOKEN_SECONDS: Final = 1.0
 # Requests for segment information sent ahead of their answers on one connection.
 _INFO_PIPELINE: Final = 256
-# The texts that come with errors hold whole Java stack traces: this much of them is the reason.
+# Error texts of servers hold whole Java stack traces. This many characters contain the reason.
 _REASON_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentInfo:
-    """State of a segment: bytes [start_offset, write_offset) can be read; a sealed one does not grow."""
+    """State of a segment: bytes [start_offset, write_offset) can be read; a sealed segment does not grow."""
 
     id: int
     exists: bool
@@ -85,7 +85,7 @@ class SegmentInfo:
 
 
 def error_of(reply: Message, segment: str) -> SegmentStoreError:  # noqa: PLR0911 - a table
-    """The error that a refusal stands for; an UnexpectedReplyError for any other reply."""
+    """Return the error for a refusal, or an UnexpectedReplyError for any other reply."""
     match reply:
         case NoSuchSegment():
             return NoSuchSegmentError(f"segment {segment} does not exist (deleted, truncated away, or never there)")
@@ -108,7 +108,7 @@ def error_of(reply: Message, segment: str) -> SegmentStoreError:  # noqa: PLR091
 
 
 def _token_end(token: str) -> float:
-    """Unix seconds at which a delegation token (a JWT) ends; it is read, not verified."""
+    """Return the Unix time in seconds at which a delegation token (a JWT) expires. It is read, not verified."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -119,7 +119,7 @@ def _token_end(token: str) -> float:
 
 
 def _renewal(token: str) -> float:
-    """Unix seconds at which a token that came just now is to be renewed."""
+    """Return the Unix time in seconds at which a token that was just received must be renewed."""
     if not token:
         return float("inf")
     now, end = time.time(), _token_end(token)
@@ -128,16 +128,17 @@ def _renewal(token: str) -> float:
 
 @dataclass(frozen=True)
 class SegmentPlace:
-    """Where a segment is, and the token to read it, as one process knows it and tells another.
+    """Endpoint of a segment and the token to read it, which one process can pass to another.
 
-    The other one need not ask the controller then. What has changed since it finds out as ever: the store refuses.
+    The other process then does not ask the controller. If the segment has moved since, the store refuses the request,
+    as in any other case.
     """
 
     endpoint: Endpoint
     token: str = field(repr=False)
-    """Secret; empty where the servers ask for none."""
+    """Secret; empty if the servers require none."""
     renewal: float
-    """Unix seconds from which another token is asked for."""
+    """Unix time in seconds after which another token is requested."""
 
 
 class SegmentStores:
@@ -151,7 +152,7 @@ class SegmentStores:
         self.health = health
         self._after_fork()
         self._endpoints: dict[tuple[StreamName, int], Endpoint] = {}
-        self._left: dict[tuple[StreamName, int], Endpoint] = {}  # where segments were that were forgotten
+        self._left: dict[tuple[StreamName, int], Endpoint] = {}  # last endpoints of forgotten segments
         self._tokens: dict[tuple[StreamName, bool], tuple[str, float]] = {}
         after_fork.register(self)
 
@@ -160,9 +161,9 @@ class SegmentStores:
 
     @property
     def controller(self) -> ControllerClient:
-        """The cluster's controller; gRPC is loaded when it is first asked for."""
+        """The cluster's controller. gRPC is loaded on first use."""
         if self._controller is None:
-            from pravega_connector.controller.service import ControllerClient  # noqa: PLC0415 - with gRPC, a third of all that a task loads
+            from pravega_connector.controller.service import ControllerClient  # noqa: PLC0415 - gRPC is a third of all that a task loads
 
             with self._lock:
                 self._controller = self._controller or ControllerClient(self._config, health=self.health)
@@ -175,7 +176,7 @@ class SegmentStores:
         self._controller = controller
 
     def close(self) -> None:
-        """Close all connections, those to the controller included."""
+        """Close all connections, including those to the controller."""
         self.pool.close()
         with self._lock:
             self._closed = True
@@ -184,17 +185,20 @@ class SegmentStores:
 
     @property
     def timeout(self) -> float:
-        """Seconds that a call which starts now may take: those of a first contact, or of going on after one."""
+        """Seconds that a call which starts now may take.
+
+        Before the first contact with a server, this is the client's ``timeout``; after it, ``failover_timeout``.
+        """
         return self.health.seconds
 
     def deadline(self, seconds: float | None = None) -> Deadline:
-        """The deadline of a call that starts now: after ``seconds`` if they are given."""
+        """Return the deadline of a call that starts now: after ``seconds``, by default after :attr:`timeout`."""
         return self.health.deadline(seconds)
 
-    # ---------------------------------------------------------------- where to go, and with what token
+    # ---------------------------------------------------------------- endpoints and tokens
 
     def endpoint(self, stream: StreamName, segment_id: int, deadline: Deadline | None = None) -> Endpoint:
-        """Host and port of the store that holds the segment; asked once, until :meth:`forget`."""
+        """Return host and port of the store that holds the segment. It is cached until :meth:`forget`."""
         key = (stream, segment_id)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
@@ -210,11 +214,11 @@ class SegmentStores:
         return endpoint
 
     def known_endpoint(self, stream: StreamName, segment_id: int) -> Endpoint | None:
-        """Result of :meth:`endpoint` if it is known without a call, else None."""
+        """Return the result of :meth:`endpoint` if it is known without a call, else None."""
         return self._endpoints.get((stream, segment_id))
 
     def token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
-        """A delegation token that is good for some time yet; the empty text where the server asks for none."""
+        """Return a delegation token that is still valid for some time; empty if the server requires none."""
         token = self.known_token(stream, write=write)
         if token is None:
             key = (stream, write)
@@ -227,25 +231,26 @@ class SegmentStores:
         return token
 
     def known_token(self, stream: StreamName, *, write: bool) -> str | None:
-        """Result of :meth:`token` if it is known without a call, else None."""
+        """Return the result of :meth:`token` if it is known without a call, else None."""
         token, renewal = self._tokens.get((stream, write), ("", 0.0))
         return None if time.time() >= renewal else token
 
     def known_place(self, stream: StreamName, segment_id: int) -> SegmentPlace | None:
-        """Where a segment is and the token to read it, if both are known without a call; else None."""
+        """Return the endpoint of a segment and the token to read it if no call is needed, else None."""
         endpoint, token = self._endpoints.get((stream, segment_id)), self._tokens.get((stream, False))
         return None if endpoint is None or token is None else SegmentPlace(endpoint, *token)
 
     def take_place(self, stream: StreamName, segment_id: int, place: SegmentPlace) -> None:
-        """Believe what another process knew, unless something is known here."""
+        """Use the knowledge of another process, unless this process has its own."""
         with self._lock:
             self._endpoints.setdefault((stream, segment_id), place.endpoint)
             self._tokens.setdefault((stream, False), (place.token, place.renewal))
 
     def forget(self, stream: StreamName, segment_id: int, error: BaseException | None = None) -> None:
-        """Ask the controller again where the segment is, and for a token if ``error`` says it was refused.
+        """Forget the endpoint of a segment, so that the controller is asked again.
 
-        After a lost connection, or none, the other segments of that store are looked up again as well.
+        If ``error`` is a refused token, forget the tokens of the stream too. After a lost connection or a timeout,
+        forget all segments of that store.
         """
         with self._lock:
             endpoint = self._endpoints.get((stream, segment_id))
@@ -262,13 +267,13 @@ class SegmentStores:
         if store_failed and endpoint is not None:
             self.pool.drop(endpoint)
 
-    # ---------------------------------------------------------------- what may be believed
+    # ---------------------------------------------------------------- confirmation by the controller
 
     def confirm(self, stream: StreamName, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> None:
-        """Raise the error of a store about what there is of a segment, if the controller agrees; else WrongHostError.
+        """Raise the error of a store about the state of a segment if the controller agrees, else WrongHostError.
 
-        A store that was frozen does not know at once that its segments live elsewhere now, and has forgotten them when
-        it does.
+        A store that was frozen does not notice at once that its segments have moved to another store. When it notices,
+        it has forgotten them.
         """
         if not isinstance(error, NoSuchSegmentError | SegmentSealedError | SegmentTruncatedError):
             raise error
@@ -278,7 +283,7 @@ class SegmentStores:
 
     def _is_true(self, stream: StreamName, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> bool:
         if isinstance(error, SegmentTruncatedError):
-            # What is truncated stays so, and the store that has the segment now knows all that was.
+            # Truncation is permanent, and the store that holds the segment now knows all of it.
             before = self._endpoints.get((stream, segment_id))
             return before == self.controller.endpoint(stream, segment_id, deadline=deadline)
         current = self._current(stream, deadline)
@@ -289,14 +294,14 @@ class SegmentStores:
         return isinstance(error, SegmentSealedError) or segment_id not in self._kept(stream, current, deadline)
 
     def _current(self, stream: StreamName, deadline: Deadline) -> set[int] | None:
-        """Ids of the current segments; None for a stream that was deleted."""
+        """Return the ids of the current segments; None for a deleted stream."""
         try:
             return {r.id for r in self.controller.current_segments(stream, deadline=deadline)}
         except StreamNotFoundError:
             return None
 
     def _kept(self, stream: StreamName, current: set[int], deadline: Deadline) -> set[int]:
-        """Ids of the segments that the controller has not truncated away."""
+        """Return the ids of the segments that the controller has not truncated away."""
         controller = self.controller
         try:
             head = controller.head_cut(stream, deadline=deadline)
@@ -304,7 +309,7 @@ class SegmentStores:
                 tail = StreamCut(stream, dict.fromkeys(current, 2**63 - 1))
                 return {*controller.segments_between(head, tail, deadline=deadline), *head.positions}
             kept, frontier = set(head.positions), list(head.positions)
-            while frontier:  # a sealed stream has no end that could be named
+            while frontier:  # a sealed stream has no current segments to name as its end
                 after = {s.range.id for s in controller.successors(stream, frontier.pop(), deadline=deadline)} - kept
                 kept |= after
                 frontier += after
@@ -322,9 +327,10 @@ class SegmentStores:
         *,
         deadline: Deadline | None = None,
     ) -> T:
-        """Call ``attempt`` until it does not fail for a passing reason, within the time that a call may take.
+        """Call ``attempt`` and retry transient failures, for as long as a call may take.
 
-        What a store says of a segment's end or absence is raised if the controller agrees.
+        If a store reports that a segment is sealed or does not exist, the error is raised only if the controller
+        agrees.
         """
 
         def confirmed(share: Deadline) -> T:
@@ -340,9 +346,9 @@ class SegmentStores:
     def segment_infos(
         self, stream: StreamName, segment_ids: Iterable[int], *, deadline: Deadline | None = None
     ) -> dict[int, SegmentInfo]:
-        """State of each segment, asked on as few connections as possible.
+        """Return the state of each segment, using as few connections as possible.
 
-        One does not exist only if the controller agrees.
+        A segment counts as missing only if the controller agrees.
         """
         infos: dict[int, SegmentInfo] = {}
         wanted = list(segment_ids)
@@ -369,7 +375,10 @@ class SegmentStores:
         return infos
 
     def _check_missing(self, stream: StreamName, infos: dict[int, SegmentInfo], deadline: Deadline) -> None:
-        """Raise WrongHostError, and drop what a store said, unless the controller agrees on what does not exist."""
+        """Raise WrongHostError if the controller has a segment that a store reported as missing.
+
+        The states of such segments are removed from ``infos``.
+        """
         missing = {i for i, info in infos.items() if not info.exists}
         if not missing or (current := self._current(stream, deadline)) is None:
             return
@@ -423,10 +432,10 @@ def _text(endpoint: Endpoint) -> str:
 
 
 class SegmentCalls:
-    """Requests about one segment, each on a pooled connection and repeated as long as a call may take. Thread safe.
+    """Requests about one segment, on pooled connections, retried as long as a call may take. Thread safe.
 
-    All raise StreamNotFoundError for a stream that was deleted, and ConnectionLostError or DeadlineExceededError when
-    the store stays away.
+    All raise StreamNotFoundError for a deleted stream, and ConnectionLostError or DeadlineExceededError if the store
+    stays unavailable.
     """
 
     def __init__(self, stores: SegmentStores, stream: StreamName, segment_id: int) -> None:
@@ -434,23 +443,23 @@ class SegmentCalls:
         self._name = segment_name(stream, segment_id)
 
     def info(self, deadline: Deadline | None = None) -> SegmentInfo:
-        """Current start and end of the segment."""
+        """Return the current start and end of the segment."""
         info = self._stores.segment_infos(self._stream, [self._id], deadline=deadline)[self._id]
         if not info.exists:
             raise self.missing()
         return info
 
     def attribute(self, attribute_id: bytes) -> int:
-        """Number that is kept under a 16-byte id; NO_ATTRIBUTE if absent."""
+        """Return the number that is stored under a 16-byte id; NO_ATTRIBUTE if absent."""
         return self._ask(
             lambda number, token: GetSegmentAttribute(number, self._name, attribute_id, token), SegmentAttribute
         ).value
 
     def replace_attribute(self, attribute_id: bytes, expected: int, value: int) -> bool:
-        """Keep ``value`` if ``expected`` is the number that is kept (NO_ATTRIBUTE: none); whether it is ``value`` now.
+        """Store ``value`` if the current number is ``expected``. Return True if the number is ``value`` now.
 
-        After a lost answer the request is repeated and finds its own work done: so a number that is there already
-        counts as success.
+        For ``expected``, NO_ATTRIBUTE means absent. After a lost reply, the repeated request finds its own change. So a
+        number that is already ``value`` counts as success.
         """
         replaced = self._ask(
             lambda number, token: UpdateSegmentAttribute(number, self._name, attribute_id, value, expected, token),
@@ -459,20 +468,20 @@ class SegmentCalls:
         return replaced or self.attribute(attribute_id) == value
 
     def truncate(self, offset: int) -> None:
-        """Drop all bytes before ``offset``; those that were dropped already stay so."""
+        """Delete all bytes before ``offset``. Bytes that were deleted before stay deleted."""
         try:
             self._ask(lambda number, token: TruncateSegment(number, self._name, offset, token), SegmentTruncated)
         except SegmentTruncatedError:
-            pass  # beyond that offset already
+            pass  # already truncated past that offset
 
     def missing(self) -> ControllerError | NoSuchSegmentError:
-        """The error for a segment that is not there: of a deleted stream, or of a stream that was scaled."""
+        """Return the error for a segment that does not exist: its stream was deleted, or was scaled."""
         if not self._stores.controller.stream_exists(self._stream):
             return StreamNotFoundError.deleted(self._stream)
         return NoSuchSegmentError(f"segment {self._name} is gone: the stream was deleted and made again, or scaled")
 
     def _ask(self, request: Callable[[int, str], Message], kind: type[R]) -> R:
-        """Return the reply to what ``request`` makes with a number and a token, in each attempt with new ones."""
+        """Return the reply to ``request(number, token)``. Each attempt uses a new number and token."""
 
         def attempt(deadline: Deadline) -> R:
             token = self._stores.token(self._stream, write=True, deadline=deadline)

@@ -1,8 +1,9 @@
-"""Head and tail of a stream as cuts, the way from a segment to its successors, and how long segments were.
+"""Head and tail of a stream as cuts, the successors of a segment, and the lengths of sealed segments.
 
-The segment stores have forgotten how long a segment was that is gone; the controller's tables have not. A reader that
-finds a segment truncated away must know whether it had read it to its end. No call of the controller tells; its own
-tables do, see ``pravega_connector.wire.internal_records``. They are asked only then; what they do not tell is unknown.
+A reader that finds a segment truncated away must know if it had read the segment to its end. Segment stores forget the
+length of a deleted segment. The controller keeps it in its own tables, but no call returns it. So the tables
+are read directly, only in this case. See ``pravega_connector.wire.internal_records``. A length that the tables do not
+have is unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pravega_connector.wire import (
 
 
 class Lineage:
-    """Cache of segments' successors: those of a sealed segment never change."""
+    """Cache of the successors of sealed segments, which never change."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
         self._stores = stores
@@ -39,7 +40,7 @@ class Lineage:
         self._successors: dict[int, dict[int, tuple[int, ...]]] = {}
 
     def successors(self, segment_id: int) -> dict[int, tuple[int, ...]]:
-        """Successor id -> ids of all its predecessors; empty while the segment is open or the stream's last."""
+        """Return successor id -> ids of all its predecessors; empty while the segment is open or the last one."""
         known = self._successors.get(segment_id)
         if known is None:
             found = self._stores.controller.successors(self.stream, segment_id)
@@ -49,11 +50,11 @@ class Lineage:
         return known
 
     def advance(self, positions: dict[int, int], finished: set[int], among: set[int] | None = None) -> list[int]:
-        """Replace finished segments by their successors; return the ids that started, each at offset 0.
+        """Replace finished segments by their successors. Return the ids that started, each at offset 0.
 
-        A group of segments that one scaling sealed is replaced as a whole, when all of it is finished: so the order
-        per routing key holds across scaling, and ``positions``, which is changed in place, stays a valid cut.
-        ``among`` are those that finished after the last call, if the others were looked at then.
+        The segments that one scaling sealed are replaced as a group, when all of them are finished. So the order per
+        routing key holds across scaling, and ``positions``, which is changed in place, stays a valid cut. ``among`` are
+        the segments that finished after the last call. Pass it only if the last call has checked the others.
         """
         started: list[int] = []
         for segment_id in sorted((finished if among is None else among) & positions.keys()):
@@ -66,7 +67,7 @@ class Lineage:
         return started
 
     def _group(self, segment_id: int, finished: set[int]) -> tuple[set[int], set[int]] | None:
-        """All (predecessors, successors) tied to the segment by one scaling; None while not all are finished."""
+        """Return the predecessors and successors of the scaling that sealed a segment; None until all are finished."""
         predecessors, successors, frontier = {segment_id}, set[int](), [segment_id]
         while frontier:
             for successor, others in self.successors(frontier.pop()).items():
@@ -79,10 +80,10 @@ class Lineage:
 
 
 def tail_cut(stores: SegmentStores, stream: StreamName) -> StreamCut:
-    """The end of a stream at this moment: the length of each current segment.
+    """Return the end of a stream at this moment: the length of each current segment.
 
-    A sealed stream has no current segments; its tail is found by walking from the head. (Java's client returns an
-    empty cut there that it cannot parse itself.)
+    A sealed stream has no current segments, so its tail is found by following successors from the head. (Java's client
+    returns an empty cut in this case, which it cannot parse itself.)
     """
     current = [r.id for r in stores.controller.current_segments(stream)]
     if not current:
@@ -108,10 +109,10 @@ def _last_segments(stores: SegmentStores, stream: StreamName) -> list[int]:
 
 
 def sealed_lengths(stores: SegmentStores, stream: StreamName, segment_ids: Iterable[int]) -> dict[int, int]:
-    """Lengths of sealed segments in bytes, truncated bytes included; segments of unknown length are left out.
+    """Return the lengths of sealed segments in bytes, including truncated bytes. Unknown lengths are left out.
 
-    With authorization the tables are shown to those who may read the scope ``_system``. Raises retriable errors alone:
-    when the servers stay away for longer than a call may take.
+    With authorization, the tables require permission to read the scope ``_system``. Raises only retriable errors, if
+    the servers stay unavailable for longer than a call may take.
     """
     wanted = sorted(segment_ids)
     if not wanted:
@@ -132,11 +133,11 @@ def sealed_lengths(stores: SegmentStores, stream: StreamName, segment_ids: Itera
 
 
 def _uuid(value: bytes) -> uuid.UUID:
-    return uuid.UUID(bytes=value)  # ValueError for a value that is not there
+    return uuid.UUID(bytes=value)  # ValueError for a missing value
 
 
 class _Tables:
-    """Looks keys up in tables. The store of a table is unknown, so the stores of the stream's segments are asked."""
+    """Reader of tables. The store of a table is unknown, so the stores of the stream's segments are asked."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName, segment_ids: Iterable[int]) -> None:
         self._stores, self._stream = stores, stream
@@ -144,7 +145,7 @@ class _Tables:
         self._ids = list(dict.fromkeys((*current, *segment_ids)))
 
     def value(self, table: str, key: str) -> bytes:
-        """Value of a key; empty if absent. Raises SegmentStoreError."""
+        """Return the value of a key; empty if absent. Raises SegmentStoreError."""
         asked = set[Endpoint]()
         for segment_id in self._ids:
             ask = partial(self._ask, segment_id, asked, table, key)
@@ -155,7 +156,7 @@ class _Tables:
         raise _NotHereError(f"table {table} is on a segment store that has nothing of stream {self._stream}")
 
     def _ask(self, segment_id: int, asked: set[Endpoint], table: str, key: str, deadline: Deadline) -> bytes:
-        """The value from the store of a segment, unless it was asked before."""
+        """Return the value from the store of a segment. Raises _NotHereError if that store was asked before."""
         endpoint = self._stores.endpoint(self._stream, segment_id, deadline)
         if endpoint in asked:
             raise _NotHereError(f"table {table} is on another segment store")
@@ -166,10 +167,10 @@ class _Tables:
         if isinstance(reply, WrongHost):
             raise _NotHereError(f"table {table} is on another segment store")
         if not isinstance(reply, TableRead):
-            # Not NoSuchSegmentError, which would be taken for one about the stream.
+            # Not NoSuchSegmentError, which the caller would attribute to the stream.
             raise SegmentStoreError(error_of(reply, table).message)
         return bytes(reply.value)
 
 
 class _NotHereError(SegmentStoreError):
-    """The store has no such table."""
+    """The store does not have the table."""
