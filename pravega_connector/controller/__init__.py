@@ -1,1 +1,1 @@
-"""The controller's service over gRPC: its calls, their messages, and the tokens that they carry."""
+"""Service of the controller over gRPC: calls, messages and tokens."""

@@ -1,11 +1,12 @@
-"""Tokens of a Keycloak service account, for clusters whose users are Keycloak's.
+"""Tokens of a Keycloak service account, for clusters with Keycloak users.
 
-As Java's client (``KeycloakAuthzClient`` of pravega-keycloak) and the Rust one get them: the account's own credentials
-are exchanged for an access token, and this for a requesting party token with the permissions at the controller, which
-Pravega takes as ``Bearer``. The account is described by the file that Keycloak's console exports (``keycloak.json``).
+They are obtained as in Java's client (``KeycloakAuthzClient`` of pravega-keycloak) and the Rust client. The account's
+credentials are exchanged for an access token. The access token is exchanged for a requesting party token with the
+permissions at the controller, which Pravega accepts as ``Bearer``. The file that Keycloak's console exports describes
+the account (``keycloak.json``).
 
-The requests carry the secret, so they go to the server of that file only: no redirect is followed, and no proxy of the
-environment is used. They use the standard library, because httpx has no deadline for a whole exchange.
+The requests contain the secret, so they go only to the server in that file: redirects are not followed, and proxies of
+the environment are not used. They use the standard library, because httpx has no deadline for a whole exchange.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from pravega_connector.errors import AuthenticationError, ConfigError, Controlle
 
 AUDIENCE: Final = "pravega-controller"  # KeycloakAuthzClient.DEFAULT_PRAVEGA_CONTROLLER_CLIENT_ID
 _UMA: Final = "urn:ietf:params:oauth:grant-type:uma-ticket"
-_SPARE: Final = 60.0  # seconds of a token's life that are left unused; KeycloakAuthzClient has the same
+_SPARE: Final = 60.0  # unused seconds at the end of a token's life, as in KeycloakAuthzClient
 _MAX_ANSWER: Final = 1 << 20  # bytes
 _REFUSED: Final = frozenset({400, 401, 403, 404})
 _REDIRECTED: Final = frozenset({301, 302, 303, 307, 308})
-_TOKEN: Final = re.compile(r"[!-~]+")  # what a header can carry
+_TOKEN: Final = re.compile(r"[!-~]+")  # characters allowed in a header
 _QUOTED: Final = 160
 
 
@@ -41,15 +42,15 @@ class ServiceAccount:
     """Service account of a Keycloak client."""
 
     token_url: str
-    """Where its realm hands out tokens."""
+    """Address of the realm's token endpoint."""
     name: str
     """Name of the client: ``resource`` of the file."""
     secret: str
     """Secret of the client."""
     is_public: bool
-    """Whether it is known by its name alone."""
+    """True if it is identified only by its name."""
     spare: float
-    """Seconds that a token must still be valid to be used: ``token-minimum-time-to-live`` of the file."""
+    """Minimum remaining seconds of a token to be used: ``token-minimum-time-to-live`` of the file."""
 
     def __repr__(self) -> str:
         return f"ServiceAccount({self.name!r} at {self.token_url})"
@@ -75,7 +76,7 @@ class ServiceAccount:
                     "the client's installation as OIDC JSON"
                 )
         realm, server, name, secret = map(str, found)
-        if not _is_address(server):  # not repeated in the error: it may hold a password
+        if not _is_address(server):  # not repeated in the error because it may contain a password
             raise ConfigError(
                 f"invalid auth-server-url in {file}: write https://host:port/path, without a user and a password"
             )
@@ -104,19 +105,18 @@ def _at(value: Any, path: str) -> Any:
 
 
 class KeycloakTokens:
-    """Token of a service account, kept until shortly before it ends. Thread safe."""
+    """Token of a service account, kept until shortly before it expires. Thread safe."""
 
     def __init__(self, file: str) -> None:
-        """Nothing is asked for yet. Raises ConfigError for the file."""
+        """Read the file without sending a request. Raises ConfigError for the file."""
         self._account = ServiceAccount.read(file)
         self._lock = io.lock()
-        self._token: tuple[str, float] | None = None  # with the time, by time.monotonic(), from which on it is too old
+        self._token: tuple[str, float] | None = None  # with the time, by time.monotonic(), after which it is too old
 
     def authorization(self, timeout: float) -> str:
-        """Value of the ``authorization`` header.
+        """Return the value of the ``authorization`` header.
 
-        Raises AuthenticationError, ControllerUnavailableError where Keycloak cannot be reached within ``timeout``
-        seconds.
+        Raises AuthenticationError, and ControllerUnavailableError if Keycloak is unreachable for ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
         token = self._valid()
@@ -130,7 +130,7 @@ class KeycloakTokens:
         return f"Bearer {token}"
 
     def forget(self, authorization: str) -> None:
-        """Get another token for the next call if this one is still the one in use."""
+        """Request a new token for the next call if this one is still in use."""
         if self._token is not None and authorization == f"Bearer {self._token[0]}":
             self._token = None
 
@@ -192,7 +192,7 @@ class KeycloakTokens:
 
 
 class _Exchange:
-    """One request to Keycloak and its answer, which end at a deadline however slowly bytes come."""
+    """Request to Keycloak and its answer, which end at a deadline even if bytes arrive slowly."""
 
     def __init__(self, url: str, deadline: float) -> None:
         parts = urlsplit(url)
@@ -205,9 +205,9 @@ class _Exchange:
         self._over = False
 
     def post(self, form: str, headers: dict[str, str]) -> tuple[int, str, bytes]:
-        """Return the status, the address of a redirect, and at most a byte more of the body than is allowed.
+        """Return the status, the address of a redirect, and at most one byte more of the body than the limit.
 
-        The name service has no deadline, and the socket's is one for each read: so a thread waits for both.
+        The name service has no deadline, and the socket's deadline applies to each read. So a thread waits for both.
         """
         headers |= {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         try:
@@ -221,22 +221,24 @@ class _Exchange:
         with contextlib.closing(self._connection) as connection:
             connection.connect()
             self._socket = connection.sock
-            if self._over:  # nothing is sent for a caller that has given up
+            if self._over:  # do not send after the caller's timeout
                 raise TimeoutError
             connection.request("POST", self._path, form.encode(), headers)
             with connection.getresponse() as answer:
                 return answer.status, answer.headers.get("Location", ""), answer.read(_MAX_ANSWER + 1)
 
     def _end(self) -> None:
-        """Wake a thread that still reads: its connection ends."""
+        """End the connection, which wakes a thread that still reads."""
         self._over = True
         if self._socket is not None:
-            with contextlib.suppress(OSError):  # it has been closed
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not TLS's, which is the thread's
+            with contextlib.suppress(OSError):  # it was closed
+                socket.socket.shutdown(
+                    self._socket, socket.SHUT_RDWR
+                )  # not TLS's shutdown, which belongs to the thread
 
 
 def _server(url: str) -> str:
-    """Scheme and host of an address; the rest may hold what is secret."""
+    """Return scheme and host of an address. The rest may contain a secret."""
     try:
         parts = urlsplit(url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:_QUOTED] if parts.netloc else "another path"
@@ -245,7 +247,7 @@ def _server(url: str) -> str:
 
 
 def _reason(body: bytes) -> str:
-    """Text of Keycloak for an error, in parentheses; empty if there is none."""
+    """Return Keycloak's text for an error, in parentheses; empty if there is none."""
     try:
         told = json.loads(body)
         text = str(told.get("error_description") or told["error"])

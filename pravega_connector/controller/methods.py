@@ -1,6 +1,6 @@
-"""The controller's methods: their messages, what is checked before they are called, what their outcomes mean.
+"""Methods of the controller: messages, checks before the calls, and the meaning of the outcomes.
 
-The client checks itself what the controller would answer with a bare FAILURE or UNKNOWN.
+The client itself checks the conditions for which the controller would answer only FAILURE or UNKNOWN.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 # ---- methods ---------------------------------------------------------------------------------------------------------
 
-# Seconds; Config.MIN_LEASE_VALUE of the controller, which can be set to something else.
+# Seconds; Config.MIN_LEASE_VALUE of the controller, which can be configured.
 DEFAULT_SHORTEST_LEASE: Final = 10.0
 
 
 def _no_range(failure: Failure) -> ConnectorError | None:
-    # A wrong range comes as UNKNOWN without a text, and so does trouble with the controller's own metadata.
+    # The answer to an invalid range is UNKNOWN without a text, as for a failure of the controller's metadata.
     if failure.code is not grpc.StatusCode.UNKNOWN or not failure.is_well():
         return None
     return MalformedStreamCutError(
@@ -69,9 +69,10 @@ def _no_such_segments(failure: Failure) -> ConnectorError | None:
 
 
 def _no_transaction(failure: Failure) -> ConnectorError | None:
-    """A lease outside the bounds comes as UNKNOWN with a free text, in which only the upper bound is a number.
+    """Return the error for a transaction that was not created.
 
-    For a sealed stream the controller answers INTERNAL, as for any trouble of its own: who asks must look.
+    A lease outside the bounds is answered with UNKNOWN and a free text with only the upper bound as a number. For a
+    sealed stream the controller answers INTERNAL, as for an internal failure, so the caller must check the stream.
     """
     target, said = failure.target, failure.said
     if failure.code is grpc.StatusCode.INTERNAL:
@@ -94,14 +95,14 @@ def _no_transaction(failure: Failure) -> ConnectorError | None:
 
 ABORT_TRANSACTION: Final = Rpc("abortTransaction", pb.TxnRequest, pb.TxnStatus)
 CHECK_SCALE: Final = Rpc("checkScale", pb.ScaleStatusRequest, pb.ScaleStatusResponse)
-# Repeated while the first is at work, it leaves a second entry in the order of commits: the state is asked first.
+# A repeat during the first commit leaves a second entry in the order of commits, so the status is polled first.
 COMMIT_TRANSACTION: Final = Rpc("commitTransaction", pb.TxnRequest, pb.TxnStatus, repeatable=False)
 CREATE_READER_GROUP: Final = Rpc(
     "createReaderGroup", pb.ReaderGroupConfiguration, pb.CreateReaderGroupResponse, works=True
 )
 CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus, works=True)
 CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus, works=True)
-# Repeated after a lost answer it begins another one; the first, whose id is lost, ends with its lease.
+# A repeat after a lost answer begins another transaction. The id of the first is lost, and its lease expires.
 CREATE_TRANSACTION: Final = Rpc(
     "createTransaction", pb.CreateTxnRequest, pb.CreateTxnResponse, works=True, verdict=_no_transaction
 )
@@ -121,7 +122,7 @@ LIST_STREAMS_WITH_TAG: Final = Rpc(
 NOTE_TIMESTAMP: Final = Rpc("noteTimestampFromWriter", pb.TimestampFromWriter, pb.TimestampResponse)
 PING_TRANSACTION: Final = Rpc("pingTransaction", pb.PingTxnRequest, pb.PingTxnStatus)
 REMOVE_WRITER: Final = Rpc("removeWriter", pb.RemoveWriterRequest, pb.RemoveWriterResponse)
-# Repeated after it took effect, it would be refused: its segments are sealed by then.
+# A repeat after it took effect would be refused, because its segments are sealed by then.
 SCALE: Final = Rpc("scale", pb.ScaleRequest, pb.ScaleResponse, repeatable=False, works=True)
 SCOPE_EXISTS: Final = Rpc("checkScopeExists", pb.ScopeInfo, pb.ExistsResponse)
 SEAL_STREAM: Final = Rpc("sealStream", pb.StreamInfo, pb.UpdateStreamStatus, works=True)
@@ -148,7 +149,7 @@ class _Enum(Protocol):
     def Name(self, number: int) -> str: ...  # noqa: N802 - protobuf's name
 
 
-# Outcomes that end well, and whether something was changed. An outcome has one meaning in every message that has it.
+# Successful outcomes, and True if something was changed. An outcome has the same meaning in every message.
 _DONE: Final = {
     "SUCCESS": True,
     "STARTED": True,
@@ -178,10 +179,10 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
 
 
 def outcome(enum: _Enum, number: int, action: str, target: StreamName | str) -> bool:
-    """Whether the call changed something. Raises for a refusal, and for a failure that may pass."""
+    """Return True if the call changed something. Raises for a refusal and for a failure that may be transient."""
     try:
         name = enum.Name(number)
-    except ValueError:  # proto3 hands on the numbers of a newer server
+    except ValueError:  # proto3 passes the numbers of a newer server on
         name = f"status {number}"
     if name in _DONE:
         return _DONE[name]
@@ -195,7 +196,7 @@ def outcome(enum: _Enum, number: int, action: str, target: StreamName | str) -> 
 
 
 def failed(response: Message) -> bool:
-    """Whether the outcome in an answer is a failure of the controller's own, which may pass."""
+    """Return True if the outcome in an answer is an internal failure of the controller, which may be transient."""
     for field in response.DESCRIPTOR.fields:
         if field.enum_type is not None and field.name in ("status", "result"):
             value = field.enum_type.values_by_number.get(getattr(response, field.name))
@@ -206,7 +207,7 @@ def failed(response: Message) -> bool:
 def ping_error(
     status: int, stream: StreamName, transaction: uuid.UUID, lease_ms: int
 ) -> TransactionError | ControllerError:
-    """The error for a ping that was answered with this status."""
+    """Return the error for a ping with this status as its answer."""
     statuses = pb.PingTxnStatus
     where = f"transaction {transaction} of stream {stream}"
     match status:
@@ -246,43 +247,46 @@ _RETENTION_KINDS: Final = {number: kind for kind, number in _RETENTION.items()}
 
 
 def named(scope: str, names: Iterable[str], *, internal: bool) -> list[StreamName]:
-    """Names as values, sorted. The watermarks of an internal stream (``_MARK_RGgroup``) have none a client may say."""
+    """Return the stream names, sorted.
+
+    The watermarks of an internal stream (``_MARK_RGgroup``) are left out, because clients may not use their names.
+    """
     shown = (n for n in names if not n.startswith("_") or (internal and not n.startswith(f"{MARK_PREFIX}_")))
     return [StreamName(scope, name) for name in sorted(shown)]
 
 
 def scope_message(scope: str) -> pb.ScopeInfo:
-    """A scope. Raises InvalidNameError."""
+    """Return the message of a scope. Raises InvalidNameError."""
     return pb.ScopeInfo(scope=validate_scope_name(scope))
 
 
 def stream_message(
     stream: StreamName, access: pb.StreamInfo.AccessOperation = pb.StreamInfo.UNSPECIFIED
 ) -> pb.StreamInfo:
-    """A stream, and what a token that is asked for is to allow."""
+    """Return the message of a stream, with the access for a requested token."""
     return pb.StreamInfo(scope=stream.scope, stream=stream.stream, accessOperation=access)
 
 
 def stream_without_token(stream: StreamName) -> pb.StreamInfo:
-    """A stream whose segments are asked for without a token for the stores.
+    """Return the message of a stream, to request its segments without a token for the segment stores.
 
-    Otherwise the server takes the question for a writer's and refuses it to users who may only read.
+    Otherwise the server treats the request as a writer's, and refuses it to users with only read permission.
     """
     return stream_message(stream, pb.StreamInfo.NONE)
 
 
 def segment_message(stream: StreamName, segment_id: int) -> pb.SegmentId:
-    """A segment."""
+    """Return the message of a segment."""
     return pb.SegmentId(streamInfo=stream_message(stream), segmentId=segment_id)
 
 
 def cut_message(cut: StreamCut) -> pb.StreamCut:
-    """A stream cut."""
+    """Return the message of a stream cut."""
     return pb.StreamCut(streamInfo=stream_message(cut.stream), cut=cut.positions)
 
 
 def scale_message(stream: StreamName, seal: Sequence[int], ranges: Sequence[tuple[float, float]]) -> pb.ScaleRequest:
-    """A scaling that begins now."""
+    """Return the message of a scaling that begins now."""
     return pb.ScaleRequest(
         streamInfo=stream_message(stream),
         sealedSegments=seal,
@@ -292,14 +296,14 @@ def scale_message(stream: StreamName, seal: Sequence[int], ranges: Sequence[tupl
 
 
 def time_message(writer_id: str, position: StreamCut, millis: int) -> pb.TimestampFromWriter:
-    """The event time that a writer has reached at a position."""
+    """Return the message of the event time that a writer has reached at a position."""
     return pb.TimestampFromWriter(writer=writer_id, position=cut_message(position), timestamp=check_millis(millis))
 
 
 def transaction_message(
     stream: StreamName, transaction: uuid.UUID, noted: tuple[str, int] | None = None
 ) -> pb.TxnRequest:
-    """A transaction of a stream, and the writer and event time that a commit notes."""
+    """Return the message of a transaction, with the writer and event time that a commit notes."""
     high, low = struct.unpack(">qq", transaction.bytes)
     request = pb.TxnRequest(streamInfo=stream_message(stream), txnId=pb.TxnId(highBits=high, lowBits=low))
     if noted is not None:
@@ -308,18 +312,18 @@ def transaction_message(
 
 
 def ping_message(stream: StreamName, transaction: uuid.UUID, lease_ms: int) -> pb.PingTxnRequest:
-    """A ping for a lease of so many milliseconds."""
+    """Return the message of a ping for a lease of ``lease_ms`` milliseconds."""
     which = transaction_message(stream, transaction)
     return pb.PingTxnRequest(streamInfo=which.streamInfo, txnId=which.txnId, lease=check_lease(lease_ms))
 
 
 def decode_transaction(message: pb.TxnId) -> uuid.UUID:
-    """A transaction's id; as text it is the one that Java shows."""
+    """Return the id of a transaction. Its text is the one that Java shows."""
     return uuid.UUID(bytes=struct.pack(">qq", message.highBits, message.lowBits))
 
 
 def encode_config(stream: StreamName, config: StreamConfig) -> pb.StreamConfig:
-    """The configuration as the controller takes it."""
+    """Return the message of a stream's configuration."""
     scaling, retention = config.scaling, config.retention
     return pb.StreamConfig(
         streamInfo=stream_message(stream),
@@ -343,7 +347,7 @@ def _encode_retention(retention: RetentionPolicy) -> pb.RetentionPolicy:
 
 
 def decode_config(message: pb.StreamConfig) -> StreamConfig:
-    """A stream's configuration as the controller gave it."""
+    """Return a stream's configuration from the controller's message."""
     scaling, retention = message.scalingPolicy, message.retentionPolicy
     kind = _RETENTION_KINDS.get(retention.retentionType)
     return StreamConfig(
@@ -357,7 +361,7 @@ def decode_config(message: pb.StreamConfig) -> StreamConfig:
         and RetentionPolicy(
             kind=kind,
             least=retention.retentionParam,
-            # Servers before 0.10 have no upper limit, and streams made then say 0.
+            # Servers before 0.10 have no upper limit, and their streams have 0.
             most=retention.retentionMax or MAX_LONG,
         ),
         tags=tuple(sorted(message.tags.tag)),
@@ -367,7 +371,7 @@ def decode_config(message: pb.StreamConfig) -> StreamConfig:
 
 
 def decode_ranges(ranges: Iterable[pb.SegmentRange]) -> list[SegmentRange]:
-    """Segments and their key ranges, in the order of their ids."""
+    """Return segments with their key ranges, in the order of their ids."""
     values = (SegmentRange(r.segmentId.segmentId, r.minKey, r.maxKey) for r in ranges)
     return sorted(values, key=lambda value: value.id)
 
@@ -376,7 +380,7 @@ _STATES: Final = {getattr(pb.TxnState, status.name): status for status in Transa
 
 
 def decode_status(answer: pb.TxnState) -> TransactionStatus:
-    """Status of a transaction. Raises ControllerError for a state of a newer server."""
+    """Return the status of a transaction. Raises ControllerError for a state of a newer server."""
     try:
         return _STATES[answer.state]
     except KeyError:
@@ -384,7 +388,10 @@ def decode_status(answer: pb.TxnState) -> TransactionStatus:
 
 
 def subscriber_config(stream: StreamName, made: SubscriberId | None = None) -> GroupConfig:
-    """Configuration of a reader group that subscribes to one stream and has no readers; the server chooses an id."""
+    """Return the configuration of a reader group that subscribes to one stream and has no readers.
+
+    The server chooses its id.
+    """
     from pravega_connector.reader_group_protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
 
     everything = {stream: Bound()}
@@ -393,7 +400,7 @@ def subscriber_config(stream: StreamName, made: SubscriberId | None = None) -> G
 
 
 def group_message(scope: str, group: str, config: GroupConfig) -> pb.ReaderGroupConfiguration:
-    """A reader group and its configuration."""
+    """Return the message of a reader group with its configuration."""
 
     def cuts(bounds: Mapping[StreamName, Bound]) -> list[pb.StreamCut]:
         return [
@@ -416,7 +423,7 @@ def group_message(scope: str, group: str, config: GroupConfig) -> pb.ReaderGroup
 
 
 def decode_group(message: pb.ReaderGroupConfiguration) -> GroupConfig:
-    """The configuration of a reader group. Raises ControllerError for one of a newer server."""
+    """Return the configuration of a reader group. Raises ControllerError for a newer server's configuration."""
     from pravega_connector.reader_group_protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
 
     def bounds(cuts: Iterable[pb.StreamCut]) -> dict[StreamName, Bound]:
@@ -442,7 +449,7 @@ def decode_group(message: pb.ReaderGroupConfiguration) -> GroupConfig:
 
 
 def group_info(scope: str, group: str, config: GroupConfig | None = None) -> pb.ReaderGroupInfo:
-    """A reader group, and which one of that name."""
+    """Return the message that identifies a reader group by name, id and generation."""
     info = pb.ReaderGroupInfo(scope=scope, readerGroup=group)
     if config is not None:
         info.readerGroupId, info.generation = str(config.id), config.generation
@@ -450,7 +457,10 @@ def group_info(scope: str, group: str, config: GroupConfig | None = None) -> pb.
 
 
 def decode_subscriber(config: pb.ReaderGroupConfiguration, stream: StreamName, group: str) -> SubscriberId:
-    """The subscriber that a reader group is. Raises ConfigError for a group that does something else."""
+    """Return the subscriber for a reader group.
+
+    Raises ConfigError for a group with another purpose.
+    """
     streams = {(cut.streamInfo.scope, cut.streamInfo.stream) for cut in config.startingStreamCuts}
     if streams != {(stream.scope, stream.stream)} or config.retentionType != pb.ReaderGroupConfiguration.MANUAL:
         raise ConfigError(
@@ -461,7 +471,7 @@ def decode_subscriber(config: pb.ReaderGroupConfiguration, stream: StreamName, g
 
 
 def position_message(scope: str, subscriber: SubscriberId, cut: StreamCut) -> pb.SubscriberStreamCut:
-    """The position in a stream that a subscriber, a reader group of the scope, has reached."""
+    """Return the message of a position that a subscriber, a reader group of the scope, has reached."""
     return pb.SubscriberStreamCut(
         subscriber=f"{scope}/{subscriber.group}",
         generation=subscriber.generation,
@@ -472,33 +482,33 @@ def position_message(scope: str, subscriber: SubscriberId, cut: StreamCut) -> pb
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
-MAX_LEASE_MS: Final = 2**63 - 1  # a Java long; the server's own bound is far below
+MAX_LEASE_MS: Final = 2**63 - 1  # a Java long; the server's own limit is far lower
 
 
 def check_millis(millis: int) -> int:
-    """A time as servers take it: milliseconds in a Java long. Raises ConfigError."""
-    # The least long stands for "no time" (Watermark.EMPTY, and commits without a timestamp).
+    """Return a valid time: milliseconds in a Java long. Raises ConfigError."""
+    # The smallest long means "no time" (Watermark.EMPTY, and commits without a timestamp).
     if not -MAX_LONG <= millis <= MAX_LONG:
         raise ConfigError(f"invalid time: {millis} ms does not fit into 64 bits")
     return millis
 
 
 def check_lease(lease_ms: int) -> int:
-    """A lease as servers take it: milliseconds in a Java long. Raises ConfigError."""
+    """Return a valid lease: milliseconds in a Java long. Raises ConfigError."""
     if not 0 < lease_ms <= MAX_LEASE_MS:
         raise ConfigError(f"a lease must be a positive number of milliseconds, not {lease_ms}")
     return lease_ms
 
 
-# The server allows as much between adjoining key ranges (StreamMetadataStore's check before a scaling).
+# The server's tolerance between adjoining key ranges (StreamMetadataStore's check before a scaling).
 KEY_TOLERANCE: Final = 1e-9
 
 
 def check_order(start: StreamCut, end: StreamCut) -> None:
-    """Raise MalformedStreamCutError when ``end`` certainly lies before ``start``.
+    """Raise MalformedStreamCutError if ``end`` is certainly before ``start``.
 
-    Ids grow from a segment to its successors, so a later cut has no smaller least and no smaller greatest id. That
-    does not find every case; the controller finds the rest.
+    Ids grow from a segment to its successors. So neither the smallest nor the largest id of a later cut is smaller.
+    This does not find every case; the controller finds the rest.
     """
     if start.stream != end.stream:
         raise MalformedStreamCutError(
@@ -522,7 +532,7 @@ def _reversed(start: StreamCut, where: str) -> MalformedStreamCutError:
 def check_scaling(
     stream: StreamName, current: Sequence[SegmentRange], seal: Sequence[int], ranges: Sequence[tuple[float, float]]
 ) -> None:
-    """Raise ConfigError unless ``ranges`` cover exactly what the current segments ``seal`` cover."""
+    """Raise ConfigError unless ``ranges`` cover exactly the key ranges of the current segments ``seal``."""
     if not current:
         raise StreamSealedError(f"cannot scale stream {stream}: it is sealed")
     by_id = {segment.id: segment for segment in current}
@@ -546,7 +556,7 @@ def check_scaling(
 
 
 def is_scaled(current: Sequence[SegmentRange], seal: Sequence[int], ranges: Sequence[tuple[float, float]]) -> bool:
-    """Whether a stream looks as such a scaling leaves it."""
+    """Return True if the current segments are the result of such a scaling."""
     if any(segment.id in seal for segment in current):
         return False
     return all(any(_same(wanted, (segment.low, segment.high)) for segment in current) for wanted in ranges)

@@ -1,8 +1,8 @@
 """Calls to the controller: one lazy gRPC channel per process and endpoint, deadlines, retries, errors.
 
-A deadline covers a call with all its attempts, each of which gets a share of the time: a controller that says nothing
-must leave time to ask another one, or the same one on a new connection. Whether a call is repeated depends on the gRPC
-code alone; the texts that come with it are free prose (often a Java stack trace) and only quoted.
+A deadline covers a call with all its attempts, and each attempt gets a share of the time. So an unresponsive controller
+leaves time to call another one, or the same one on a new connection. Only the gRPC code decides if a call is retried.
+The texts with the codes are free prose, often a Java stack trace, and are only quoted.
 
 A forked child must not call gRPC if its parent has: see ``grpc_module``.
 """
@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller.grpc_module import FORK_SUPPORT
-from pravega_connector.controller.grpc_module import grpc as grpc  # noqa: PLC0414 - a name for others
+from pravega_connector.controller.grpc_module import grpc as grpc  # noqa: PLC0414 - exported name
 from pravega_connector.core import io
 from pravega_connector.core.deadline import QUIET, Deadline
 from pravega_connector.core.retry import Attempts, ClusterHealth
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     from pravega_connector.controller.keycloak import KeycloakTokens
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
-CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them
-# Seconds for which they are repeated where they cannot: twice a failover, during which the controller's own metadata is
-# away (25 to 30 s). What lasts longer has another reason, which waiting would hide.
+CONFLICT_ATTEMPTS: Final = 3  # attempts after which the codes below may be a verdict, by their text
+# Seconds of retries if they cannot be a verdict: twice a failover, during which the controller's own metadata is
+# unavailable (25 to 30 s). A longer failure has another cause, which waiting would hide.
 PASSING_SECONDS: Final = 60.0
-QUOTED: Final = 160  # characters of a server's text that an error repeats
-MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; some 700,000 segments in one list
+QUOTED: Final = 160  # characters of a server's text that an error quotes
+MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; about 700,000 segments in one list
 
 GIVE_CREDENTIALS: Final = (
     "give them by PravegaConfig.with_credentials, or set pravega_client_auth_method and pravega_client_auth_token"
 )
 
-# The controller maps a lost compare-and-set to FAILED_PRECONDITION and trouble with its own store to INTERNAL or
-# UNKNOWN (ControllerServiceImpl.getStatusFromException); the Java client repeats all of these.
+# The controller maps a lost compare-and-set to FAILED_PRECONDITION, and a failure of its store to INTERNAL or
+# UNKNOWN (ControllerServiceImpl.getStatusFromException). The Java client retries all of these.
 _MOMENTARY: Final = frozenset(
     {
         grpc.StatusCode.ABORTED,
@@ -67,50 +67,50 @@ _MOMENTARY: Final = frozenset(
 _OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.min_reconnect_backoff_ms", 3000),  # also the time for one attempt to connect, 20 s if left alone
-    # Pings as rare as Java's client sends them (servers refuse them under 5 min). What they are here for is the second
-    # option, which is the TCP user timeout as well: a host that is gone is noticed while it owes acknowledgements.
+    ("grpc.min_reconnect_backoff_ms", 3000),  # also the timeout of one connection attempt, 20 s by default
+    # As few pings as Java's client sends; servers refuse them under 5 min. They are needed for the second option, which
+    # is the TCP user timeout as well: it detects a failed host that owes acknowledgements.
     ("grpc.keepalive_time_ms", 360_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.client_idle_timeout_ms", 120_000),  # before routers and balancers forget the connection without a word
+    ("grpc.client_idle_timeout_ms", 120_000),  # before routers and load balancers silently drop the connection
     ("grpc.max_receive_message_length", MAX_ANSWER),
-    ("grpc.use_local_subchannel_pool", 1),  # or the back-off of one client would delay another's first call
-    ("grpc.enable_http_proxy", 0),  # segment stores are reached directly as well; Java ignores http_proxy too
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise one client's backoff would delay another's first call
+    ("grpc.enable_http_proxy", 0),  # connections to segment stores are direct as well, and Java ignores http_proxy too
 )
 
-# BoringSSL's reason, between the name of the error and what gRPC adds.
+# BoringSSL's reason, between the error's name and gRPC's suffix.
 _UNTRUSTED: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED:? ?([^:]*)")
 
 _logger: Final = logging.getLogger(__name__)
-Target = StreamName | str | None  # the stream, or the scope, that a call is about
+Target = StreamName | str | None  # stream or scope of a call
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
 class Rpc(Generic[Q, R]):
-    """A method of the controller."""
+    """Method of the controller."""
 
     name: str
     """Name in the service."""
     request: type[Q]
-    """Message that it takes."""
+    """Type of the request."""
     response: type[R]
-    """Message that it answers with."""
+    """Type of the answer."""
     repeatable: bool = True
-    """Whether doing it twice is the same as doing it once, so that it may be repeated after a lost answer."""
+    """True if the call is idempotent, so that it may be retried after a lost answer."""
     works: bool = False
-    """Whether the answer waits for work at the server, as long as that takes."""
+    """True if the answer waits for work at the server, without a limit."""
     verdict: Callable[[Failure], ConnectorError | None] | None = None
-    """Meaning of a code for passing trouble in this call, if it comes repeatedly; None: trouble."""
+    """Return the error that a repeated transient code means in this call; None if it is a transient failure."""
 
     def quiet(self, *, again: bool, others: bool) -> float:
-        """Seconds for which a controller may be silent when it is asked, for the first time or ``again``.
+        """Return the seconds that a controller may take to answer, at first or ``again``.
 
-        Where there are ``others``, one that does not answer a question is left sooner. Work (to create a stream, say,
-        whose segments' stores are told one by one) has its time when it is asked for again: it is done in a moment by a
-        controller that is well, and one that stands still must not have that time first. What cannot be asked for
-        again has all its time at once.
+        With ``others``, the client leaves a controller that does not answer a query sooner. Work may take long: to
+        create a stream, the controller calls the stores of its segments one by one. It gets its time only on a retry,
+        because a healthy controller needs a moment, and a frozen one must not use that time first. A call that cannot
+        be retried has all its time at once.
         """
         if self.works and not self.repeatable:
             return 15.0
@@ -121,16 +121,16 @@ class Rpc(Generic[Q, R]):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A code that came again and again, for :attr:`Rpc.verdict`."""
+    """Code that occurred repeatedly, for :attr:`Rpc.verdict`."""
 
     code: grpc.StatusCode
-    """The code."""
+    """gRPC code."""
     said: str
-    """The text that came with it."""
+    """Text with the code."""
     target: Target
     """Target of the call."""
     is_well: Callable[[], bool]
-    """Whether the controller answers another question about the target now."""
+    """Return True if the controller answers another query about the target now."""
 
 
 _SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
@@ -153,7 +153,7 @@ _ADVICE: Final = {
 
 @dataclass(slots=True)
 class _Connection:
-    """A channel, which is closed with the last call that uses it."""
+    """Channel that is closed with the last call that uses it."""
 
     channel: Any
     stubs: dict[str, Callable[..., Any]] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class _Connection:
     _retired: bool = False
 
     def enter(self) -> bool:
-        """Begin a call. Returns False if the channel is closed or about to be."""
+        """Begin a call. Returns False if the channel is closed or closing."""
         with self._lock:
             self._calls += not self._retired
             return not self._retired
@@ -197,7 +197,7 @@ class _Connection:
 class ControllerChannel:
     """Connections to the controllers of a cluster. Thread safe; shares nothing with a forked child."""
 
-    _first_process: ClassVar[int | None] = None  # the one in which gRPC was first used, for all clients
+    _first_process: ClassVar[int | None] = None  # process that used gRPC first, for all clients
 
     def __init__(self, config: PravegaConfig, health: ClusterHealth) -> None:
         self._config, self._health = config, health
@@ -216,7 +216,7 @@ class ControllerChannel:
         return self._endpoints[self._turn % len(self._endpoints)][0]
 
     def close(self) -> None:
-        """End this process's connections and the calls on them."""
+        """Close this process's connections, and end the calls on them."""
         self._closed = True
         for key in [key for key in self._connections if key[0] == os.getpid()]:
             self._connections.pop(key).channel.close()
@@ -229,13 +229,13 @@ class ControllerChannel:
         deadline: Deadline,
         is_well: Callable[[], bool] = lambda: True,
     ) -> R:
-        """The answer, by the deadline, all attempts included.
+        """Return the answer. ``deadline`` includes all attempts.
 
-        ``target`` is the stream, or the scope, that the call is about; ``is_well`` is for :class:`Failure`. Raises
+        ``target`` is the stream or scope of the call; ``is_well`` is for :class:`Failure`. Raises
         ControllerUnavailableError, AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of
         target), ControllerFailureError, ControllerError.
         """
-        passing: Deadline | None = None  # begins with the first such answer: before it, nobody may have answered
+        passing: Deadline | None = None  # begins with the first such answer; earlier, no server may have answered
         count = 0
         unreachable = renewed = False
         with self._health.attempts(_logger, f"the controller at {self._config.controller}", deadline) as attempts:
@@ -245,7 +245,7 @@ class ControllerChannel:
                     return self._ask(turn, rpc, request, attempts)
                 except grpc.RpcError as failed:
                     code, details = failed.code(), failed.details()
-                except ControllerUnavailableError as away:  # who hands out the tokens is
+                except ControllerUnavailableError as away:  # Keycloak is unavailable
                     attempts.again(away, away)
                     continue
                 count += 1
@@ -254,9 +254,9 @@ class ControllerChannel:
                     renewed = True
                     continue
                 if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.passed:
-                    code = grpc.StatusCode.UNAVAILABLE  # the last attempt only had no time to find out
+                    code = grpc.StatusCode.UNAVAILABLE  # the last attempt had too little time to notice
                 if code is grpc.StatusCode.CANCELLED and not self._closed:
-                    code = grpc.StatusCode.UNAVAILABLE  # a controller that shuts down resets the calls it is working on
+                    code = grpc.StatusCode.UNAVAILABLE  # a controller that shuts down resets its running calls
                 unreachable = code is grpc.StatusCode.UNAVAILABLE
                 if unreachable or code is grpc.StatusCode.DEADLINE_EXCEEDED:
                     self._move_on(turn)
@@ -269,16 +269,16 @@ class ControllerChannel:
                     passing = passing or Deadline(PASSING_SECONDS)
                 if not rpc.repeatable or not error.retriable or (passing is not None and passing.passed):
                     raise error
-                attempts.again(error, error)  # which says how long it was tried
+                attempts.again(error, error)  # its text has the duration of the attempts
 
     def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
-        """One attempt at the endpoint whose turn it is."""
+        """Make one attempt at the endpoint of ``turn``."""
         quiet = rpc.quiet(again=attempts.in_trouble, others=len(self._endpoints) > 1)
         if self._tokens is not None:
             self._authorization = self._tokens.authorization(attempts.share(quiet).left)
         metadata = (("authorization", self._authorization),) if self._authorization else ()
         connection = self._connection(turn)
-        while not connection.enter():  # another thread has just moved on
+        while not connection.enter():  # another thread has just switched the endpoint
             connection = self._connection(turn)
         try:
             answer = connection.stub(rpc)(request, timeout=attempts.share(quiet).left, metadata=metadata)
@@ -293,10 +293,10 @@ class ControllerChannel:
         return answer
 
     def _move_on(self, turn: int) -> None:
-        """Go to the next endpoint, by a new connection, unless another thread has done so already.
+        """Switch to the next endpoint with a new connection, unless another thread has done so.
 
-        Behind one address there may be several controllers: so a new connection helps where there is one endpoint.
-        Calls that other threads have on the old one end in their own time.
+        One address may have several controllers, so a new connection helps with a single endpoint too. Other threads'
+        calls on the old connection end on their own.
         """
         if self._turn == turn:
             dropped = self._connections.pop((os.getpid(), turn % len(self._endpoints)), None)
@@ -363,13 +363,13 @@ class ControllerChannel:
 def _tokens(config: PravegaConfig) -> KeycloakTokens | None:
     if config.keycloak_file is None:
         return None
-    from pravega_connector.controller.keycloak import KeycloakTokens  # noqa: PLC0415 - HTTP, which few need
+    from pravega_connector.controller.keycloak import KeycloakTokens  # noqa: PLC0415 - loads HTTP, which few clients need
 
     return KeycloakTokens(config.keycloak_file)
 
 
 def _tls_error(where: str, details: str) -> ConnectorError | None:
-    """Error for a handshake that failed, by what gRPC says of it; None for anything else."""
+    """Return the error for a failed handshake, by gRPC's text; None for another failure."""
     if "Hostname Verification Check failed" in details:
         return AuthenticationError(
             f"the certificate of {where} is of another host: check the address, or name the certificate's host in "
@@ -387,7 +387,7 @@ def _closed_error() -> ControllerError:
 
 
 def not_found(target: StreamName | str) -> ControllerError:
-    """The error for a stream, or for a scope, that does not exist."""
+    """Return the error for a stream or scope that does not exist."""
     return StreamNotFoundError.of(target) if isinstance(target, StreamName) else ScopeNotFoundError.of(target)
 
 

@@ -1,4 +1,4 @@
-"""The controller: scopes, streams, segments, the way to the segment stores, transactions, times, reader groups."""
+"""Controller client: scopes, streams, segments, segment store addresses, transactions, times, reader groups."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ if TYPE_CHECKING:
     from pravega_connector.reader_group_protocol import GroupConfig
 
 _logger: Final = logging.getLogger(__name__)
-#: Calls that every stream answers, but for one that is being created.
+#: Calls that succeed for every stream except one that is being created.
 _OF_EVERY_STREAM: Final = frozenset({calls.CURRENT_SEGMENTS.name, calls.SEGMENTS_AT.name, calls.STREAM_CONFIG.name})
-#: Seconds in which another client's creation of a stream is waited for.
+#: Seconds to wait for another client's creation of a stream.
 _CREATION_SECONDS: Final = 15.0
 _PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
 ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
-# Seconds that a transaction is COMMITTING until its commit is asked for again, and for that; mostly it takes 40 ms.
+# Seconds of COMMITTING after which a commit is requested again, and the timeout of that. Usually it takes 40 ms.
 _ASK_AGAIN: Final = 5.0
 _ASK_SECONDS: Final = 5.0
-#: The same where leftovers are likely: each request clears one of them away.
+#: As _ASK_AGAIN if leftovers are likely: each request removes one of them.
 SOON: Final = 1.0
-# Seconds after which a commit may have been asked for twice, by whomever: mostly it takes 10 ms.
+# Seconds after which any client may have requested a commit twice. Usually it takes 10 ms.
 _SLOW_COMMIT: Final = 1.0
-# Seconds before the first look whether a commit is visible, which mostly takes some 40 ms.
+# Seconds before the first poll of a commit, which is usually visible after about 40 ms.
 _COMMIT_PAUSE: Final = 0.01
 
-# How often the state is asked for again after a commit without an answer, if the transaction is said to be unknown, and
-# seconds before each time: amid a failover, a segment store that has lost the records may be asked for them.
+# Number of further polls after a commit without an answer, if the status is UNKNOWN, and seconds before each. During a
+# failover, the controller may read the records from a segment store that has lost them.
 _DOUBTS: Final = 3
 _DOUBT: Final = 1.0
 
-# What a server that listens everywhere, or was never told its name, gives for its address.
+# Addresses that a server publishes if it listens on all interfaces, or if its name was not configured.
 _NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
 
 Q = TypeVar("Q", bound=Message)
@@ -79,17 +79,21 @@ R = TypeVar("R", bound=Message)
 class ControllerClient:
     """Calls to a Pravega controller. Thread safe; can be pickled.
 
-    A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a
-    ControllerError says so.
+    A forked child opens its own connection, unless its parent has called a controller: gRPC does not support that, and
+    the call raises a ControllerError.
 
-    Nothing is connected before the first call. Until a server has answered, every call ends within ``timeout``
-    seconds, and from then on within ``failover_timeout`` seconds, attempts included; one that takes a ``deadline`` ends
-    by it. It raises ControllerUnavailableError (no answer), AuthenticationError, ScopeNotFoundError or
-    StreamNotFoundError (never created by a call that only asks), ControllerFailureError (trouble of the controller's
-    own that lasted), or ControllerError for any other refusal. What a call has changed when it returns is durable.
+    The client connects on the first call. Until a server has answered, every call ends within ``timeout`` seconds, and
+    after that within ``failover_timeout`` seconds, attempts included. A call with a ``deadline`` ends at the deadline.
+    Changes are durable on return. A call raises:
 
-    A creation or deletion whose answer was lost is repeated, and then finds its own work done: its result is then
-    False, as if another client had been first.
+    - ControllerUnavailableError: no answer.
+    - AuthenticationError.
+    - ScopeNotFoundError or StreamNotFoundError. A call that only reads never creates a scope or stream.
+    - ControllerFailureError: an internal failure of the controller that lasted.
+    - ControllerError: any other refusal.
+
+    A creation or deletion with a lost answer is repeated, and then finds its own result. It returns False, as if
+    another client had been first.
     """
 
     def __init__(
@@ -100,7 +104,10 @@ class ControllerClient:
         failover_timeout: float = DEFAULT_FAILOVER_TIMEOUT,
         health: ClusterHealth | None = None,
     ) -> None:
-        """``health`` is that of the client that this is a part of, which has its own timeouts."""
+        """Create a client for the controllers in ``config``.
+
+        ``health`` belongs to the client that contains this one, and has its own timeouts.
+        """
         self._config = config
         self.health = health or ClusterHealth(timeout, failover_timeout)
         self._channel = ControllerChannel(config, self.health)
@@ -120,28 +127,28 @@ class ControllerClient:
         self.close()
 
     def close(self) -> None:
-        """End the connections. Calls that are under way in other threads end with ControllerError."""
+        """Close the connections. Running calls in other threads raise ControllerError."""
         self._channel.close()
 
     # ---- scopes ----
 
     def create_scope(self, scope: str) -> bool:
-        """Create a scope; False if it existed."""
+        """Create a scope. Return False if it existed."""
         return self._change(calls.CREATE_SCOPE, calls.scope_message(scope), "create scope", scope)
 
     def delete_scope(self, scope: str) -> bool:
-        """Delete an empty scope; False if there was none."""
+        """Delete an empty scope. Return False if it did not exist."""
         try:
             return self._change(calls.DELETE_SCOPE, calls.scope_message(scope), "delete scope", scope)
         except ScopeNotFoundError:
             return False
 
     def scope_exists(self, scope: str) -> bool:
-        """Whether the scope exists."""
+        """Return True if the scope exists."""
         return self._call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope).exists
 
     def list_scopes(self) -> list[str]:
-        """Names of all scopes, sorted; Pravega's own, which begin with ``_``, included."""
+        """Return the names of all scopes, sorted, with Pravega's own, which begin with ``_``."""
         deadline = self.health.deadline()
         found: set[str] = set()
         token = pb.ContinuationToken()
@@ -157,21 +164,27 @@ class ControllerClient:
     def create_stream(
         self, stream: StreamName, scaling: ScalingPolicy = ONE_SEGMENT, retention: RetentionPolicy | None = None
     ) -> bool:
-        """Create a stream; False if it existed, whatever its configuration. Its scope must exist."""
+        """Create a stream in an existing scope.
+
+        Return False if the stream existed, with any configuration.
+        """
         return self.create_stream_with(stream, StreamConfig(scaling=scaling, retention=retention))
 
     def create_stream_with(self, stream: StreamName, config: StreamConfig) -> bool:
-        """Create a stream with tags and the rarer settings; False if it existed, whatever its configuration."""
+        """Create a stream with tags and the less common settings.
+
+        Return False if the stream existed, with any configuration.
+        """
         return self._change(calls.CREATE_STREAM, calls.encode_config(stream, config), "create stream", stream)
 
     def stream_exists(self, stream: StreamName) -> bool:
-        """Whether the stream exists."""
+        """Return True if the stream exists."""
         return self._call(calls.STREAM_EXISTS, calls.stream_message(stream), stream).exists
 
     def list_streams(self, scope: str, *, internal: bool = False, tag: str | None = None) -> list[StreamName]:
         """Return the streams of a scope, sorted: all, or those with a ``tag``.
 
-        With ``internal`` they include those that Pravega made, such as ``_MARK…``.
+        With ``internal``, they include streams that Pravega created, such as ``_MARK…``.
         """
         return sorted(self._pages(scope, calls.scope_message(scope), internal, self.health.deadline(), tag))
 
@@ -205,24 +218,25 @@ class ControllerClient:
             token = page.continuationToken
 
     def stream_config(self, stream: StreamName) -> StreamConfig:
-        """A stream's configuration."""
+        """Return a stream's configuration."""
         return calls.decode_config(self._call(calls.STREAM_CONFIG, calls.stream_message(stream), stream))
 
     def update_stream(self, stream: StreamName, config: StreamConfig) -> None:
-        """Replace a stream's whole configuration. Another fixed number of segments scales the stream at once."""
+        """Replace a stream's whole configuration. A new fixed number of segments scales the stream at once."""
         self._change(calls.UPDATE_STREAM, calls.encode_config(stream, config), "update stream", stream)
 
     def truncate_stream(self, cut: StreamCut) -> None:
-        """Drop all events before a cut. ControllerError for a cut before the head, or that does not cover all keys.
+        """Delete all events before a cut.
 
-        The controller does not know how long segments are: past the tail, a cut also drops what is written up to it.
+        Raises ControllerError for a cut before the head, or one that does not cover all keys. The controller does not
+        know the lengths of segments: a cut after the tail also deletes events that are written up to it later.
         """
         self._change(
             calls.TRUNCATE_STREAM, calls.cut_message(cut), "truncate stream", cut.stream, lambda: self._check(cut)
         )
 
     def _check(self, cut: StreamCut) -> None:
-        """Raise ControllerError for a cut that the stream cannot be truncated at."""
+        """Raise ControllerError for a cut at which the stream cannot be truncated."""
         try:
             head = self.head_cut(cut.stream)
             possible = self.is_cut_valid(cut) and bool(self.segments_between(head, cut))
@@ -235,11 +249,14 @@ class ControllerClient:
             )
 
     def seal_stream(self, stream: StreamName) -> None:
-        """Let nothing more be written to a stream. Sealing it again changes nothing."""
+        """Stop all writes to a stream. Sealing it again changes nothing."""
         self._change(calls.SEAL_STREAM, calls.stream_message(stream), "seal stream", stream)
 
     def delete_stream(self, stream: StreamName) -> bool:
-        """Delete a sealed stream; False if there was none. ControllerError if it is not sealed."""
+        """Delete a sealed stream. Return False if it did not exist.
+
+        Raises ControllerError if it is not sealed.
+        """
         try:
             return self._change(calls.DELETE_STREAM, calls.stream_message(stream), "delete stream", stream)
         except StreamNotFoundError:
@@ -248,41 +265,47 @@ class ControllerClient:
     # ---- segments and their order ----
 
     def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
-        """The segments that take events now, by id; empty for a sealed stream."""
+        """Return the segments that accept events now, by id; empty for a sealed stream."""
         request = calls.stream_without_token(stream)
         return calls.decode_ranges(self._call(calls.CURRENT_SEGMENTS, request, stream, deadline).segmentRanges)
 
     def epoch_segments(self, stream: StreamName, epoch: int) -> list[SegmentRange]:
-        """The segments that took events in an epoch, by id. ControllerError for an epoch that never was."""
+        """Return the segments that accepted events in an epoch, by id.
+
+        Raises ControllerError for an epoch that never existed.
+        """
         request = pb.GetEpochSegmentsRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
         return calls.decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream).segmentRanges)
 
     def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
-        """The cut of the oldest events that the stream still has."""
+        """Return the stream cut of the oldest events that the stream still has."""
         request = pb.GetSegmentsRequest(streamInfo=calls.stream_without_token(stream), timestamp=0)
         locations = self._call(calls.SEGMENTS_AT, request, stream, deadline).segments
         return StreamCut(stream, {location.segmentId.segmentId: location.offset for location in locations})
 
     def successors(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> list[Successor]:
-        """The segments that follow a sealed one, by id; empty for one that is open or the last of a sealed stream."""
+        """Return the successors of a sealed segment, by id.
+
+        Empty for a segment that is open, or that is the last one of a sealed stream.
+        """
         entries = self._call(calls.SUCCESSORS, calls.segment_message(stream, segment_id), stream, deadline).segments
         ranges = calls.decode_ranges(entry.segment for entry in entries)
         predecessors = {entry.segment.segmentId.segmentId: tuple(sorted(entry.value)) for entry in entries}
         return [Successor(value, predecessors[value.id]) for value in ranges]
 
     def segments_between(self, start: StreamCut, end: StreamCut, *, deadline: Deadline | None = None) -> list[int]:
-        """Ids of the segments from ``start`` to ``end``, those of the cuts included, in an order to read them.
+        """Return the ids of the segments from ``start`` to ``end`` inclusive, in a valid order to read them.
 
-        Truncated segments are listed as well. MalformedStreamCutError if ``end`` lies before ``start``.
+        Truncated segments are listed as well. Raises MalformedStreamCutError if ``end`` is before ``start``.
         """
         calls.check_order(start, end)
         request = pb.StreamCutRange(streamInfo=calls.stream_message(start.stream), to=end.positions)
-        getattr(request, "from").update(start.positions)  # a word of Python's own
+        getattr(request, "from").update(start.positions)  # a keyword of Python
         response = self._call(calls.SEGMENTS_BETWEEN, request, start.stream, deadline)
         return sorted(segment.segmentId for segment in response.segments)
 
     def is_cut_valid(self, cut: StreamCut) -> bool:
-        """Whether the cut's segments cover every routing key exactly once, and are the stream's."""
+        """Return True if the cut's segments belong to the stream and cover every routing key exactly once."""
         try:
             return self._call(calls.CUT_VALID, calls.cut_message(cut), cut.stream).response
         except MalformedStreamCutError:
@@ -296,10 +319,11 @@ class ControllerClient:
         *,
         timeout: float | None = None,
     ) -> list[SegmentRange]:
-        """Replace the segments ``seal`` by new ones with the key ranges ``ranges``; give the current ones afterwards.
+        """Replace the segments ``seal`` by new segments with the key ranges ``ranges``.
 
-        Raises ConfigError when a segment is not current or the ranges do not cover exactly what the sealed segments
-        covered, StreamSealedError, and DeadlineExceededError when it is not done in time (it goes on at the server).
+        Returns the current segments afterwards. Raises ConfigError if a segment is not current, or if the ranges do not
+        cover exactly the keys of the sealed segments. Raises StreamSealedError, and DeadlineExceededError if the
+        scaling is not done in time; the server continues it.
         """
         before = self.current_segments(stream, deadline=None if timeout is None else Deadline(timeout))
         calls.check_scaling(stream, before, seal, ranges)
@@ -313,33 +337,38 @@ class ControllerClient:
                     break
                 except (ControllerUnavailableError, ControllerFailureError) as error:
                     trouble = error
-                # It may have been started, or even be done. While it runs, the same request joins it.
-                with contextlib.suppress(ControllerUnavailableError):  # the time is up: the trouble says why
+                # The scaling may have started or even ended. While it runs, the same request joins it.
+                with contextlib.suppress(
+                    ControllerUnavailableError
+                ):  # after the deadline, the first error has the reason
                     if calls.is_scaled(current := self.current_segments(stream, deadline=deadline), seal, ranges):
                         return current
                 attempts.again(trouble)
         self._await_scaling(stream, response.epoch, deadline)
         return self.current_segments(stream, deadline=deadline)
 
-    # ---- the way to the segment stores ----
+    # ---- addresses of the segment stores ----
 
     def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
-        """Host and port of the segment store that has a segment. It is not checked that the segment exists.
+        """Return host and port of the segment store that owns a segment. The segment need not exist.
 
-        A server that knows no name of its own is looked for at the controller's host.
+        If a server does not know its own name, the controller's host is returned.
         """
         uri = self._call(calls.URI, calls.segment_message(stream, segment_id), stream, deadline)
         return (self._channel.host if uri.endpoint in _NOWHERE else uri.endpoint), uri.port
 
     def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
-        """A token that segment stores take as a permission; empty where the servers ask for none. It is secret."""
+        """Return a token that segment stores accept as a permission.
+
+        Empty if the servers require none. The token is secret.
+        """
         request = calls.stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
         return self._call(calls.DELEGATION_TOKEN, request, stream, deadline).delegationToken
 
     # ---- transactions ----
 
     def create_transaction(self, stream: StreamName, lease_ms: int) -> CreatedTransaction:
-        """Begin a transaction that stays open for ``lease_ms`` milliseconds, and longer with pings.
+        """Begin a transaction that stays open for ``lease_ms`` milliseconds. Pings prolong it.
 
         Raises LeaseRangeError, StreamNotFoundError, StreamSealedError.
         """
@@ -351,7 +380,7 @@ class ControllerClient:
                     response = self._call(calls.CREATE_TRANSACTION, request, stream, deadline)
                     break
                 except ControllerFailureError as error:
-                    # For a sealed stream it answers INTERNAL, as for any trouble of its own.
+                    # For a sealed stream it answers INTERNAL, as for any internal failure.
                     if not self.current_segments(stream, deadline=deadline):
                         raise StreamSealedError.of(stream) from None
                     attempts.again(error)
@@ -363,17 +392,17 @@ class ControllerClient:
     def transaction_status(
         self, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
     ) -> TransactionStatus:
-        """Status of a transaction; UNKNOWN also for a stream that does not exist."""
+        """Return the status of a transaction. It is UNKNOWN also for a stream that does not exist."""
         request = calls.transaction_message(stream, transaction)
         return calls.decode_status(self._call(calls.TRANSACTION_STATE, request, stream, deadline))
 
     def ping_transaction(
         self, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
     ) -> None:
-        """Let an open transaction stay so for ``lease_ms`` milliseconds from now; a lease can grow by this.
+        """Keep an open transaction open for ``lease_ms`` milliseconds from now. A ping can prolong the lease.
 
-        Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, and LeaseRangeError: the
-        lease it had before goes on then.
+        Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, and LeaseRangeError. After a
+        LeaseRangeError, the earlier lease stays in effect.
         """
         request = calls.ping_message(stream, transaction, lease_ms)
         deadline = self.health.deadline(timeout)
@@ -383,7 +412,7 @@ class ControllerClient:
             ) != pb.PingTxnStatus.OK:
                 if status != pb.PingTxnStatus.DISCONNECTED:
                     raise calls.ping_error(status, stream, transaction, lease_ms)
-                # A controller that starts or stops; another one may have the transaction soon.
+                # The controller starts or stops. Another one may take the transaction over soon.
                 attempts.again(
                     ControllerUnavailableError(
                         f"no controller kept transaction {transaction} of stream {stream} alive within "
@@ -400,13 +429,14 @@ class ControllerClient:
         wait: bool = False,
         timeout: float | None = None,
     ) -> TransactionStatus:
-        """Commit a transaction, from whichever process. Committing it again changes nothing.
+        """Commit a transaction from any process. Committing it again changes nothing.
 
-        ``noted`` is the id of a writer and the event time that it has reached with this transaction (milliseconds).
-        What was flushed into it by its writers is included. On return it is decided: COMMITTING, or COMMITTED once
-        readers see the events, which ``wait`` waits for as long as there is time. Transactions that are COMMITTING at
-        the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
-        TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
+        ``noted`` is the id of a writer and the event time, in milliseconds, that it has reached with this transaction.
+        The commit includes all events that its writers have flushed. On return it is decided: COMMITTING, or COMMITTED
+        once readers see the events. With ``wait``, the call waits for COMMITTED within its time. Transactions that are
+        COMMITTING at the same time become visible in any order, see :meth:`Transaction.commit`. Raises
+        TransactionAbortedError, TransactionUnknownError, and OutcomeUnknownError if the outcome is unknown after
+        ``timeout`` seconds.
         """
         deadline, began = self.health.deadline(timeout), time.monotonic()
         status = self._commit(stream, transaction, noted, deadline)
@@ -419,7 +449,7 @@ class ControllerClient:
     def _commit(
         self, stream: StreamName, transaction: uuid.UUID, noted: tuple[str, int] | None, deadline: Deadline
     ) -> TransactionStatus:
-        """Ask for a commit until it is decided, without counting it: COMMITTING or COMMITTED."""
+        """Request a commit until it is decided, without counting it. Return COMMITTING or COMMITTED."""
         request, began = calls.transaction_message(stream, transaction, noted), time.monotonic()
         status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
         if time.monotonic() - began > _SLOW_COMMIT:
@@ -431,14 +461,17 @@ class ControllerClient:
     def repeat_commit(
         self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
     ) -> TransactionStatus:
-        """Ask again for a commit that is decided; it counts as no further one. As :meth:`commit_transaction`."""
+        """Request a decided commit again, without counting another one.
+
+        Otherwise as :meth:`commit_transaction`.
+        """
         return self._commit(stream, transaction, None, self.health.deadline(timeout))
 
     @staticmethod
     def _seen(
         status: TransactionStatus, watch: CommitWatch, transaction: uuid.UUID, deadline: Deadline
     ) -> TransactionStatus:
-        """Status of a transaction that is decided, COMMITTED if it becomes so by the deadline."""
+        """Return the status of a decided transaction: COMMITTED if it is visible by the deadline."""
         looks = Looks(deadline, first=_COMMIT_PAUSE)
         while status is not TransactionStatus.COMMITTED and looks.again():
             try:
@@ -450,25 +483,26 @@ class ControllerClient:
         return status
 
     def commits_in_order(self, stream: StreamName) -> bool:
-        """Whether several transactions may be committed side by side, as far as this client knows.
+        """Return True if several transactions may be committed concurrently, as far as this client knows.
 
-        Where a controller may have leftovers in its order of commits (see :class:`CommitWatch`), one transaction at a
-        time is harmless, and clears them away. Of several at once it would drop some: they stay COMMITTING for good. So
-        it is False at first, and after a commit that took long, until :meth:`note_order` is called.
+        A controller may have leftovers in its order of commits (see :class:`CommitWatch`). Then committing one
+        transaction at a time is harmless and removes them. Of several concurrent commits it would drop some, which stay
+        COMMITTING permanently. So the result is False at first, and after a slow commit, until :meth:`note_order` is
+        called.
         """
         return stream in self._orderly
 
     def note_order(self, stream: StreamName) -> None:
-        """Note that a transaction of the stream was seen to be visible, and no other was committed meanwhile."""
+        """Record that a transaction of the stream became visible while no other one was committed."""
         self._orderly.add(stream)
 
     def abort_transaction(
         self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
     ) -> TransactionStatus:
-        """Abort a transaction, from whichever process. Aborting it again changes nothing.
+        """Abort a transaction from any process. Aborting it again changes nothing.
 
         On return it is decided: ABORTING or ABORTED. Raises TransactionCommittedError, TransactionUnknownError, and
-        OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
+        OutcomeUnknownError if the outcome is unknown after ``timeout`` seconds.
         """
         request, deadline = calls.transaction_message(stream, transaction), self.health.deadline(timeout)
         status = self._decide(TransactionStatus.ABORTING, request, stream, transaction, deadline)
@@ -485,13 +519,13 @@ class ControllerClient:
         transaction: uuid.UUID,
         deadline: Deadline,
     ) -> TransactionStatus:
-        """Ask for COMMITTING or ABORTING until the transaction has left OPEN; the status that it has then.
+        """Request COMMITTING or ABORTING until the transaction has left OPEN, and return its status.
 
-        The controller answers a refusal, an id that it never had and trouble of its own with the same bare FAILURE, and
-        an answer can get lost. Neither is read as a decision: the state is asked until it tells, or the time is up.
-        Only a transaction that is told to be OPEN is asked for again. Of a commit that is sent while another one is at
-        work, for minutes where its segment stores fail over, the controller keeps two entries in its order of commits,
-        and the second makes it drop a later one.
+        The controller answers a refusal, an unknown id and an internal failure with the same FAILURE, and an answer can
+        be lost. Neither counts as a decision: the status is polled until it is known, or the deadline has passed. The
+        request is repeated only while the status is OPEN. The reason is a commit that is sent while an earlier one is
+        still running, for minutes during a segment store failover. Then the controller keeps two entries in its order
+        of commits, and the second makes it drop a later commit.
         """
         commits = wish is TransactionStatus.COMMITTING
         rpc, action = (calls.COMMIT_TRANSACTION, "commit") if commits else (calls.ABORT_TRANSACTION, "abort")
@@ -505,9 +539,9 @@ class ControllerClient:
 
         with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
             while True:
-                doubts = 0  # answers UNKNOWN that are not believed
+                doubts = 0  # number of UNKNOWN answers that are not trusted
                 try:
-                    # Half of what is left: a controller that does not answer must leave time to ask for the state.
+                    # Half of the time left: an unresponsive controller must leave time to poll the status.
                     answer = self._call(rpc, request, stream, Deadline(deadline.left / 2))
                     if answer.status == pb.TxnStatus.SUCCESS:
                         return wish
@@ -537,9 +571,9 @@ class ControllerClient:
     # ---- event time ----
 
     def note_time(self, writer_id: str, position: StreamCut, millis: int) -> bool:
-        """Note that what a writer wrote before a position is of a time or earlier, and what follows of it or later.
+        """Note that a writer's events before a position have times up to ``millis``, and later events from ``millis``.
 
-        False if it has noted a later time, or position, before: nothing is changed then.
+        Returns False, without a change, if the writer has noted a later time or position before.
         """
         stream, statuses = position.stream, pb.TimestampResponse
         request = calls.time_message(writer_id, position, millis)
@@ -549,7 +583,10 @@ class ControllerClient:
         raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} could not be noted")
 
     def remove_writer(self, stream: StreamName, writer_id: str, *, timeout: float | None = None) -> bool:
-        """Let the watermarks of a stream not wait for a writer any longer; False if it has noted no time."""
+        """Stop waiting for a writer in the watermarks of a stream.
+
+        Return False if the writer has noted no time.
+        """
         request = pb.RemoveWriterRequest(writer=writer_id, stream=calls.stream_message(stream))
         status = self._call(calls.REMOVE_WRITER, request, stream, self.health.deadline(timeout)).result
         if status in (pb.RemoveWriterResponse.SUCCESS, pb.RemoveWriterResponse.UNKNOWN_WRITER):
@@ -559,14 +596,14 @@ class ControllerClient:
     # ---- subscribers ----
 
     def subscribers(self, stream: StreamName) -> list[str]:
-        """Names of the reader groups that hold the stream's retention back, as ``scope/group``, sorted."""
+        """Return the reader groups that limit the stream's retention, as ``scope/group``, sorted."""
         request = calls.stream_message(stream)
         return sorted(self._done(calls.SUBSCRIBERS, request, "list the subscribers of", stream).subscribers)
 
     def create_subscriber(self, stream: StreamName, group: str) -> SubscriberId:
-        """Make a reader group that subscribes to one stream, or give the one that there is.
+        """Create a reader group that subscribes to one stream, or return the existing one.
 
-        Raises ConfigError for a group of that name that does something else, InvalidNameError.
+        Raises ConfigError for a group of that name with another purpose, and InvalidNameError.
         """
         what = f"make the subscriber {group} of"
         request = calls.group_message(stream.scope, group, calls.subscriber_config(stream))
@@ -574,9 +611,9 @@ class ControllerClient:
         return calls.decode_subscriber(response.config, stream, group)
 
     def renew_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> SubscriberId:
-        """Subscribe to a stream again that was deleted and made anew: the server forgets subscribers with a stream.
+        """Subscribe again to a recreated stream. The server forgets subscribers when a stream is deleted.
 
-        (Deleting the group instead is tried by the server for ever: it looks for the subscriber that is gone.)
+        Deleting the group instead would make the server retry forever: it looks for the deleted subscriber.
         """
         request = calls.group_message(stream.scope, subscriber.group, calls.subscriber_config(stream, subscriber))
         what = f"renew the subscriber {subscriber.group} of"
@@ -584,10 +621,10 @@ class ControllerClient:
         return SubscriberId(subscriber.group, subscriber.id, generation)
 
     def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut, *, scope: str | None = None) -> bool:
-        """Publish a position; False if the stream has no such subscriber (it was made anew, or the subscriber was).
+        """Publish a position. Return False if the stream has no such subscriber.
 
-        The group is in the stream's scope unless another one is named. Raises ControllerError for a position before one
-        that was published already.
+        In that case, the stream or the subscriber was recreated. The group is in the stream's scope, or in ``scope``.
+        Raises ControllerError for a position before one that was already published.
         """
         request = calls.position_message(scope or cut.stream.scope, subscriber, cut)
         what = f"publish a position of {subscriber.group} in"
@@ -597,7 +634,7 @@ class ControllerClient:
         return calls.outcome(pb.UpdateSubscriberStatus.Status, status, what, cut.stream)
 
     def delete_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> bool:
-        """Delete a subscriber's reader group; False if it is gone already."""
+        """Delete a subscriber's reader group. Return False if it does not exist."""
         what = f"delete the subscriber {subscriber.group} of"
         request = calls.group_info(stream.scope, subscriber.group, calls.subscriber_config(stream, subscriber))
         return self._delete_group(request, what, stream)
@@ -605,16 +642,16 @@ class ControllerClient:
     # ---- reader groups ----
 
     def create_group(self, scope: str, group: str, config: GroupConfig) -> GroupConfig:
-        """Make a reader group, without a state; its configuration, or that of the group that there is already.
+        """Create a reader group without a state. Return its configuration, or that of an existing group.
 
-        Who makes one gives it a random id and the generation 0. Raises InvalidNameError.
+        The creator sets a random id and the generation 0. Raises InvalidNameError.
         """
         request = calls.group_message(scope, group, config)
         response = self._done(calls.CREATE_READER_GROUP, request, f"make the reader group {group} in scope", scope)
         return calls.decode_group(response.config)
 
     def group_config(self, scope: str, group: str) -> GroupConfig | None:
-        """Configuration of a reader group; None if there is no such group."""
+        """Return the configuration of a reader group; None if the group does not exist."""
         request, what = calls.group_info(scope, group), f"look up the reader group {group} in scope"
         response = self._settled(calls.GROUP_CONFIG, request, what, scope)
         if response.status == pb.ReaderGroupConfigResponse.RG_NOT_FOUND:
@@ -623,10 +660,10 @@ class ControllerClient:
         return calls.decode_group(response.config)
 
     def update_group(self, scope: str, group: str, config: GroupConfig) -> GroupConfig | None:
-        """Change the configuration of the group with this id and generation; it has the next generation then.
+        """Change the configuration of the group with this id and generation, and return it with the next generation.
 
-        None if the group has another id or generation by now: somebody else was faster, or an answer was lost. Raises
-        ControllerError if there is no such group.
+        Returns None if the group has another id or generation by now: another process was faster, or an answer was
+        lost. Raises ControllerError if the group does not exist.
         """
         request, what = calls.group_message(scope, group, config), f"change the reader group {group} in scope"
         response = self._settled(calls.UPDATE_READER_GROUP, request, what, scope)
@@ -636,7 +673,7 @@ class ControllerClient:
         return replace(config, generation=response.generation)
 
     def delete_group(self, scope: str, group: str, config: GroupConfig) -> bool:
-        """Delete the reader group with this id, its state included; False if it is gone already."""
+        """Delete the reader group with this id, including its state. Return False if it does not exist."""
         request = calls.group_info(scope, group, config)
         return self._delete_group(request, f"delete the reader group {group} in scope", scope)
 
@@ -646,7 +683,7 @@ class ControllerClient:
             return False
         return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, target)
 
-    # ---- inside ----
+    # ---- private ----
 
     def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None) -> R:
         deadline = deadline or self.health.deadline()
@@ -657,13 +694,13 @@ class ControllerClient:
             except StreamNotFoundError:
                 assert isinstance(target, StreamName)
                 error = self._missing(rpc.name, target, deadline)
-            # A stream exists from the beginning of its creation, and has its segments and configuration at the end.
+            # A stream exists when its creation begins, and has its segments and configuration when it ends.
             there = not isinstance(error, StreamNotFoundError | ScopeNotFoundError)
             if not there or rpc.name not in _OF_EVERY_STREAM or not looks.again():
                 raise error
 
     def _is_well(self, target: StreamName | str | None, deadline: Deadline) -> bool:
-        """Whether the controller can tell what it knows of a stream now."""
+        """Return True if the controller can read its metadata of a stream now."""
         if not isinstance(target, StreamName):
             return True
         request = calls.stream_without_token(target)
@@ -681,15 +718,15 @@ class ControllerClient:
         target: StreamName | str,
         refusal: Callable[[], None] | None = None,
     ) -> R:
-        """Repeat a call until the controller answers without a failure of its own. Returns that answer.
+        """Repeat a call until the controller answers without an internal failure, and return that answer.
 
-        The status FAILURE covers all trouble of the controller's own; ``refusal`` raises where it is a refusal. Raises
-        ControllerFailureError if it lasts longer than a failover does.
+        The status FAILURE covers all internal failures of the controller. ``refusal`` raises if it is a refusal. Raises
+        ControllerFailureError if it lasts longer than a failover.
         """
         deadline = self.health.deadline()
         if not calls.failed(response := self._call(rpc, request, target, deadline)):
             return response
-        # From the first such answer: before it, nobody may have answered.
+        # It begins with the first such answer; earlier, no server may have answered.
         passing = Deadline(min(PASSING_SECONDS, deadline.left))
         with self.health.attempts(_logger, f"{action} {target}", passing) as attempts:
             while calls.failed(response):
@@ -700,7 +737,10 @@ class ControllerClient:
             return response
 
     def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName | str) -> R:
-        """Ask until the controller has done or refused it; the answer. Raises what a refusal means."""
+        """Repeat a call until the controller has executed or refused it, and return the answer.
+
+        Raises the error for a refusal.
+        """
         response: Any = self._settled(rpc, request, action, target)
         calls.outcome(response.Status, response.status, action, target)
         return response  # type: ignore[no-any-return]
@@ -713,7 +753,7 @@ class ControllerClient:
         target: StreamName | str,
         refusal: Callable[[], None] | None = None,
     ) -> bool:
-        """Ask for a change until the controller has made or refused it; whether anything was changed."""
+        """Request a change until the controller has made or refused it. Return True if it changed something."""
         response: Any = self._settled(rpc, request, action, target, refusal)
         try:
             return calls.outcome(response.Status, response.status, action, target)
@@ -723,7 +763,10 @@ class ControllerClient:
             raise self._missing(rpc.name, target, self.health.deadline()) from None
 
     def _missing(self, action: str, stream: StreamName, deadline: Deadline) -> ControllerError:
-        """The error for NOT_FOUND about a stream: what is missing may be its scope, or only a part of the stream."""
+        """Return the error for NOT_FOUND about a stream.
+
+        Its scope may be missing, or only a part of the stream.
+        """
         try:
             if self._channel.call(calls.STREAM_EXISTS, calls.stream_message(stream), stream, deadline).exists:
                 if action in _OF_EVERY_STREAM:
@@ -735,7 +778,7 @@ class ControllerClient:
             scope = stream.scope
             found = self._channel.call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope, deadline)
             return not_found(stream if found.exists else scope)
-        except ControllerError:  # one error is enough: the controller has just become unreachable
+        except ControllerError:  # report only the first error: the controller has just become unreachable
             return not_found(stream)
 
     def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
@@ -756,12 +799,13 @@ def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, s
 
 
 class CommitWatch:
-    """Looks at transactions of a stream until what is committed is visible. Thread safe.
+    """Poller of a stream's transactions until their commits are visible. Thread safe.
 
-    A commit that was asked for twice, in a failover, can leave an entry in the controller's order of commits that
-    outlives the transaction. The next request to commit then clears that entry away, and commits nothing
-    (``PersistentStreamBase.processTransactionsInEpoch``): the transaction is COMMITTING until somebody asks for its
-    commit again, which changes nothing else. So that is done where it has been so for ``ask_again`` seconds.
+    A commit that was requested twice, in a failover, can leave an entry in the controller's order of commits that
+    outlives the transaction. The next commit request then removes that entry and commits nothing
+    (``PersistentStreamBase.processTransactionsInEpoch``). Its transaction stays COMMITTING until the commit is
+    requested again, which changes nothing else. So the watch requests it again if the transaction was COMMITTING for
+    ``ask_again`` seconds.
     """
 
     def __init__(self, controller: ControllerClient, stream: StreamName, *, ask_again: float | None = None) -> None:
@@ -770,7 +814,7 @@ class CommitWatch:
         self._asked: dict[uuid.UUID, float] = {}  # monotonic seconds
 
     def status(self, transaction: uuid.UUID, deadline: Deadline | None = None) -> TransactionStatus:
-        """Status of a transaction, as :meth:`ControllerClient.transaction_status` tells it."""
+        """Return the status of a transaction as :meth:`ControllerClient.transaction_status` does."""
         status = self._controller.transaction_status(self._stream, transaction, deadline=deadline)
         if status is not TransactionStatus.COMMITTING:
             self._asked.pop(transaction, None)
@@ -781,7 +825,7 @@ class CommitWatch:
         self._asked[transaction] = now
         note = f"transaction {transaction} of stream {self._stream} is not visible yet: its commit is asked for again"
         self._controller.health.count("repeated_commits", _logger, note)
-        # What it was decided to be is known; the next look tells the rest.
+        # The decision is known; the next poll shows the rest.
         with contextlib.suppress(ControllerError, OutcomeUnknownError):
             left = _ASK_SECONDS if deadline is None else min(_ASK_SECONDS, deadline.left)
             self._controller.repeat_commit(self._stream, transaction, timeout=left)
