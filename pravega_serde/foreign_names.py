@@ -100,7 +100,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "StreamReaderGroup StreamReaderGroupConfig": _GROUPS,
         "StreamTxnWriter": _TRANSACTIONS,
         "StreamTransaction": "use `Transaction`",
-        "TransactionException": "use `TransactionError`",
+        "TxnFailedException": "use `TransactionError`",
         "ByteStream": _BYTES,
     },
     "PySpark": {
@@ -112,13 +112,4 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     "asyncio": {
         "AsyncClient": "use `AsyncPravegaClient`",
     },
-}
-
-#: Guesses of names that nothing has, in the same form.
-GUESSES: Final[Mapping[str, str]] = {
-    "serializers": "write from pravega_serde import AvroSerializer, and so for each class",
-    "SchemaRegistrySerializer SchemaRegistryDeserializer": "`RegistrySerializer` writes and reads",
-    "schema_registry": "write from pravega_serde import SchemaRegistryClient",
-    "datasource": "write from pravega_connector import PravegaDataSource",
-    "Ingester": "write from pravega_connector.ingest import ingest",
 }

@@ -73,9 +73,9 @@ def _text(package: str, name: str) -> str:
 def _meaning(package: str, name: str) -> str:
     import pkgutil  # noqa: PLC0415 - needed by errors alone, as the next import
 
-    from pravega_serde.foreign_names import ELSEWHERE, GUESSES  # noqa: PLC0415
+    from pravega_serde.foreign_names import ELSEWHERE  # noqa: PLC0415
 
-    for names, meant in (pair for table in (*ELSEWHERE.values(), GUESSES) for pair in table.items()):
+    for names, meant in (pair for table in ELSEWHERE.values() for pair in table.items()):
         if name in names.split():
             return meant.replace("`", "")
     for other, public in _PUBLIC.items():

@@ -34,12 +34,12 @@ def _typing_errors(word: str, known: str) -> int | None:
     parts, others = (each.translate(_SEPARATORS).split("_") for each in (word, known))
     if len(parts) != len(others):
         return 1 if "".join(parts) == "".join(others) else None
-    found = [_distance(part, other) for part, other in zip(parts, others, strict=True)]
+    found = [distance(part, other) for part, other in zip(parts, others, strict=True)]
     near = all(edits <= len(other) // 4 for edits, other in zip(found, others, strict=True))
     return sum(found) if near and sum(found) <= _MOST else None
 
 
-def _distance(word: str, other: str) -> int:
+def distance(word: str, other: str) -> int:
     """Letters to insert, drop, replace or swap with their neighbor."""
     before: list[int] = []
     last = list(range(len(other) + 1))
@@ -87,7 +87,7 @@ class HintedNames:
     __slots__ = ()
 
     _meant: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    """Class -> name that it does not have, in snake case -> what is meant."""
+    """Class -> names that it does not have, in snake case, separated by blanks -> what is meant."""
 
     if not TYPE_CHECKING:  # a type checker would accept any name
 
@@ -106,17 +106,17 @@ def _unknown(owner: HintedNames, name: str) -> AttributeError:
 def _hint(owner: HintedNames, kind: type[HintedNames], name: str) -> str:
     meant: dict[str, str] = {}
     for each in reversed(kind.__mro__):
-        meant |= kind._meant.get(each.__name__, {})
+        for names, text in kind._meant.get(each.__name__, {}).items():
+            meant |= dict.fromkeys(names.split(), text)
     there = [each for each in dir(owner) if not each.startswith("_")]
     if name in there:
         return "it is not set, or its property failed"
     words = _in_snake_case(name)
-    if words in there:
-        return f"write {words}"
-    if words in meant:
-        return meant[words]
-    if words.removeprefix("get_") in there:  # Java's getters
-        return f"write {words.removeprefix('get_')}"
+    for word in (words, words.removeprefix("get_")):  # Java's getters
+        if word in there:
+            return f"write {word}"
+        if word in meant:
+            return meant[word]
     near = nearest(words, [*there, *meant])
     if near is None:
         return f"there is none; help({kind.__name__}) lists what there is"

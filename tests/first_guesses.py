@@ -19,7 +19,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
         "from pravega_serde import EventRouter": None,
         "from pravega_serde import typed": None,
         "from pravega_serde import SchemaRegistryClient": None,
-        "import pravega_serde; pravega_serde.SchemaRegistrySerializer": "RegistrySerializer writes and reads",
+        "import pravega_serde; pravega_serde.SchemaRegistrySerializer": "no attribute 'SchemaRegistrySerializer'",
         "from pravega_serde import Serializer, serializer_for": None,
         "from pravega_serde import SerdeError, DeserializationError": None,
         "from pravega_serde import Codec": None,
@@ -80,7 +80,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
     "Pravega's Rust binding": {
         "import pravega_connector; pravega_connector.StreamReaderGroupConfig": "PravegaClient.reader_group",
         "import pravega_connector; pravega_connector.StreamScalingPolicy": "ScalingPolicy",
-        "import pravega_connector; pravega_connector.TransactionException": "TransactionError",
+        "import pravega_connector; pravega_connector.TxnFailedException": "TransactionError",
     },
     "Kafka's clients": {
         "import pravega_connector; pravega_connector.Producer": "PravegaClient.writer",
@@ -233,7 +233,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "client.follow(None)": "a stream is named 'scope/stream'",
         "client.create_stream('s/x', 'three')": "must be a number of segments or a ScalingPolicy",
         "client.truncate(5)": "truncate takes a StreamCut, or a stream and a place",
-        "PravegaClient(5)": "a client is made of a controller URI",
+        "PravegaClient(5)": "a client needs a controller URI",
         "PravegaConfig(controller=None)": "the controller URI must be a str like tcp://localhost:9090",
         "client.transactions('s/x', lease='long')": "argument 'lease' must be a positive number of seconds",
         "serializer_for(5)": "a format is named by a str",

@@ -8,7 +8,7 @@ from dataclasses import Field, field, fields
 from typing import Any, Final, TypeVar
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
-from pravega_serde.suggestions import did_you_mean
+from pravega_serde.suggestions import did_you_mean, distance
 
 T = TypeVar("T")
 
@@ -139,23 +139,9 @@ def misspelt(name: str, known: Collection[str]) -> str | None:
         return _KAFKAS[name] if _KAFKAS[name] in known else None
     plain = _letters(name)
     allowed = (len(plain) >= _ONE_EDIT) + (len(plain) >= _TWO_EDITS)
-    edits, near = min(((_edits(plain, _letters(each)), each) for each in known), default=(allowed + 1, None))
+    edits, near = min(((distance(plain, _letters(each)), each) for each in known), default=(allowed + 1, None))
     return near if edits <= allowed else None
 
 
 def _letters(name: str) -> str:
     return name.replace("_", "").replace("-", "").replace(".", "")
-
-
-def _edits(one: str, other: str) -> int:
-    """Return the number of letters to add, drop, replace or swap with their neighbor to turn one word into another."""
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        row = [i]
-        for j, wanted in enumerate(other, 1):
-            row.append(min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != wanted)))
-            if i > 1 and j > 1 and one[i - 2 : i] == wanted + other[j - 2]:
-                row[-1] = min(row[-1], before[j - 2] + 1)
-        before, last = last, row
-    return last[-1]
