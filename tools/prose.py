@@ -192,6 +192,7 @@ CHECKED: Final = (
     "CONTRIBUTING.md",
     "README.md",
     "SECURITY.md",
+    "docs/compatibility.md",
     "docs/dead-letters.md",
     "docs/errors.md",
     "docs/event-time.md",
