@@ -1,10 +1,10 @@
-"""Exactly-once ingestion: files, and whatever else can be read again, into a stream. No Spark is needed.
+"""Exactly-once ingestion of files and other replayable sources into a stream, without Spark.
 
-:func:`ingest` and :func:`plan` are in ``run``. What is ingested: ``replayable`` says what a source gives,
-``file_source`` has files as one, ``file_kinds`` and ``lines`` read them. How: ``ingester`` makes step
-after step by the protocol of :mod:`pravega_connector.exactly_once.steps`; ``feed`` cuts a source into steps, ``encode``
-makes events of records, ``content`` writes them into a step's transaction and bad records beside it. Who: ``takeover``
-decides whether to wait for another run.
+:func:`ingest` and :func:`plan` are in ``run``. For the input, ``replayable`` defines the interface of a source,
+``file_source`` implements it for files, and ``file_kinds`` and ``lines`` read them. For the steps, ``ingester``
+executes step after step with the protocol of :mod:`pravega_connector.exactly_once.steps`. ``feed`` divides a source
+into steps, and ``encode`` converts records to events. ``content`` writes the events into the transaction of a step, and
+malformed records into separate files. ``takeover`` decides whether a run waits for another run.
 """
 
 from pravega_connector.ingest.content import Counts

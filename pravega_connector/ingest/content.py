@@ -1,4 +1,4 @@
-"""Content of a step: the events of its records, written to its transaction, and bad records in files beside it."""
+"""Content of a step: its events, written to its transaction, and its malformed records, written to files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pravega_connector.ingest.feed import Draft, Piece
 from pravega_connector.ingest.replayable import Chunk, Rejected, ReplayableSource
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
 
-# A chunk of so many bytes is written at once; of smaller ones so many are written together.
+# Minimum bytes of a chunk that is written separately, and maximum number of smaller chunks that are written together.
 _LARGE: Final = 1 << 16
 _PARTS: Final = 64
-# Between two looks at a source that is being read.
+# Seconds between two checks of a source that is being read.
 _LOOK: Final = 1.0
 _DIGITS: Final = 8
 
@@ -39,7 +39,7 @@ class Counts:
     recovered: int = 0
 
     def with_content(self, done: Counts) -> Counts:
-        """Sum with the events, rejected records and bytes of another."""
+        """Return the sum with the events, rejected records and bytes of another."""
         return replace(
             self,
             events=self.events + done.events,
@@ -61,21 +61,21 @@ class ContentWriter:
         encoding: Encoding,
         tell: Callable[[str, Counts], None],
     ) -> Counts:
-        """Hand the events of a draft to a transaction, which is to be flushed. Raises SourceError, TransactionError.
+        """Write the events of a draft to a transaction; the caller flushes it. Raises SourceError, TransactionError.
 
-        ``tell`` is called with each source and what was done so far.
+        ``tell`` is called with each source and the counts so far.
         """
         done, looked = Counts(), time.monotonic()
         waiting: list[tuple[str, Chunk]] = []
         pieces = {piece.source: piece for piece in draft.pieces}
         for number, (id_, chunk) in enumerate(draft.content):
-            if number == 1:  # a short step needs no ping
+            if number == 1:  # a short step needs no keep-alive
                 self._keeper.add(transaction)
             if chunk.rejected and self._dead_letters is not None:
                 self._dead_letters.add(pieces[id_], chunk.rejected)
             if chunk.batch.num_rows:
                 waiting.append((id_, chunk))
-            # What small sources hold is encoded together.
+            # The records of small sources are encoded together.
             if chunk.batch.nbytes >= _LARGE or len(waiting) >= _PARTS:
                 transaction.write_column(*encoding.encode(waiting))
                 waiting = []
@@ -83,7 +83,7 @@ class ContentWriter:
             done.rejected += len(chunk.rejected)
             done.bytes += chunk.bytes
             tell(id_, done)
-            if time.monotonic() - looked > _LOOK:  # one that grows as fast as it is read would never end
+            if time.monotonic() - looked > _LOOK:  # a source that grows as fast as it is read would never end
                 self._check_unchanged(pieces[id_])
                 looked = time.monotonic()
         if waiting:
@@ -91,7 +91,7 @@ class ContentWriter:
         return done
 
     def settle(self, draft: Draft) -> None:
-        """Check before a commit that sources are as they were recorded, and put bad records in place, durable.
+        """Check before a commit that the sources are as recorded, and publish malformed records durably.
 
         Raises SourceError, IngestError.
         """
@@ -101,12 +101,12 @@ class ContentWriter:
             self._dead_letters.publish(draft.pieces)
 
     def forget(self) -> None:
-        """Drop bad records that were not settled."""
+        """Discard malformed records that were not published."""
         if self._dead_letters is not None:
             self._dead_letters.discard()
 
     def _check_unchanged(self, piece: Piece) -> None:
-        """Raise SourceChangedError if a source is not what it was when its piece was recorded."""
+        """Raise SourceChangedError if a source has changed after its piece was recorded."""
         if (change := self._source.change(piece.source, piece.mark)) is None:
             return
         error = SourceChangedError(
@@ -117,14 +117,14 @@ class ContentWriter:
 
 
 class DeadLetters:
-    """A folder with one file of JSON lines for each piece that has bad records.
+    """Directory with the dead letters: one file of JSON lines for each piece that has malformed records.
 
-    A file's name follows from its source and first record, so that a piece that is read again replaces what was told of
-    it before.
+    The name of a file depends only on its source and first record. So a piece that is read again replaces its earlier
+    file.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Creates the folder. Raises IngestError."""
+        """Create the directory. Raises IngestError."""
         self._folder = Path(folder)
         self._open: dict[Piece, tuple[WholeFile, BinaryIO]] = {}
         try:
@@ -133,12 +133,12 @@ class DeadLetters:
             raise self._failed(self._folder, error) from error
 
     def path(self, piece: Piece) -> Path:
-        """File of the bad records of a piece."""
+        """Return the file of the malformed records of a piece."""
         digest = hashlib.blake2b(piece.source.encode(), digest_size=_DIGITS // 2).hexdigest()
         return self._folder / f"{piece.source.rpartition('/')[2][:100]}.{digest}.{piece.offset}.jsonl"
 
     def add(self, piece: Piece, rejected: Iterable[Rejected]) -> None:
-        """Write bad records of a piece, beside the place where they are to be."""
+        """Write malformed records of a piece to a temporary file next to the final one."""
         path = self.path(piece)
         try:
             if piece not in self._open:
@@ -152,7 +152,7 @@ class DeadLetters:
             raise self._failed(path, error) from error
 
     def publish(self, pieces: Iterable[Piece]) -> None:
-        """Put the bad records of pieces in place, durable on return; drop what an earlier reading left there."""
+        """Move the files of pieces into place, durable on return; delete files that an earlier read left."""
         for piece in pieces:
             path = self.path(piece)
             try:
@@ -165,7 +165,7 @@ class DeadLetters:
                 raise self._failed(path, error) from error
 
     def discard(self) -> None:
-        """Forget what was added and not published."""
+        """Discard records that were added and not published."""
         for whole, _ in self._open.values():
             whole.drop()
         self._open.clear()

@@ -1,4 +1,4 @@
-"""Encoding of records as events: the columns of an ingestion, and the serializer and router of its options."""
+"""Encoding of records as events: the columns of an ingestion, and the serializer and router in its options."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NOT_IN_NAMES: Final = re.compile(r"^(?=[0-9])|[^A-Za-z0-9_]")
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """Serializer and router of the events, with what is to be told of them."""
+    """Serializer and router of the events, and their description."""
 
     encoder: EventEncoder
     by_source: bool
-    """Whether an event's key is the name of its source, so that all of one source stay in order."""
+    """True if the key of an event is the name of its source, so that the events of a source stay in order."""
     format: str
     schema_text: str | None
-    """The schema that was made for the events, if one was."""
+    """The schema that was derived for the events, if any."""
 
     @property
     def key(self) -> str:
@@ -38,11 +38,11 @@ class Encoding:
         return "the file" if self.by_source else type(self.encoder.router).__name__.removeprefix("By").lower()
 
     def encode(self, parts: Sequence[tuple[str, Chunk]]) -> tuple[pa.Array, pa.Array | None]:
-        """Events and keys of chunks, each with its source. Raises BadRecordError."""
+        """Return events and keys of chunks, each with its source. Raises BadRecordError."""
         try:
             events, keys = self.encoder.encode(_joined(parts))
         except (SerializationError, EventError) as error:
-            if len(parts) > 1:  # find the one that it is in
+            if len(parts) > 1:  # find the chunk with the error
                 for part in parts:
                     self.encode([part])
             ((id_, chunk), *_) = parts
@@ -62,17 +62,17 @@ def _joined(parts: Sequence[tuple[str, Chunk]]) -> pa.RecordBatch:
 
 
 def _sources(parts: Sequence[tuple[str, Chunk]]) -> pa.DictionaryArray:
-    """The source of each row; as a dictionary, so that each is hashed once."""
+    """Return the source of each row as a dictionary array, so that each source is hashed once."""
     rows = np.repeat(np.arange(len(parts), dtype=np.int32), [chunk.batch.num_rows for _, chunk in parts])
     return pa.DictionaryArray.from_arrays(pa.array(rows), pa.array([id_ for id_, _ in parts], pa.string()))
 
 
 def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = True) -> Encoding:
-    """Encoding of records with these columns.
+    """Return the encoding of records with these columns.
 
-    Without a format, a lone column ``event`` is the event itself, and other columns become JSON. A format that needs a
-    schema (Avro) gets one that follows from the columns, if none is given and there is no registry. Without a key,
-    ``ordered`` keys events by their source. Raises ColumnTypeError, ConfigError, RegistryErrors.
+    Without a format, a single column ``event`` is the event itself, and other columns become JSON. If a format needs a
+    schema (Avro), and there is neither a schema nor a registry, the schema is derived from the columns. Without a key,
+    ``ordered`` uses the source of an event as its key. Raises ColumnTypeError, ConfigError, RegistryErrors.
     """
     made = None
     if options.format is None and not options.from_registry and schema.names != [_EVENT]:
@@ -88,14 +88,14 @@ def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = Tru
 
 
 class Columns:
-    """Columns of an ingestion: the recorded ones, from any run, or the source's until some are recorded."""
+    """Columns of an ingestion: the recorded ones, from any run, or those of the source until some are recorded."""
 
     def __init__(self, source: ReplayableSource, make_encoding: Callable[[pa.Schema], Encoding]) -> None:
         self._source, self._make_encoding = source, make_encoding
         self._current: tuple[str, Encoding] | None = None
 
     def agree(self, recorded: str | None) -> tuple[str | None, Encoding]:
-        """Columns, None if they are recorded already, and their encoding.
+        """Return the columns and their encoding; the columns are None if they are already recorded.
 
         Raises SourceError, ColumnTypeError, ConfigError, RegistryErrors.
         """
@@ -109,5 +109,5 @@ class Columns:
 
 
 def recorded_schema(text: str) -> pa.Schema:
-    """Columns in a state."""
+    """Return the columns that a state has."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,8 +1,8 @@
 """Feed of records into the next transaction, in three variants.
 
-``file``: whole sources; their ends are not known when the transaction is recorded.
-``count``: a fixed number of records of one source; so an offset tells where the next transaction begins.
-``length``: as many records as fit; they are read first, and where they end is recorded before they are written.
+- ``file``: whole sources. Their ends are not known when the transaction is recorded.
+- ``count``: a fixed number of records of one source, so an offset defines the start of the next transaction.
+- ``length``: as many records as fit. They are read first, and their end is recorded before they are written.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Sizes:
 
     variant: Variant = "file"
     files: int = 1
-    """``file``: so many sources at most."""
+    """``file``: maximum number of sources."""
     records: int = 100_000
-    """``count``: so many records of one source."""
+    """``count``: number of records of one source."""
     bytes: int = 16 << 20
-    """``length``: about so many bytes of columns, kept in memory. ``file``: no further source is added beyond."""
+    """``length``: approximate bytes of columns, kept in memory. ``file``: size from which no source is added."""
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -40,7 +40,7 @@ class Sizes:
 
 
 class Progress(NamedTuple):
-    """Position of one source: the records of it that are in the stream."""
+    """Position of one source: the number of its records that are in the stream."""
 
     mark: str
     offset: int
@@ -49,7 +49,7 @@ class Progress(NamedTuple):
 
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Progress:
-        """Parse the JSON form, which is a list of the three."""
+        """Parse the JSON form, a list of the three fields."""
         mark, offset, finished = value
         return cls(str(mark), int(offset), bool(finished))
 
@@ -60,7 +60,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Records of one source, from ``offset`` to before ``end``; all that follow if ``end`` is None."""
+    """Records of one source, from ``offset`` to before ``end``; all remaining records if ``end`` is None."""
 
     source: str
     offset: int
@@ -75,17 +75,17 @@ class Piece:
 
 @dataclass(slots=True)
 class Draft:
-    """A transaction to be."""
+    """Draft of a transaction."""
 
     pieces: tuple[Piece, ...]
     content: Iterator[tuple[str, Chunk]]
-    """The records, each chunk with the source that it is from."""
+    """The records; each chunk is paired with its source."""
     ended: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Filled while ``content`` is read: sources that were read to their end."""
 
 
 class _Reading:
-    """Source that is being read, and the place in it."""
+    """Source that is being read, and the position in it."""
 
     def __init__(self, source: ReplayableSource, id_: str, offset: int, mark: str) -> None:
         self.id, self.offset, self.mark = id_, offset, mark
@@ -93,7 +93,7 @@ class _Reading:
         self._next: Chunk | None = None
 
     def peek(self) -> Chunk | None:
-        """The next chunk; None at the end. Raises SourceError."""
+        """Return the next chunk; None at the end. Raises SourceError."""
         while self._next is None or not self._next.records:
             self._next = next(self._chunks, None)
             if self._next is None:
@@ -103,7 +103,7 @@ class _Reading:
         return self._next
 
     def take(self, most: int | None = None) -> Iterator[Chunk]:
-        """Chunks of so many records together, or of all that are left."""
+        """Yield chunks of ``most`` records in total, or of all remaining records."""
         end = None if most is None else self.offset + most
         while (chunk := self.peek()) is not None and (end is None or self.offset < end):
             self._next = None
@@ -114,7 +114,7 @@ class _Reading:
 
 
 class Feed:
-    """Drafts of transactions, in the order of the sources, after what is in the stream already."""
+    """Drafts of transactions, in the order of the sources, after the records that are already in the stream."""
 
     def __init__(self, source: ReplayableSource, sizes: Sizes, *, skip_changed: bool = False) -> None:
         self._source, self._sizes, self._skip_changed = source, sizes, skip_changed
@@ -122,14 +122,17 @@ class Feed:
         self._pending: deque[str] = deque()
         self._reading: _Reading | None = None
         self.ended: dict[str, tuple[int, str]] = {}
-        """Sources found to be at their end since that was last recorded."""
+        """Sources that were read to their end and are not recorded yet."""
         self.failed: dict[str, SourceError] = {}
         """Sources that are left out."""
         self.changed: dict[str, str] = {}
-        """Sources that were ingested, and are not what they were."""
+        """Sources that have changed after they were ingested."""
 
     def begin(self, known: Mapping[str, Sequence[Any]]) -> None:
-        """Begin again after known positions, in their JSON form. Raises SourceChangedError, and the source's errors."""
+        """Restart after known positions, in their JSON form.
+
+        Raises SourceChangedError, and the errors of the source.
+        """
         self._known, self._reading = known, None
         self.ended = {}
         self._pending.clear()
@@ -144,7 +147,7 @@ class Feed:
 
     @property
     def pending(self) -> list[str]:
-        """Sources of which there is more to ingest, as far as is known."""
+        """Sources with more records to ingest, as far as is known."""
         return ([] if self._reading is None else [self._reading.id]) + list(self._pending)
 
     def fail(self, id_: str, error: SourceError) -> None:
@@ -156,7 +159,7 @@ class Feed:
             self._reading = None
 
     def next(self) -> Draft | None:
-        """The next transaction; None when there is nothing left. A SourceError has ``source_id`` set."""
+        """Return the next draft; None if nothing is left. A SourceError has ``source_id`` set."""
         if self._sizes.variant == "file":
             return self._whole()
         reading = self._current()
@@ -175,7 +178,7 @@ class Feed:
                 offset, mark = self._start(id_)
             except SourceError as error:
                 if pieces:
-                    break  # it is told when its turn comes
+                    break  # the error is raised when the source is next
                 raise _of(error, id_) from None
             self._pending.popleft()
             pieces.append(Piece(id_, offset, None, mark))
@@ -204,7 +207,7 @@ class Feed:
             try:
                 chunk = reading.peek()
             except SourceError as error:
-                self._reading = None  # what comes before it goes first; then it is met again
+                self._reading = None  # the records before the error go first; it occurs again after them
                 if chunks:
                     break
                 raise _of(error, reading.id) from None
@@ -232,7 +235,7 @@ class Feed:
             draft.ended[reading.id] = (reading.offset, reading.mark)
 
     def _current(self) -> _Reading | None:
-        """The source to go on with: one that has more records."""
+        """Return the source to read next: one that has more records."""
         while True:
             if self._reading is None:
                 if not self._pending:
@@ -259,7 +262,7 @@ class Feed:
         return None if known is None else Progress.from_json(known)
 
     def _start(self, id_: str) -> tuple[int, str]:
-        """The first record of a source that is not in the stream, and its mark. Raises SourceError."""
+        """Return the first record of a source that is not in the stream, and its mark. Raises SourceError."""
         progress = self._progress(id_)
         if progress is None or not progress.offset:
             return 0, self._source.mark(id_)
@@ -269,7 +272,7 @@ class Feed:
         return progress.offset, progress.mark
 
     def _check(self, id_: str, progress: Progress) -> None:
-        """Raise SourceChangedError for a source that was ingested, and then changed."""
+        """Raise SourceChangedError for a source that has changed after it was ingested."""
         change = self._source.change(id_, progress.mark)
         if change is None:
             return
@@ -279,7 +282,7 @@ class Feed:
 
 
 def _fitting(chunk: Chunk, size: int) -> int:
-    """Number of records of a chunk that go into so many bytes, roughly; one at least."""
+    """Return the approximate number of records of a chunk that fit into ``size`` bytes; at least one."""
     fitting = size * chunk.records // max(1, int(chunk.batch.nbytes))
     return max(1, min(chunk.records, fitting))
 

@@ -1,6 +1,7 @@
-"""Kinds of files: how each is opened, which columns it has, and its records in chunks from any record on.
+"""Kinds of files: how to open them, their columns, and their records in chunks from any record.
 
-CSV and JSON take their columns from a sample of their values, text has one column, and Parquet and Avro name theirs.
+CSV and JSON columns are inferred from a sample of their values. Text has one column. Parquet and Avro files name their
+columns.
 """
 
 from __future__ import annotations
@@ -57,17 +58,17 @@ class FileKind(Protocol):
 
     @property
     def sampled(self) -> bool:
-        """Whether their columns are inferred from values, so that more values can change them."""
+        """True if the columns are inferred from values, so that more values can change them."""
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:
-        """The columns of a file, from its beginning or from all of it. Raises SourceError."""
+        """Return the columns of a file, from its beginning or from all of it. Raises SourceError."""
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
-        """Records of a file from number ``offset`` on, in these columns. Raises SourceError."""
+        """Yield the records of a file from number ``offset``, in these columns. Raises SourceError."""
 
 
 def unified(schemas: list[pa.Schema]) -> pa.Schema:
-    """Columns for the values of all these; types that do not go together become text."""
+    """Return columns for the values of all schemas; incompatible types become text."""
     types: dict[str, pa.DataType] = {}
     for schema in schemas:
         for field in schema:
@@ -89,7 +90,7 @@ def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def kind_of(path: str) -> str | None:
-    """Kind of a file by its name; None if that tells none."""
+    """Return the kind of a file from its name; None if the name has no known suffix."""
     return _KINDS.get(_without_compression(path).suffix.lower())
 
 
@@ -100,7 +101,7 @@ def _without_compression(path: str) -> PurePath:
 
 @contextmanager
 def open_file(path: str) -> Iterator[Any]:
-    """A binary file to read from, decompressed by its suffix. Raises SourceUnreadableError, also while it is read."""
+    """Open a binary file, decompressed by its suffix. Raises SourceUnreadableError, also during reads."""
     with reading(path):
         compression = _COMPRESSIONS.get(PurePath(path).suffix.lower())
         if compression is None:
@@ -116,7 +117,7 @@ def open_file(path: str) -> Iterator[Any]:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Raises SourceUnreadableError for what goes wrong with a file while it is read."""
+    """Raise SourceUnreadableError for errors of a file that is read in the block."""
     try:
         yield
     except FileNotFoundError:
@@ -129,7 +130,10 @@ def reading(path: str) -> Iterator[None]:
 
 
 def conform(batch: Any, schema: pa.Schema, name: str) -> pa.RecordBatch:
-    """A batch of these columns, by their names. Raises BadRecordError for others, and for values that do not fit."""
+    """Return a batch with these columns, matched by name.
+
+    Raises BadRecordError for other columns, and for values that do not fit.
+    """
     if batch.schema.equals(schema):
         return batch
     if unlike := sorted(set(batch.schema.names) ^ set(schema.names)):
@@ -145,19 +149,19 @@ def conform(batch: Any, schema: pa.Schema, name: str) -> pa.RecordBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class CsvFiles:
-    """Delimited text with a line of names at its head."""
+    """Delimited text with column names in the first line."""
 
     delimiter: str = ","
     header: bool = True
-    """Whether the first line has the names; without it columns are called ``f0``, ``f1``, …"""
+    """True if the first line has the names; otherwise columns are named ``f0``, ``f1``, …"""
     multiline: bool = False
-    """Whether there are line ends inside quotes."""
+    """True if quoted fields may contain line ends."""
     nulls: tuple[str, ...] = ("", "NA")
-    """Texts that stand for no value, where they are not quoted."""
+    """Unquoted texts that mean null."""
     sampled: bool = True
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:
-        """Types that pyarrow finds in the first mebibyte, or in all of it."""
+        """Return the types that pyarrow infers from the first mebibyte, or from the whole file."""
         found: list[pa.Schema] = []
         with open_file(path) as file:
             names, blocks = self._head(file, path)
@@ -177,7 +181,7 @@ class CsvFiles:
             return self._table(next(lines_of(io.BytesIO(good), path, quotes=self.multiline)), names, None).schema
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
-        """Rows, by the names in the file's own header."""
+        """Yield rows, matched by the names in the file's own header."""
         with open_file(path) as file:
             names, blocks = self._head(file, path)
             _check_names(path, names, schema)
@@ -185,7 +189,7 @@ class CsvFiles:
             yield from reader.chunks(blocks, offset)
 
     def _head(self, file: Any, path: str) -> tuple[list[str], Iterator[Lines]]:
-        """The names of the columns, and what follows them."""
+        """Return the names of the columns, and the lines after them."""
         blocks = lines_of(file, path, quotes=self.multiline)
         first = next(blocks, None)
         if first is None:
@@ -202,13 +206,13 @@ class CsvFiles:
         if not len(lines):
             return pa.RecordBatch.from_pylist([], schema)
         table = self._table(lines, names, schema)
-        # A quote that is still open at the end of a block, pyarrow takes for closed.
+        # pyarrow treats a quote that is still open at the end of a block as closed.
         if table.num_rows != len(lines) or _is_open(lines.text(len(lines) - 1), self.delimiter):
             raise NotRecordsError("a quote is missing, or a quoted field has a line end in it (option multiline)")
         return _one_batch(table)
 
     def _table(self, lines: Lines, names: list[str], schema: pa.Schema | None) -> pa.Table:
-        from pyarrow import csv as arrow  # noqa: PLC0415 - of all kinds this one alone needs it
+        from pyarrow import csv as arrow  # noqa: PLC0415 - only this kind needs it
 
         data = lines.joined()
         convert = arrow.ConvertOptions(
@@ -225,7 +229,7 @@ class CsvFiles:
 
 
 def _without(block: Lines, chunk: Chunk) -> bytes:
-    """The lines of a block that its chunk does not reject."""
+    """Return the lines of a block that its chunk does not reject."""
     bad = {each.record for each in chunk.rejected}
     return "".join(f"{block.text(row)}\n" for row in range(len(block)) if row not in bad).encode()
 
@@ -237,7 +241,7 @@ class JsonLines:
     sampled: bool = True
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:
-        """Types that pyarrow finds in the first mebibyte, or in all of it."""
+        """Return the types that pyarrow infers from the first mebibyte, or from the whole file."""
         found: list[pa.Schema] = []
         with open_file(path) as file:
             blocks = lines_of(file, path)
@@ -259,13 +263,13 @@ class JsonLines:
             return self._sample(next(lines_of(io.BytesIO(good), path)), path)
 
     def _checked(self, lines: Lines) -> pa.RecordBatch:
-        """A row for each of the lines, if each holds an object."""
+        """Return a row for each line, if each line is an object."""
         if len(lines) and self._table(lines, None).num_rows != len(lines):
             raise NotRecordsError("each line must hold one object")
         return pa.record_batch([pa.nulls(len(lines))], ["object"])
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
-        """Objects; a field that is missing is null, one that no column is for makes a bad record."""
+        """Yield objects. A missing field is null; a field without a column makes the record malformed."""
         with open_file(path) as file:
             reader = LineReader(path, lambda lines: self._batch(lines, schema), reject)
             yield from reader.chunks(lines_of(file, path), offset)
@@ -279,7 +283,7 @@ class JsonLines:
         return _one_batch(table)
 
     def _table(self, lines: Lines, schema: pa.Schema | None) -> pa.Table:
-        from pyarrow import json as arrow  # noqa: PLC0415 - of all kinds this one alone needs it
+        from pyarrow import json as arrow  # noqa: PLC0415 - only this kind needs it
 
         data = lines.joined()
         parse = arrow.ParseOptions(
@@ -291,16 +295,16 @@ class JsonLines:
 
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
-    """Lines of UTF-8 text, each of them an event; blank lines too."""
+    """Lines of UTF-8 text; each line is an event, also a blank one."""
 
     sampled: bool = False
 
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - of every text
-        """The one column ``event``."""
+    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the same for every text
+        """Return the only column, ``event``."""
         return pa.schema([("event", pa.string())])
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
-        """Lines without their ends."""
+        """Yield lines without their line ends."""
         with open_file(path) as file:
             reader = LineReader(path, lambda lines: conform(_text_batch(lines), schema, path), reject)
             yield from reader.chunks(lines_of(file, path, blanks=True), offset)
@@ -313,7 +317,7 @@ def _text_batch(lines: Lines) -> pa.RecordBatch:
 
 
 def _is_open(text: str, delimiter: str) -> bool:
-    """Whether a record has an unclosed quote."""
+    """Return True if a record has an unclosed quote."""
     if '"' not in text:
         return False
     try:
@@ -344,17 +348,17 @@ def _check_names(path: str, names: list[str], schema: pa.Schema) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetFiles:
-    """Parquet files; a row group's records are read a part at a time."""
+    """Parquet files; the records of a row group are read in parts."""
 
     sampled: bool = False
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
-        """Columns of the file's own schema."""
+        """Return the columns of the file's own schema."""
         with reading(path), self._open(path) as file:
             return file.schema_arrow.remove_metadata()
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:  # noqa: ARG002
-        """Rows; whole row groups before ``offset`` are not read."""
+        """Yield rows; whole row groups before ``offset`` are not read."""
         with reading(path), self._open(path) as file:
             first, group, groups = 0, 0, file.metadata.num_row_groups
             while group < groups and first + file.metadata.row_group(group).num_rows <= offset:
@@ -371,24 +375,24 @@ class ParquetFiles:
 
     @staticmethod
     def _open(path: str) -> Any:
-        from pyarrow import parquet  # noqa: PLC0415 - of all kinds this one alone needs it
+        from pyarrow import parquet  # noqa: PLC0415 - only this kind needs it
 
         return parquet.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=1 << 20)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AvroFiles:
-    """Avro object container files, of any codec."""
+    """Avro object container files with any codec."""
 
     sampled: bool = False
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
-        """Columns of the Avro schema in the file."""
+        """Return the columns of the Avro schema in the file."""
         with open_file(path) as file:
             return self._columns(self._blocks(file, path), path)
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:  # noqa: ARG002
-        """The records of each block; blocks before ``offset`` are not decoded."""
+        """Yield the records of each block; blocks before ``offset`` are not decoded."""
         with open_file(path) as file:
             blocks = self._blocks(file, path)
             own = self._columns(blocks, path)
@@ -414,7 +418,7 @@ class AvroFiles:
 
     @staticmethod
     def _columns(blocks: Any, path: str) -> pa.Schema:
-        from pravega_serde.avro import AvroSerializer  # noqa: PLC0415 - of all kinds this one alone needs it
+        from pravega_serde.avro import AvroSerializer  # noqa: PLC0415 - only this kind needs it
 
         kind = AvroSerializer(blocks.writer_schema).arrow_type
         if not pa.types.is_struct(kind):
@@ -423,7 +427,7 @@ class AvroFiles:
 
 
 def _damaged(values: Any, path: str) -> Iterator[Any]:
-    """Values of an Avro reader; its errors mean that the file is damaged."""
+    """Yield the values of an Avro reader; convert its errors, because they mean that the file is damaged."""
     try:
         yield from values
     except (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""Files as a source: found by paths, folders and globs, sorted, recognized by digest, read again from any record."""
+"""Files as a source: found by paths, directories and globs, identified by digest, readable from any record."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from pravega_connector.ingest.replayable import Chunk
 
 _SAMPLED_FILES: Final = 20
 _DIGEST_BYTES: Final = 16
-#: Types of inferred columns in other ones that every serializer and Spark have.
+#: Inferred type -> a type that every serializer and Spark support.
 _PLAIN: Final = {pa.null(): pa.string(), pa.time32("ms"): pa.time32("s")}
-# Names that writers give to what is not done or not data, as in Spark and Hadoop.
+# Prefixes and suffixes of names of unfinished files or files without data, as in Spark and Hadoop.
 _HIDDEN: Final = (".", "_")
 _UNFINISHED: Final = (".tmp", ".part", ".crdownload", "~")
 _TIMESTAMP: Final = re.compile(r"timestamp\[(s|ms|us|ns),\s*tz=([^\]]+)\]")
@@ -40,27 +40,27 @@ _DECIMAL: Final = re.compile(r"decimal(?:128)?\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """Options of reading files. Some concern certain kinds of files only."""
+    """Options for reading files. Some apply only to certain kinds of files."""
 
     input: str | None = None
-    """Kind of all files: ``csv``, ``tsv``, ``jsonl``, ``text``, ``avro`` or ``parquet``; None: by their names."""
+    """Kind of all files: ``csv``, ``tsv``, ``jsonl``, ``text``, ``avro`` or ``parquet``; None: from their names."""
     base: str | None = None
-    """Folder that names of files are relative to, so that it may move. Without it files have their full path."""
+    """Directory that file names are relative to, so that it may move. Without it, ids are full paths."""
     delimiter: str = ","
     header: bool = True
     multiline: bool = False
     nulls: tuple[str, ...] = ("", "NA")
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
-    """Types of columns of CSV and JSON, in place of inferred ones."""
+    """Types of CSV and JSON columns that replace inferred ones."""
     infer_all: bool = False
-    """Whether to read all of CSV and JSON to infer types, instead of the beginnings of some files."""
+    """If True, read CSV and JSON files completely to infer types, instead of the beginnings of some files."""
     reject: bool = False
-    """Whether bad records are handed over instead of raising BadRecordError."""
+    """If True, malformed records are returned as rejected; otherwise they raise BadRecordError."""
     settle: float = 0.0
-    """Seconds that a file must have been left alone before it counts as there."""
+    """Seconds without a change before a file is listed."""
 
     def kinds(self) -> dict[str, FileKind]:
-        """Each kind of files by its name."""
+        """Return each kind of files by its name."""
         csv = CsvFiles(delimiter=self.delimiter, header=self.header, multiline=self.multiline, nulls=self.nulls)
         tsv = CsvFiles(delimiter="\t", header=self.header, multiline=self.multiline, nulls=self.nulls)
         return {
@@ -74,14 +74,14 @@ class FileOptions:
 
 
 class FileSource:
-    """Files, folders and globs as a :class:`ReplayableSource`: ids are paths, in their order.
+    """Files, directories and globs as a :class:`ReplayableSource`: ids are paths, in their order.
 
-    A file is recognized by its size, the times of its last changes and a BLAKE2b digest of all its bytes. Times spare
-    reading it again; the digest decides.
+    A file is identified by its size, the times of its last changes and a BLAKE2b digest of all its bytes. If the times
+    are equal, the file is not read again. Otherwise the digest decides.
     """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]], options: FileOptions | None = None) -> None:
-        """Raises ConfigError for an unknown kind of files."""
+        """Raise ConfigError for an unknown kind of files."""
         self._paths = [os.fspath(path) for path in paths]
         self._options = options or FileOptions()
         self._kinds = self._options.kinds()
@@ -99,22 +99,25 @@ class FileSource:
         return self._schema
 
     def fix(self, schema: pa.Schema) -> None:
-        """Take these columns instead of inferring them; types that were asked for are changed."""
+        """Use these columns instead of inferring them; the types in the options still apply."""
         self._schema = self._with_types(schema)
 
     def ids(self) -> list[str]:
-        """The files that are there now, sorted by their names. Raises SourceUnreadableError, ConfigError."""
+        """Return the files that exist now, sorted by name. Raises SourceUnreadableError, ConfigError."""
         listing = self.listing()
         self._found = {self._id(path): kind for path, kind in listing.files.items()}
         ids = sorted(self._found)
         return [id_ for id_ in ids if self._is_settled(id_)] if self._options.settle else ids
 
     def listing(self) -> Listing:
-        """The files that are there now, and those that are ignored."""
+        """Return the files that exist now, and the ignored ones."""
         return list_files(self._paths, self._options.input)
 
     def mark(self, id_: str) -> str:
-        """Size, times and digest. Raises SourceUnreadableError, SourceChangedError if it is being written to."""
+        """Return size, times and digest.
+
+        Raises SourceUnreadableError, SourceChangedError for a file that is being written.
+        """
         path = self._path(id_)
         before = _stat(path)
         digest = _digest(path)
@@ -123,7 +126,7 @@ class FileSource:
         return f"{before} {digest}"
 
     def change(self, id_: str, mark: str) -> str | None:
-        """Description of the difference, in size or content; None if only the file's times differ."""
+        """Return a description of the difference in size or content; None if only the times differ."""
         path = self._path(id_)
         then, _, digest = mark.rpartition(" ")
         now = _stat(path)
@@ -135,14 +138,14 @@ class FileSource:
         return None if _digest(path) == digest else "it has other content of the same size"
 
     def size(self, id_: str) -> int:
-        """Bytes of the file; 0 if it is gone."""
+        """Return the size of the file in bytes; 0 if it does not exist."""
         try:
             return os.stat(self._path(id_)).st_size
         except OSError:
             return 0
 
     def read(self, id_: str, offset: int = 0) -> Iterator[Chunk]:
-        """Records of a source from number ``offset`` on. Raises SourceError."""
+        """Yield the records of a source from number ``offset``. Raises SourceError."""
         yield from self._kind(id_).chunks(self._path(id_), self.schema, offset, reject=self._options.reject)
 
     # ---------------------------------------------------------------- inside
@@ -184,7 +187,7 @@ class FileSource:
             try:
                 columns = kind.columns(self._path(id_), whole=self._options.infer_all)
             except SourceError as error:
-                errors.append(error)  # it is raised when the turn of that file comes
+                errors.append(error)  # raised when that file is read
                 continue
             (sampled if kind.sampled else told).append(columns)
         if not sampled and not told:
@@ -201,7 +204,7 @@ class FileSource:
 
 
 def _stat(path: str) -> str:
-    """Size and times of a file."""
+    """Return size and times of a file."""
     with reading(path):
         found = os.stat(path)
     return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
@@ -213,14 +216,14 @@ def _digest(path: str) -> str:
 
 
 def _spread(ids: list[str], count: int) -> list[str]:
-    """Selection of so many of them, with the first and the last."""
+    """Return an evenly spread selection, with the first and the last."""
     if len(ids) <= count:
         return ids
     return [ids[round(number * (len(ids) - 1) / (count - 1))] for number in range(count)]
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """The same columns, with types that every serializer has."""
+    """Return the columns with types that every serializer supports."""
     return pa.schema([pa.field(each.name, _plain_type(each.type)) for each in schema])
 
 
@@ -245,11 +248,11 @@ class Listing:
 
 
 def list_files(paths: Sequence[str], kind: str | None) -> Listing:
-    """Files that paths name; folders with all that is in them.
+    """Return the files that paths name; directories include all their files.
 
-    ``kind`` is what all hold; without it their names tell, and files in folders whose names do not are ignored.
-    Hidden files in folders are left out. Raises SourceUnreadableError for a path that is not there or a folder that may
-    not be read, ConfigError for a named file of no known kind.
+    ``kind`` is the kind of all files. Without it, their names determine the kind, and files in directories without a
+    known suffix are ignored. Hidden files in directories are left out. Raises SourceUnreadableError for a path that
+    does not exist or a directory without read permission, ConfigError for a named file of unknown kind.
     """
     found = Listing()
     for path in paths:
@@ -296,7 +299,7 @@ def _add(found: Listing, path: str, kind: str | None, *, named: bool) -> None:
 
 
 def parse_types(texts: Iterable[str]) -> dict[str, pa.DataType]:
-    """Types of columns from ``column=type``, such as ``zip=string``. Raises ConfigError."""
+    """Parse the types of columns from ``column=type``, such as ``zip=string``. Raises ConfigError."""
     found = {}
     for text in texts:
         name, equals, kind = text.rpartition("=") if "tz=" not in text else text.partition("=")

@@ -1,14 +1,14 @@
-"""Ingestion in steps: record a transaction, write it, commit it; and wait for another run that may be at work.
+"""Ingestion in steps: record a transaction, write it, commit it; and wait for another run that may be active.
 
 The protocol is in :mod:`pravega_connector.exactly_once.steps`. A source is an item, and its position a
-:class:`~.feed.Progress`. A run claims all sources with each step, so that one run at a time makes steps. It records a
-transaction before it writes it: a run that is refused has written nothing, and the open transaction tells other runs
-that this one is at work.
+:class:`~.feed.Progress`. A run claims all sources with each step, so only one run at a time makes steps. It records a
+transaction before it writes it. So a rejected run has written nothing, and the open transaction shows other runs that
+this one is active.
 
-A step is written while the one before becomes visible, and committed when it is. The record names the step before, for
-the run that has to do the step again.
+A step is written while the step before becomes visible, and committed after it. The record names the step before, for
+the run that has to redo the step.
 
-docs/ingest.md has the rest, case by case.
+docs/ingest.md describes all cases.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, 
 
 _log: Final = logging.getLogger(__name__)
 
-# Seconds between two looks at a state, or at the sources, while others are to move.
+# Seconds between two polls of a state, or of the sources, while other runs are active.
 _POLL: Final = 0.5
 _SHORT_POLL: Final = 0.05
-# Seconds for an abort that nothing depends on: the next run aborts, too, and the lease ends.
+# Timeout of an abort, in seconds. It may fail: the next run also aborts, and the lease expires.
 _DROP: Final = 5.0
-# Seconds to record how the last step of a run has ended that is stopped; without it the next run finds out.
+# Timeout to record the outcome of the last step of a stopped run, in seconds. Otherwise the next run finds it.
 _LEAVE: Final = 3.0
-# Seconds without progress that are worth a line in the log, and between two such lines.
+# Seconds without progress before the first warning in the log, and between two warnings.
 _WARN_AFTER: Final = 10.0
 _WARN_EVERY: Final = 30.0
-# What a segment store that lost its segments while it was frozen may answer, and the controller knows better.
+# Possible errors of a segment store that lost its segments while it was frozen; the controller knows their state.
 _ABOUT_EXISTENCE: Final = (NoSuchSegmentError, SegmentSealedError, StreamNotFoundError, StreamSealedError)
 
 
@@ -69,11 +69,11 @@ class Settings:
     """Settings of an ingester, for all kinds of sources."""
 
     lease: float = 30.0
-    """Seconds that a transaction stays open when its ingester is gone."""
+    """Seconds that a transaction stays open after its ingester has ended."""
     follow: bool = False
-    """Whether to wait for new sources."""
+    """If True, wait for new sources."""
     keep_going: bool = False
-    """Whether a bad source is left out instead of ending everything."""
+    """If True, leave out a source with errors; otherwise they end the run."""
 
 
 class Ingester:
@@ -105,14 +105,15 @@ class Ingester:
         self._transactions: TransactionalWriter[bytes] = client.transactions(target, lease=settings.lease)
         self._keeper = LeaseKeeper()
         self._content = ContentWriter(source, self._keeper, dead_letters)
-        self._last: Step | None = None  # committed, which the log does not say yet
-        self._unseen: Step | None = None  # committed, and not yet seen to be visible
+        self._last: Step | None = None  # committed, but not yet recorded as committed
+        self._unseen: Step | None = None  # committed, but not yet known to be visible
 
     def run(self) -> None:
         """Ingest until nothing is left (never, with ``follow``). Raises IngestErrors, ConnectorErrors.
 
-        After any error, and any end of the process, another run goes on where this one was. When it is stopped, as by
-        KeyboardInterrupt, the last step is aborted or was committed, and recorded as such, if that can be done soon.
+        After an error or the end of the process, another run resumes at the position of this one. When the run is
+        stopped, for example by KeyboardInterrupt, its last step is committed or aborted. The outcome is recorded if
+        this is possible within 3 s.
         """
         try:
             self._run()
@@ -132,7 +133,7 @@ class Ingester:
                     self._await_lead()
                     done = self._lead()
                 except IngestError:
-                    self._await_visible()  # what was committed before it
+                    self._await_visible()  # wait for the steps committed before the error
                     raise
                 except ConnectorError as error:
                     if not self._may_pass(error) or not self._trouble.note(error.message):
@@ -141,7 +142,7 @@ class Ingester:
                     time.sleep(_POLL)
 
     def _may_pass(self, error: ConnectorError) -> bool:
-        """Whether a failed step may succeed later. Raises StreamNotFoundError for a deleted stream."""
+        """Return True if a failed step may succeed later. Raises StreamNotFoundError for a deleted stream."""
         if error.retriable or not isinstance(error, _ABOUT_EXISTENCE):
             return error.retriable
         try:
@@ -155,8 +156,8 @@ class Ingester:
         return True
 
     def _leave(self) -> None:
-        """Record the outcome of this run's last step, so that no other run has to wait for it."""
-        # With a separate log: the run may have been stopped in the middle of an update. Errors are left to the next.
+        """Record the outcome of this run's last step, so that other runs do not have to wait for it."""
+        # Use a separate log: the run may have been stopped in the middle of an update. The next run handles errors.
         with contextlib.suppress(Exception), StepLog(self._client.stores, self._steps.name, self._steps.life) as steps:
             if self._me.run in steps.state.steps:
                 steps.carry_out(self._turn(Update(run=self._me.run, life=steps.life, settled=self._settled())))
@@ -164,7 +165,7 @@ class Ingester:
     # ---------------------------------------------------------------- who leads
 
     def _await_lead(self) -> None:
-        """Return when no step is in the way: each is decided, and visible if it is committed."""
+        """Wait until no step is in the way: each is decided, and visible if it is committed."""
         pause, waited_for = _SHORT_POLL, ""
         while steps := self._steps.read().steps:
             run, step = next(iter(steps.items()))
@@ -184,13 +185,13 @@ class Ingester:
         self._last = self._unseen = None
 
     def _take_over(self, owner: Owner, step: Step, *, was_decided: bool) -> None:
-        """Decide a step, this run's own or another's, and claim the sources."""
+        """Decide a step of this run or of another one, and claim the sources."""
         mine = owner.run == self._me.run
         claim = Update(run=self._me.run, life=self._steps.life, claim={ALL: None})
         turn = self._carry_out(self._turn(claim, deciding=frozenset({step.transaction})))
         committed = turn.decided.get(step.transaction)
         if committed is None:
-            return  # another run has decided it
+            return  # decided by another run
         if not mine:
             self.counts.recovered += 1
             metrics.INGEST_STEPS.add(1, "recovered", self._label)
@@ -204,7 +205,7 @@ class Ingester:
             self._trouble.redo()
 
     def _lead(self) -> bool:
-        """Make step after step; True when all is done, False when another run is in the way."""
+        """Execute step after step. Return True if all is done, False if another run is in the way."""
         self._begin_feed()
         while True:
             try:
@@ -239,7 +240,7 @@ class Ingester:
         self._feed.fail(error.source_id, error)
 
     def _rest(self) -> bool:
-        """Record that there is no open step. Returns False if another run has taken over."""
+        """Record that there is no open step. Return False if another run has taken over."""
         if self._last is None and not self._feed.ended:
             return True
         update = Update(
@@ -256,14 +257,14 @@ class Ingester:
         return done
 
     def _await_visible(self) -> None:
-        """Return when readers see what is committed. Raises DeadlineExceededError."""
+        """Wait until committed events are visible to readers. Raises DeadlineExceededError."""
         if self._unseen is not None:
             self._carry_out(self._turn(Update(run=self._me.run, life=self._steps.life, step=self._unseen)).seeing())
             self._unseen = None
             self._trouble.is_over()
 
     def _await_sources(self) -> bool:
-        """Wait for new sources. Returns False if another run has changed the state."""
+        """Wait for new sources. Return False if another run has changed the state."""
         while True:
             began = time.monotonic()
             revision = self._steps.revision
@@ -275,13 +276,13 @@ class Ingester:
             if self._feed.pending:
                 return True
             self._tell("waiting for new sources", self.counts)
-            # Looking through many files takes its time, and is not to be all that is done.
+            # Listing many files takes time; spend at most a tenth of the time on it.
             time.sleep(max(2 * _POLL, 9 * (time.monotonic() - began)))
 
     # ---------------------------------------------------------------- one step
 
     def _step(self, draft: Draft) -> bool:
-        """Make a step. Returns False if it came to nothing, or another run is in the way."""
+        """Execute a step. Return False if it failed, or if another run is in the way."""
         columns, encoding = self._columns.agree(self._steps.state.note.get("schema"))
         transaction = self._transactions.begin()
         update = self._update(draft, transaction, columns)
@@ -296,7 +297,7 @@ class Ingester:
             self._trouble.moves()
             turn = self._await_before(turn, transaction)
             self._content.settle(draft)
-        except TransactionError as error:  # its lease has ended, or another run has taken over
+        except TransactionError as error:  # its lease has expired, or another run has taken over
             self._trouble.note(error.message)
             _drop(transaction)
             return False
@@ -311,7 +312,7 @@ class Ingester:
         finally:
             self._keeper.discard(transaction)
             self._content.forget()
-        # That it is decided is enough for now: the next step can be written before this one is visible.
+        # Wait only for the decision: the next step can be written before this one is visible.
         turn = self._carry_out(turn.committing())
         if turn.outcome is not Outcome.COMMITTED:
             self._trouble.note(f"transaction {transaction.id} was aborted")
@@ -355,7 +356,7 @@ class Ingester:
         return self._steps.state.positions.get(source)
 
     def _settled(self) -> dict[str, tuple[Any, Any]]:
-        """Return the sources that were found to be at their end: their positions, and those with all their records."""
+        """Return the sources that were read to their end: their positions, and the positions with all records."""
         return {
             source: (self._position(source), Progress(mark, records, finished=True).to_json())
             for source, (records, mark) in self._feed.ended.items()
@@ -369,7 +370,7 @@ class Ingester:
         return replace(turn, resolution=forgotten)
 
     def _record(self, turn: Turn) -> Turn:
-        """Write an update of this run; its outcome is WRITTEN unless another run was faster."""
+        """Write an update of this run. Its outcome is WRITTEN unless another run was faster."""
         ended = len(self._feed.ended)
         turn = self._carry_out(turn, known=True)
         if turn.outcome is Outcome.WRITTEN:
@@ -380,7 +381,7 @@ class Ingester:
         return turn
 
     def _carry_out(self, turn: Turn, *, known: bool = False, waiting: Callable[[], None] | None = None) -> Turn:
-        """Carry out a turn; raise IngestUndecidedError for a transaction that the server has forgotten."""
+        """Execute a turn; raise IngestUndecidedError for a transaction that the server has forgotten."""
         turn = self._steps.carry_out(turn, known=known, waiting=waiting or self._note_waiting)
         if turn.outcome is Outcome.UNDECIDED and turn.in_the_way:
             self._client.require_stream(self._target)
@@ -404,7 +405,7 @@ class Ingester:
             transaction.flush()
 
     def _await_before(self, turn: Turn, transaction: OpenTransaction[bytes]) -> Turn:
-        """Return the turn when readers see the step before; the transaction is kept open until then."""
+        """Return the turn when the step before is visible; keep the transaction open until then."""
         began = time.monotonic()
 
         def keep_open() -> None:
@@ -443,24 +444,24 @@ def _undecided(target: StreamName, step: Step) -> IngestUndecidedError:
 
 
 def _drop(transaction: OpenTransaction[bytes]) -> None:
-    """Abort a transaction that is not to be committed; if that cannot be done it ends with its lease."""
+    """Abort a transaction that will not be committed; if this fails, it ends when its lease expires."""
     with contextlib.suppress(ConnectorError):
         transaction.abort(timeout=_DROP)
 
 
 class _Trouble:
-    """Time for which errors have kept a run from making progress, and its log messages."""
+    """Duration of an outage without progress, and its log messages."""
 
     def __init__(self, target: StreamName, failover_timeout: float) -> None:
         self._what, self.limit = f"ingestion into {target}", failover_timeout
-        self._moved = time.monotonic()  # when something went well last
-        self._since: float | None = None  # what that was before the first error
+        self._moved = time.monotonic()  # time of the last success
+        self._since: float | None = None  # time of the last success before the first error
         self._reason = ""
-        self._warned = self._redone = -math.inf  # when the log was told last
-        self._told = False  # of trouble that is not over
+        self._warned = self._redone = -math.inf  # times of the last log messages
+        self._told = False  # True if the current outage was logged
 
     def note(self, reason: str) -> bool:
-        """Note that something has failed, or is not done yet. Returns whether there is time left for it."""
+        """Record that a call failed, or is not finished yet. Return True if there is time left for it."""
         now = time.monotonic()
         self._since = self._moved if self._since is None else self._since
         stands_still, self._reason = now - self._since, reason
@@ -471,18 +472,18 @@ class _Trouble:
         return left > 0
 
     def moves(self) -> None:
-        """Note a success after which the same may fail again: a step that always fails is trouble that stays."""
+        """Record a success that may be followed by the same error. A step that always fails does not end the outage."""
         self._moved = time.monotonic()
 
     def is_over(self) -> None:
-        """Note that something was brought to an end."""
+        """Record that an operation was completed."""
         self.moves()
         if self._told and self._since is not None:
             _log.warning("%s goes on after %.0f s", self._what, self._moved - self._since)
         self._since, self._reason, self._told = None, "", False
 
     def redo(self) -> None:
-        """Note that a step has come to nothing, and is done again."""
+        """Record that a step has failed, and is repeated."""
         now = time.monotonic()
         if now - self._redone >= _WARN_EVERY:
             _log.warning("%s does a step again: %s", self._what, self._reason or "its transaction was aborted")

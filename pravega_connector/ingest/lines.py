@@ -15,51 +15,51 @@ from pravega_connector.errors import BadRecordError
 from pravega_connector.ingest.replayable import Chunk, Rejected
 
 BLOCK: Final = 1 << 20
-# A record that is larger is no event anyway; without a bound one missing quote would read a whole file into memory.
+# A larger record cannot be an event. Without this limit, a missing quote would read a whole file into memory.
 MAX_RECORD: Final = 64 << 20
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
-# What pyarrow says of a block says nothing of the file.
+# Positions in pyarrow's messages refer to a block, not to the file.
 _PLACE: Final = re.compile(r"^(CSV|JSON) parse error: (Row #\d+: )?|In CSV column #\d+: (Row #\d+: )?")
 _SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Whole records that follow each other."""
+    """Consecutive whole records."""
 
     data: bytes
     starts: npt.NDArray[np.int64]
-    """Start of each record in ``data``; blank lines are left out on request."""
+    """Start of each record in ``data``; blank lines may be left out."""
     ends: npt.NDArray[np.int64]
     """End of each record, line end not included."""
     lines: npt.NDArray[np.int64]
-    """The line that it begins in, from 1."""
+    """Number of the line in which each record begins, from 1."""
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def tail(self, count: int) -> Lines:
-        """Without the first ``count`` records."""
+        """Return the records without the first ``count``."""
         return Lines(self.data, self.starts[count:], self.ends[count:], self.lines[count:])
 
     def part(self, first: int, last: int) -> Lines:
-        """The records from ``first`` to before ``last``."""
+        """Return the records from ``first`` to before ``last``."""
         return Lines(self.data, self.starts[first:last], self.ends[first:last], self.lines[first:last])
 
     def joined(self) -> memoryview:
-        """The bytes from the first record to the end of the last one. Blank lines among them are there."""
+        """Return the bytes from the first record to the end of the last one, including blank lines between them."""
         return memoryview(self.data)[int(self.starts[0]) : int(self.ends[-1])] if len(self) else memoryview(b"")
 
     def text(self, record: int) -> str:
-        """A record as text."""
+        """Return a record as text."""
         return self.data[int(self.starts[record]) : int(self.ends[record])].decode(errors="replace")
 
 
 def lines_of(file: Any, name: str, *, quotes: bool = False, blanks: bool = False) -> Iterator[Lines]:
-    """The records of an open binary file, a mebibyte at a time.
+    """Yield the records of an open binary file, a mebibyte at a time.
 
-    With ``quotes`` a line end between two double quotes is a part of its record; with ``blanks`` lines that hold
-    nothing are records. Raises BadRecordError for one over 64 MiB, and what the file raises.
+    With ``quotes``, a line end between two double quotes is part of its record. With ``blanks``, blank lines are
+    records. Raises BadRecordError for a record over 64 MiB, and the errors of the file.
     """
     rest, line = b"", 1
     while True:
@@ -69,7 +69,7 @@ def lines_of(file: Any, name: str, *, quotes: bool = False, blanks: bool = False
             return
         ends = _record_ends(data, quotes=quotes)
         if not block and (not len(ends) or ends[-1] != len(data) - 1):
-            ends = np.append(ends, len(data))  # the last line has no end
+            ends = np.append(ends, len(data))  # the last line has no line end
         if not len(ends):
             rest = data
             _check_length(name, line, rest)
@@ -91,19 +91,22 @@ def _check_length(name: str, line: int, rest: bytes) -> None:
 
 
 def _record_ends(data: bytes, *, quotes: bool) -> npt.NDArray[np.int64]:
-    """Positions of the line ends that end a record."""
+    """Return the positions of the line ends that end a record."""
     view = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(view == _NEWLINE)
     if not quotes or b'"' not in data:
         return ends
-    # Outside of quotes an even number of them comes before the line end; a doubled quote counts as two.
+    # A line end is outside quotes if the number of quotes before it is even; a doubled quote counts as two.
     marks = np.flatnonzero(view == _QUOTE)
     outside: npt.NDArray[np.int64] = ends[np.searchsorted(marks, ends) % 2 == 0]
     return outside
 
 
 def _cut(data: bytes, ends: npt.NDArray[np.int64], line: int, *, quotes: bool, blanks: bool) -> tuple[Lines, int]:
-    """The records that end there, the first of them in line number ``line``, and the number of the line after them."""
+    """Return the records that end at ``ends``, and the number of the line after them.
+
+    The first record begins in line number ``line``.
+    """
     starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
     numbers, after = _line_numbers(data, starts, ends, line, quotes=quotes)
     view = np.frombuffer(data, np.uint8)
@@ -130,7 +133,7 @@ class NotRecordsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LineReader:
-    """Reads the chunks of one file of lines."""
+    """Reader of the chunks of one file of lines."""
 
     name: str
     parse: Callable[[Lines], pa.RecordBatch]
@@ -139,7 +142,7 @@ class LineReader:
     """Whether bad records are handed over, instead of raising BadRecordError."""
 
     def chunks(self, blocks: Iterator[Lines], offset: int) -> Iterator[Chunk]:
-        """The records from number ``offset`` on."""
+        """Yield the records from number ``offset``."""
         first = 0
         for block in blocks:
             end = first + len(block)
@@ -162,7 +165,7 @@ class LineReader:
         return Chunk(batch, first, len(lines), tuple(bad), size)
 
     def _sieve(self, lines: Lines, first: int, good: list[pa.RecordBatch], bad: list[Rejected]) -> None:
-        """Parse halves until what cannot be parsed is one record."""
+        """Parse halves until the part that cannot be parsed is one record."""
         try:
             good.append(self.parse(lines))
         except (pa.ArrowInvalid, NotRecordsError) as error:
@@ -182,5 +185,5 @@ class LineReader:
 
 
 def reason_of(error: Exception) -> str:
-    """Text of an error, without positions within a block."""
+    """Return the text of an error, without positions within a block."""
     return _PLACE.sub("", str(error).partition("\n")[0]).strip()

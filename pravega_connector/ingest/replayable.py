@@ -1,4 +1,4 @@
-"""Sources that can be read again: what ingestion asks of them, and what they give."""
+"""Sources that can be read again: their interface for the ingestion, and the chunks that they return."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Rejected:
     """Record that cannot become an event."""
 
     record: int
-    """Its number in the source, from 0."""
+    """Number of the record in its source, from 0."""
     line: int
-    """The line it begins in, from 1; 0 where there are no lines."""
+    """Number of the line in which the record begins, from 1; 0 without lines."""
     reason: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some records that follow each other."""
+    """Consecutive records of a source."""
 
     batch: pa.RecordBatch
     """The records that are events, in order."""
@@ -33,10 +33,10 @@ class Chunk:
     """Number of records, rejected ones included."""
     rejected: tuple[Rejected, ...] = ()
     bytes: int = field(default=0, compare=False)
-    """Roughly how much of the source they take; for progress alone."""
+    """Approximate bytes of the records in the source; used only for progress."""
 
     def split(self, count: int) -> tuple[Chunk, Chunk]:
-        """The first ``count`` records, and the rest."""
+        """Return the first ``count`` records, and the rest."""
         end = self.first + count
         mine = tuple(bad for bad in self.rejected if bad.record < end)
         rows, size = count - len(mine), self.bytes * count // max(1, self.records)
@@ -46,29 +46,29 @@ class Chunk:
 
 
 class ReplayableSource(Protocol):
-    """Named sequences of records, files for example, that stay as they are and can be read again from any record.
+    """Named sequences of records, such as files, that do not change and can be read again from any record.
 
-    Whatever is read twice must be the same both times. Reading is by one thread at a time.
+    Repeated reads must return the same records. Only one thread reads at a time.
     """
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of all records. Raises SourceError where they cannot be told."""
+        """Columns of all records. Raises SourceError if they are unknown."""
 
     def fix(self, schema: pa.Schema) -> None:
-        """Take these columns, which were found when its ingestion began."""
+        """Use these columns, which were found when the ingestion began."""
 
     def ids(self) -> Iterable[str]:
-        """Names of all that is there now, in the order in which to ingest it."""
+        """Return the names of all current sources, in the order in which to ingest them."""
 
     def mark(self, id_: str) -> str:
-        """Fingerprint of a source: a text that differs as soon as its records do. Raises SourceError."""
+        """Return a fingerprint of a source: a text that changes with its records. Raises SourceError."""
 
     def change(self, id_: str, mark: str) -> str | None:
-        """Description of the change of a source since it had this mark; None if unchanged. Raises SourceError."""
+        """Return a description of the change after a source had this mark; None if unchanged. Raises SourceError."""
 
     def size(self, id_: str) -> int:
-        """Roughly its bytes; for progress and for the size of transactions. 0 if it is gone."""
+        """Return the approximate bytes, for progress and the size of transactions; 0 if it does not exist."""
 
     def read(self, id_: str, offset: int = 0) -> Iterator[Chunk]:
-        """Records of a source from number ``offset`` on; none behind its end. Raises SourceError."""
+        """Yield the records of a source from number ``offset``; none after its end. Raises SourceError."""

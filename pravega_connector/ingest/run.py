@@ -1,4 +1,4 @@
-"""``ingest``: files, or any source that can be read again, into a stream, exactly once."""
+"""``ingest``: write files, or any source that can be read again, to a stream, exactly once."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ class IngestSummary:
     failed: Mapping[str, SourceError] = field(default_factory=dict)
     """Sources that were left out (``keep_going``)."""
     changed: Mapping[str, str] = field(default_factory=dict)
-    """Sources that are in the stream as they were before they changed (``on_change=skip``)."""
+    """Sources that have changed; the stream has their earlier content (``on_change=skip``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """Outline of what a run would do."""
+    """Preview of a run."""
 
     schema: pa.Schema
     encoding: Encoding
     pending: Sequence[str]
-    """Sources of which there is more to ingest."""
+    """Sources with more records to ingest."""
     bytes: int
     done: int
     """Sources that are in the stream."""
     open_step: bool
-    """Whether a run was interrupted, or is at work."""
+    """True if a run was interrupted, or is active."""
 
 
 def ingest(
@@ -69,16 +69,16 @@ def ingest(
     resolve: Resolution | None = None,
     tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
 ) -> IngestSummary:
-    """Ingest what is in the source and not in the stream yet: each record becomes one event, once.
+    """Ingest the records of a source that are not in the stream yet: each record becomes one event, once.
 
-    ``source`` is a FileSource or another ReplayableSource; paths make a FileSource. ``options`` are those of the Spark
-    sink by the same names: ``format``, ``avro_schema``, ``registry``, ``routing_key_field`` and so on. ``state`` names
-    the stream of the state. Without a routing key, ``ordered`` keeps the events of one source in order by its name.
-    ``resolve`` is the operator's word on a transaction that the server has forgotten. ``tell`` is called with what is
-    being done, and the counts so far.
+    ``source`` is a FileSource or another ReplayableSource; paths create a FileSource. ``options`` are those of the
+    Spark sink with the same names: ``format``, ``avro_schema``, ``registry``, ``routing_key_field`` and so on.
+    ``state`` names the stream of the state. Without a routing key, ``ordered`` uses the name of the source as the key,
+    which keeps the events of one source in order. ``resolve`` is the operator's decision about a transaction that the
+    server has forgotten. ``tell`` is called with the current activity and the counts so far.
 
-    On return all events are durable and committed. Whatever ends it before, the next run goes on from there. Raises
-    SourceErrors, IngestUndecidedError, StepsStateError, ConfigErrors, and the client's errors.
+    On return all events are durable and committed. If the run ends earlier, the next run resumes there. Raises
+    SourceErrors, IngestUndecidedError, StepsStateError, ConfigErrors, and the errors of the client.
     """
     with _Parts(source, stream, client, options, state) as parts:
         parts.require_stream()
@@ -111,7 +111,7 @@ def plan(
     state: str | None = None,
     ordered: bool = True,
 ) -> IngestPlan:
-    """Show what :func:`ingest` would do. Creates and writes nothing; raises what it would raise before it writes."""
+    """Return a preview of :func:`ingest`. Nothing is created or written; raises the errors that precede a write."""
     with _Parts(source, stream, client, options, state) as parts:
         known: Mapping[str, Sequence[Any]] = {}
         schema, open_step = None, False
@@ -148,7 +148,7 @@ def open_steps(client: PravegaClient, target: StreamName, name: StreamName) -> S
 
 
 class _Parts:
-    """Client, source, target and options of a run. Context manager: closes the client if it was made here."""
+    """Client, source, target and options of a run. Context manager: it closes a client that it created."""
 
     def __init__(
         self,

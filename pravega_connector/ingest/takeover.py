@@ -1,4 +1,4 @@
-"""Whether a run that has recorded a step may still be at work, and which run this is."""
+"""Detection of other runs: which run has recorded a step, and if it may still be active."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESOLUTIONS: Final[tuple[Resolution, ...]] = ("committed", "aborted")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A run of an ingester: its id, and where to check whether it is alive."""
+    """Run of an ingester: its id, and its host and process for checking if it is alive."""
 
     run: str
     host: str
@@ -29,12 +29,12 @@ class Owner:
     since: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts that a step notes; the log has the run itself."""
+        """Return the fields that a step records; the log has the run id itself."""
         return {"host": self.host, "pid": self.pid, "since": self.since}
 
     @classmethod
     def from_json(cls, run: str, value: Mapping[str, Any]) -> Owner:
-        """Parse the facts of a step. Another client need not note any."""
+        """Parse the fields of a step. Another client need not record any."""
         return cls(run, str(value.get("host", "")), int(value.get("pid", 0)), int(value.get("since", 0)))
 
     def __str__(self) -> str:
@@ -42,24 +42,24 @@ class Owner:
 
 
 class Takeover:
-    """Decides whether to wait for the run that recorded a step.
+    """Policy that decides whether to wait for the run that recorded a step.
 
-    Nothing depends on the answer but work: a step that is taken over too soon is aborted and done again.
+    A wrong answer only costs work: a step that is taken over too soon is aborted and repeated.
     """
 
     def __init__(self, me: Owner, *, after: float | None = None) -> None:
-        """``after`` seconds without any step count as a sign that the owner has ended.
+        """Set up. After ``after`` seconds without any step, the owner is assumed to have ended.
 
-        It may be slow instead. So these seconds are doubled for open transactions with each one that was aborted for
-        their sake: otherwise several ingesters whose steps take longer would abort each other's for ever. They are
-        halved again with each commit that was seen.
+        The owner may be slow instead. So for open transactions, these seconds double with each transaction that was
+        aborted after a wait. Otherwise several ingesters with longer steps would abort each other's steps forever. The
+        seconds are halved again with each commit that was seen.
         """
         self._me, self._after = me, after
-        self._patience = after or 0.0  # with open transactions
+        self._patience = after or 0.0  # the same for open transactions
         self._seen: tuple[uuid.UUID | None, float] = None, 0.0
 
     def may_take_over(self, owner: Owner, transaction: uuid.UUID, status: TransactionStatus, lease: float) -> bool:
-        """Return whether to decide the step of ``owner`` now; ``status`` is its transaction's."""
+        """Return True to decide the step of ``owner`` now; ``status`` is the status of its transaction."""
         if status.is_aborted or status is TransactionStatus.UNKNOWN or self._has_ended(owner):
             return True
         if self._seen[0] != transaction:
@@ -68,27 +68,27 @@ class Takeover:
         is_open = status is TransactionStatus.OPEN
         if self._after is not None:
             return quiet >= (self._patience if is_open else self._after)
-        # An open transaction is a sign of life: if a run has ended, the server aborts its transaction.
+        # An open transaction shows that its run is alive: after a run has ended, the server aborts its transaction.
         return not is_open and quiet >= lease
 
     def note(self, owner: Owner, *, committed: bool) -> None:
-        """Note the outcome of a step that was taken over."""
+        """Record the outcome of a step that was taken over."""
         if committed:
             self._patience = max(self._after or 0.0, self._patience / 2)
         elif not self._has_ended(owner):
             self._patience *= 2
 
     def _has_ended(self, owner: Owner) -> bool:
-        """Return whether it is certain that no other run works on a step of this owner."""
+        """Return True if it is certain that no other run works on a step of this owner."""
         return owner.run == self._me.run or has_ended(owner)
 
 
-_at_work: Final[set[str]] = set()  # the runs in this process
+_at_work: Final[set[str]] = set()  # ids of the active runs in this process
 
 
 @contextmanager
 def this_run() -> Iterator[Owner]:
-    """A new run in this process, which is at work until the block ends."""
+    """Yield a new run in this process; it is active until the block ends."""
     me = Owner(str(uuid.uuid4()), _host(), os.getpid(), _started(os.getpid()))
     _at_work.add(me.run)
     try:
@@ -98,9 +98,9 @@ def this_run() -> Iterator[Owner]:
 
 
 def has_ended(owner: Owner) -> bool:
-    """Whether a run has ended for certain: it was of this machine, and it or its process is gone. Costs no call.
+    """Return True if a run has certainly ended: it ran on this machine, and it or its process does not exist.
 
-    Nothing that matters depends on it; it spares waiting for a lease.
+    The check makes no call to a server. Correctness does not depend on it; it avoids waiting for a lease to expire.
     """
     if not owner.pid or owner.host != _host():
         return False
@@ -117,7 +117,7 @@ def has_ended(owner: Owner) -> bool:
 
 @functools.cache
 def _host() -> str:
-    """The machine since it was started, and its world of process ids: containers have their own."""
+    """Return the machine, its boot id and its process id namespace: each container has its own."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -126,7 +126,7 @@ def _host() -> str:
 
 
 def _started(pid: int) -> int:
-    """Start time of a process, in ticks since boot; 0 if unknown."""
+    """Return the start time of a process, in ticks since boot; 0 if unknown."""
     fields = _stat(pid)
     return int(fields[19]) if fields else 0
 
@@ -137,7 +137,7 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the third one on; none where there is no such file."""
+    """Return the fields of /proc/PID/stat from the third one; none if the file does not exist."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
