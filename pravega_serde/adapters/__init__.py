@@ -1,9 +1,10 @@
-"""Serializers from what an application has already: plain functions, and classes of its own.
+"""Serializers from plain functions or from an application's own classes.
 
-:mod:`~pravega_serde.adapters.objects` makes any serializer give and take objects of a class: a dataclass, msgspec
-Struct, attrs class, TypedDict or pydantic model. :mod:`~pravega_serde.adapters.classes` looks into classes and gives
-the Arrow type that follows from one, :mod:`~pravega_serde.adapters.conversion` makes plain values of their objects and
-objects of plain values. :mod:`~pravega_serde.adapters.functions` makes a serializer of two functions.
+- :mod:`~pravega_serde.adapters.objects` wraps any serializer so that it reads and writes objects of a class: a
+  dataclass, msgspec Struct, attrs class, TypedDict or pydantic model.
+- :mod:`~pravega_serde.adapters.classes` inspects classes and derives an Arrow type from a class.
+- :mod:`~pravega_serde.adapters.conversion` converts objects to plain values and back.
+- :mod:`~pravega_serde.adapters.functions` creates a serializer from two functions.
 """
 
 from pravega_serde.adapters.classes import arrow_type_of

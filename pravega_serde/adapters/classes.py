@@ -1,4 +1,4 @@
-"""Classes of an application: their fields, whichever library made them, and the Arrow type that follows from them."""
+"""Inspection of application classes: their fields, for every supported library, and their Arrow type."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from pravega_serde.errors import SchemaError
 
 
 class Member(NamedTuple):
-    """A field of a class."""
+    """Field of a class."""
 
     attribute: str
     name: str
-    """Name in events, which the class may choose."""
+    """Name in events. The class may rename the field."""
     type: Any
 
 
 def is_model(kind: Any) -> bool:
-    """Whether pydantic made the class (a model, or a dataclass of its own), without importing it."""
+    """Return True for a pydantic model or a pydantic dataclass, without importing pydantic."""
     return isinstance(kind, type) and "__pydantic_fields__" in vars(kind)
 
 
 def members_of(kind: Any) -> tuple[Member, ...] | None:
-    """Fields of a dataclass, Struct, attrs class, TypedDict or pydantic model; None for any other type."""
+    """Return the fields of a dataclass, Struct, attrs class, TypedDict or pydantic model, or None for other types."""
     if is_model(kind):
         fields = kind.__pydantic_fields__.items()
         return tuple(Member(name, info.serialization_alias or name, info.annotation) for name, info in fields)
@@ -66,12 +66,12 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def types_in(kind: Any) -> Iterator[Any]:
-    """A type and all types inside it, each once: arguments of generic types, fields of classes."""
+    """Yield a type and all types inside it, each once: arguments of generic types, fields of classes."""
     seen: list[Any] = []
     waiting = [kind]
     while waiting:
         kind = waiting.pop()
-        # By equality, not by hash: the metadata of an Annotated need not have one.
+        # Compared with equality, because the metadata of an Annotated may not be hashable.
         if kind in seen:
             continue
         seen.append(kind)
@@ -81,12 +81,12 @@ def types_in(kind: Any) -> Iterator[Any]:
 
 
 def classes_in(kind: Any) -> Iterator[type]:
-    """Classes among the types inside a type."""
+    """Yield the classes among the types inside a type."""
     return (inner for inner in types_in(kind) if isinstance(inner, type))
 
 
 def name_of(kind: Any) -> str:
-    """A type as it is written in Python."""
+    """Return a type's name as written in Python."""
     return kind.__qualname__ if isinstance(kind, type) else str(kind)
 
 
@@ -95,7 +95,7 @@ _SCALARS: Final[dict[Any, pa.DataType]] = {
     bytes: pa.binary(),
     date: pa.date32(),
     datetime: pa.timestamp("us", "UTC"),
-    # The precision and scale that Spark's own encoders have for it.
+    # Same precision and scale as in Spark's encoders.
     Decimal: pa.decimal128(38, 18),
     float: pa.float64(),
     int: pa.int64(),
@@ -108,11 +108,11 @@ _SCALARS: Final[dict[Any, pa.DataType]] = {
 
 
 def arrow_type_of(kind: Any) -> pa.DataType:
-    """Arrow type of a class, for example for ``JsonSerializer(arrow_type=...)``.
+    """Return the Arrow type of a class, for example for ``JsonSerializer(arrow_type=...)``.
 
-    ``int`` is int64, ``datetime`` a timestamp in UTC, ``Decimal`` decimal128(38, 18), an enum a string; Optional adds
-    nothing, since every column can be null. Raises :class:`SchemaError` for a union of several types, a class that
-    contains itself, and other types without columns.
+    ``int`` becomes int64, ``datetime`` a timestamp in UTC, ``Decimal`` decimal128(38, 18), an enum a string. Optional
+    has no effect, because every column can be null. Raises :class:`SchemaError` for a union of several types, a class
+    that contains itself, and other types without columns.
     """
     return _type_of(kind, ())
 

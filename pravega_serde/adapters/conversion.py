@@ -1,4 +1,4 @@
-"""Conversion of objects to plain values and back, by the library that knows their classes: msgspec, or pydantic."""
+"""Conversion of objects to plain values and back, with msgspec or with pydantic for its own classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pravega_serde.errors import (
 from pravega_serde.json.rows import is_slow, parse_plainly
 from pravega_serde.json.write_rows import TOO_DEEP
 
-#: Types that are left to the formats. UUIDs become text, which every format that has them also takes.
+#: Types that the formats convert. UUIDs become text, which every format with UUIDs accepts.
 _NATURAL: Final = (bytes, bytearray, memoryview, datetime, date, time, Decimal)
 
 #: End of msgspec's messages: ``Expected `int`, got `str` - at `key` in `$.a[0]` ``.
@@ -33,23 +33,23 @@ _PLACE: Final = re.compile(r" - at (?:`key` in )?`([^`]*)`$")
 
 
 class Conversion(Protocol):
-    """Conversion of objects of one type to plain values, and of plain values to such objects."""
+    """Conversion of objects of one type to plain values and back."""
 
     def dump(self, value: Any) -> Any:
-        """Dicts, lists and scalars of an object. Raises :class:`SerializationError`."""
+        """Convert an object to dicts, lists and scalars. Raises :class:`SerializationError`."""
 
     def dump_with_durations(self, value: Any) -> Any:
-        """The same with durations as they are, for formats that have them; :meth:`dump` makes them text."""
+        """Convert an object, but keep durations for formats that have them. :meth:`dump` makes them text."""
 
     def load(self, value: Any) -> Any:
-        """Object of plain values. Raises :class:`DeserializationError`, with the field's path."""
+        """Return the object of plain values. Raises :class:`DeserializationError` with the field's path."""
 
     def load_json(self, text: bytes) -> Any:
-        """Object of JSON text. Raises :class:`DeserializationError`, with the field's path."""
+        """Return the object of JSON text. Raises :class:`DeserializationError` with the field's path."""
 
 
 def conversion_of(kind: Any) -> Conversion:
-    """Conversion of a class. Raises :class:`SchemaError` for a type that cannot be converted."""
+    """Return the conversion of a class. Raises :class:`SchemaError` for a type that cannot be converted."""
     for inner in classes_in(kind):
         if issubclass(inner, enum.Enum) and not all(isinstance(member.value, str) for member in inner):
             raise SchemaError(
@@ -87,7 +87,7 @@ class _ByMsgspec:
         except msgspec.ValidationError as error:
             raise self._located(error) from error
         except ValueError as error:
-            # An unpaired surrogate, which Java's strings may have, where the class has no text.
+            # An unpaired surrogate, which Java's strings may have, in a field that is not text.
             raise _misfit(self._kind, str(error), "$") from error
         except RecursionError as error:
             raise _too_deep(self._kind) from error
@@ -96,10 +96,10 @@ class _ByMsgspec:
         if is_slow(text):
             return self.load(parse_plainly(text, decimals=True))
         try:
-            # As str, because msgspec does not validate the UTF-8 that it passes over.
+            # Passed as str, because msgspec does not validate the UTF-8 that it skips.
             return self._decode(text.decode())
         except msgspec.ValidationError as error:
-            # msgspec may have stopped before the place where the text is invalid.
+            # msgspec may have stopped before the invalid part of the text.
             parse_plainly(text)
             raise self._located(error) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -114,7 +114,7 @@ class _ByMsgspec:
 
 class _ByPydantic:
     def __init__(self, kind: Any) -> None:
-        # Imported here: it takes time, and only models need it.
+        # Imported here: the import is slow, and only models need it.
         pydantic = importlib.import_module("pydantic")
         self._kind = kind
         self._adapter = pydantic.TypeAdapter(kind)
@@ -140,14 +140,17 @@ class _ByPydantic:
     def load_json(self, text: bytes) -> Any:
         if self._has_bytes:
             self._check_bytes()
-        # Pydantic's own parser makes floats of all numbers with a point, and takes more than JSON.
+        # Pydantic's parser converts all numbers with a point to floats, and accepts more than JSON.
         if self._decimals:
             return self._validated(self._adapter.validate_python, parse_plainly(text, decimals=True))
         parse_plainly(text)
         return self._validated(self._adapter.validate_json, text)
 
     def _check_bytes(self) -> None:
-        """Refuse models whose bytes would silently be their Base64: only pydantic's own JSON decodes it, if told to."""
+        """Reject models whose bytes would silently become Base64 text.
+
+        Only pydantic's own JSON can decode it, and only if configured.
+        """
         if self._decimals:
             raise SchemaError(
                 f"{name_of(self._kind)} has bytes and decimals, and pydantic reads JSON right for only one of them; "
@@ -179,12 +182,12 @@ def _reads_bytes_as_text(kind: type) -> bool:
 
 
 def _arguments(kind: Any) -> list[Any]:
-    """A type, its arguments and theirs; not the fields of classes."""
+    """Yield a type, its arguments and their arguments, but not the fields of classes."""
     return [kind, *itertools.chain.from_iterable(map(_arguments, typing.get_args(kind)))]
 
 
 def _plain(value: Any) -> Any:
-    """Plain form of what pydantic dumps: enums as their values, sets as lists, UUIDs as text."""
+    """Convert values that pydantic dumps to plain form: enums to their values, sets to lists, UUIDs to text."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):

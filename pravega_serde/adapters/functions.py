@@ -1,4 +1,4 @@
-"""A serializer made of two plain functions."""
+"""Serializer from two plain functions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ T = TypeVar("T")
 
 
 class FunctionSerializer(ColumnSerializer, Generic[T]):
-    """A serializer of two functions: ``write`` makes events of values, ``read`` values of events.
+    """Serializer from two functions: ``write`` turns a value into an event, ``read`` an event into a value.
 
-    ``FunctionSerializer(pickle.dumps, pickle.loads)``. Whatever a function raises becomes a SerializationError or
-    DeserializationError that names the function; errors of this package pass as they are. With ``arrow_type`` columns
-    work too, row by row: ``read`` must then give what Arrow takes for that type, and ``write`` gets what Arrow gives.
-
-    It can be pickled if its functions can.
+    Example: ``FunctionSerializer(pickle.dumps, pickle.loads)``. An exception in a function becomes a SerializationError
+    or DeserializationError that names the function. Errors of this package pass unchanged. With ``arrow_type``, columns
+    work too, row by row: ``read`` must then return values that Arrow accepts for that type, and ``write`` receives
+    Arrow's values. The serializer can be pickled if its functions can.
     """
 
     def __init__(
@@ -37,13 +36,13 @@ class FunctionSerializer(ColumnSerializer, Generic[T]):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of decoded columns. Raises :class:`SchemaError` if none was given."""
+        """Arrow type of decoded columns. Raises :class:`SchemaError` if none was passed."""
         if self._arrow_type is None:
             raise SchemaError("functions do not say which columns they make; give FunctionSerializer an arrow_type")
         return self._arrow_type
 
     def serialize(self, value: T) -> bytes:
-        """Event that ``write`` makes of a value."""
+        """Return the event that ``write`` creates from a value."""
         try:
             event = self._write(value)
         except SerdeError:
@@ -55,7 +54,7 @@ class FunctionSerializer(ColumnSerializer, Generic[T]):
         return bytes(event)
 
     def deserialize(self, data: bytes) -> T:
-        """Value that ``read`` makes of an event."""
+        """Return the value that ``read`` creates from an event."""
         try:
             return self._read(bytes(data))
         except SerdeError:

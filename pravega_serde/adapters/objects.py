@@ -1,4 +1,4 @@
-"""Any serializer, made to give and take objects of a class."""
+"""Wrapper of any serializer, which reads and writes objects of a class."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Bytes of an object with a dict of its own, and of a field in it.
+#: Bytes of an object with its own dict, and of a field in it.
 _OBJECT: Final = 200
 _FIELD: Final = 32
 
 
 class TypedSerializer(Generic[T]):
-    """A serializer whose single values are objects of a class; made by :func:`typed`.
+    """Serializer with objects of a class as single values. Create one with :func:`typed`.
 
-    Columns are the wrapped serializer's: they hold no objects.
+    Columns are those of the wrapped serializer. They do not hold objects.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class TypedSerializer(Generic[T]):
         self._inner, self._kind, self._java_classes = inner, kind, java_classes
         self._class = kind if members_of(kind) is not None and not hasattr(kind, "__total__") else None
         self._dump, self._load = _halves(inner, kind, java_classes)
-        #: Whether a read, or a write, may wait for a registry.
+        #: True if a read or a write may wait for a registry.
         self.read_may_block: bool = getattr(inner, "read_may_block", False)
         self.write_may_block: bool = getattr(inner, "write_may_block", False)
 
@@ -62,26 +62,29 @@ class TypedSerializer(Generic[T]):
         return self._inner.arrow_type
 
     def serialize(self, value: T) -> bytes:
-        """Event of an object of the class; :class:`SerializationError` for any other."""
+        """Return the event of an object of the class. Raises :class:`SerializationError` for any other value."""
         if self._class is not None and not isinstance(value, self._class):
             raise SerializationError(f"a {name_of(type(value))} where a {name_of(self._kind)} is expected")
         return self._inner.serialize(self._dump(value))
 
     def deserialize(self, data: bytes) -> T:
-        """Object of an event; :class:`DeserializationError` names the field that does not fit the class."""
+        """Return the object of an event.
+
+        Raises :class:`DeserializationError`, which names the field that does not fit the class.
+        """
         made: T = self._load(data)
         return made
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Same as the wrapped serializer's."""
+        """Raise the wrapped serializer's :class:`SchemaError` if columns do not fit."""
         self._inner.check_encodable(arrow_type)
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Same as the wrapped serializer's."""
+        """Return the wrapped serializer's events of a column."""
         return self._inner.encode_column(column)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Same as the wrapped serializer's."""
+        """Return the wrapped serializer's values of a column."""
         return self._inner.decode_column(column, on_error=on_error)
 
 
@@ -100,16 +103,15 @@ def typed(
 def typed(
     serializer: Any, kind: Any, *, java_classes: Mapping[type, ClassDescriptor] | None = None
 ) -> TypedSerializer[Any]:
-    """Serializer of objects of ``kind`` instead of plain values: ``typed(JsonSerializer(), Order)``, in either order.
+    """Return a serializer of objects of ``kind`` instead of plain values: ``typed(JsonSerializer(), Order)``.
 
-    ``kind`` is a dataclass, msgspec Struct, attrs class, TypedDict or pydantic model, or a type made of those, such as
-    ``list[Order]``. Fields are found by their names, enums are written by their values; numbers and texts become
-    datetimes, decimals, UUIDs where the class says so.
+    The two arguments may be in either order. ``kind`` is a dataclass, msgspec Struct, attrs class, TypedDict or
+    pydantic model, or a type that contains them, such as ``list[Order]``. Fields are matched by name, and enums are
+    written as their values. Numbers and texts become datetimes, decimals and UUIDs if the class declares them.
 
-    Java objects know their classes: ``java_classes`` gives each class's descriptor, ``{Order: ORDER, Line: LINE}``,
-    enums among them. That of ``kind`` itself can be left to a JavaSerializer that has one.
-
-    Raises :class:`SchemaError` for a type that cannot be converted.
+    Java objects need their classes: ``java_classes`` maps each class to its descriptor, ``{Order: ORDER, Line: LINE}``,
+    enums included. The descriptor of ``kind`` may be left out if the JavaSerializer has one. Raises
+    :class:`SchemaError` for a type that cannot be converted.
     """
     if _is_serializer(kind) and not _is_serializer(serializer):
         serializer, kind = kind, serializer
@@ -127,7 +129,7 @@ def _is_serializer(value: object) -> bool:
 def _halves(
     inner: Serializer[Any], kind: Any, java_classes: Mapping[type, ClassDescriptor] | None
 ) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
-    """Conversions from an object to the wrapped serializer's value, and from an event to an object."""
+    """Return the conversions from an object to the wrapped serializer's value, and from an event to an object."""
     conversion = conversion_of(kind)
     if isinstance(inner, JavaSerializer):
         java = _JavaConversion(inner, kind, java_classes or {}, conversion)
@@ -146,14 +148,14 @@ def _halves(
 
 @runtime_checkable
 class _HasDicts(Protocol):
-    """A serializer whose values are objects of their own, as those of Protobuf are messages."""
+    """Serializer with its own value objects, such as Protobuf's messages."""
 
     def as_dict(self, value: Any) -> Any:
-        """Plain values of an object."""
+        """Convert an object to plain values."""
 
 
 def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLimit) -> Callable[[bytes], Any]:
-    """Reader of text straight into the class, which keeps the digits of decimals."""
+    """Return a reader of text directly into the class. It keeps the digits of decimals."""
 
     def read(data: bytes) -> Any:
         if inner.schema is not None:
@@ -166,7 +168,7 @@ def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLim
 
 
 def _cbor_reader(inner: CborSerializer, conversion: Conversion, limit: ObjectLimit) -> Callable[[bytes], Any]:
-    """Reader of events whose maps, of a byte each, could become objects."""
+    """Return a reader of events. It limits memory, because maps of one byte can become objects."""
 
     def read(data: bytes) -> Any:
         value = inner.deserialize(data)
@@ -177,7 +179,7 @@ def _cbor_reader(inner: CborSerializer, conversion: Conversion, limit: ObjectLim
 
 
 def _heaviest(kind: Any) -> int:
-    """Bytes that an object of the largest class in a type takes, all its fields being defaults."""
+    """Return the bytes of an object of the largest class in a type if all fields have defaults."""
     widths = [len(members) for members in map(members_of, classes_in(kind)) if members is not None]
     return max((_OBJECT + _FIELD * width for width in widths), default=0)
 
@@ -186,11 +188,11 @@ def _rebuild(inner: Any, kind: Any, java_classes: Any) -> TypedSerializer[Any]:
     return TypedSerializer(inner, kind, java_classes=java_classes)
 
 
-# Java objects, which know their classes
+# Java objects have classes
 
 
 class _JavaConversion:
-    """Conversion of objects of one class to Java objects and back, by the descriptors of their classes."""
+    """Conversion of objects of one class to Java objects and back, with the descriptors of their classes."""
 
     def __init__(
         self, serializer: JavaSerializer, kind: Any, classes: Mapping[type, ClassDescriptor], conversion: Conversion
@@ -205,14 +207,14 @@ class _JavaConversion:
         self._makers |= {each: self._maker(each, descriptor) for each, descriptor in described.items()}
 
     def dump(self, value: Any) -> Any:
-        """Value that the Java serializer writes."""
+        """Convert an object to a value that the Java serializer writes."""
         try:
             return self._java(value)
         except RecursionError as error:
             raise SerializationError(TOO_DEEP) from error
 
     def load(self, data: bytes) -> Any:
-        """Object of an event."""
+        """Return the object of an event."""
         value = self._deserialize(data)
         if self._expected is not None and value is not None:
             _check_class(value, self._expected)
@@ -281,7 +283,10 @@ _AS_THEY_ARE: Final = frozenset(
 
 
 class _Plain:
-    """Plain values of the Java objects of one event. Shared objects become copies, so values are counted."""
+    """Converter of the Java objects of one event to plain values.
+
+    It counts values, because shared objects become copies.
+    """
 
     __slots__ = ("_left",)
 
@@ -289,7 +294,7 @@ class _Plain:
         self._left = size + MAX_SHARED
 
     def of(self, value: Any) -> Any:
-        """Dicts, lists and scalars."""
+        """Convert a value to dicts, lists and scalars."""
         if type(value) in _AS_THEY_ARE:
             return value
         for kind, read in _COMPOUNDS:
@@ -327,7 +332,7 @@ class _Plain:
         return plain
 
 
-#: Conversion of the values of a type; the first that fits counts.
+#: Conversion of the values of a type. The first that fits is used.
 _COMPOUNDS: Final[list[tuple[Any, Callable[[_Plain, Any], Any]]]] = [
     (JavaObject, _Plain._object),
     (JavaKey, lambda plain, key: plain.of(key.value)),

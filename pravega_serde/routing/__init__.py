@@ -1,7 +1,7 @@
-"""Routing keys: events of one key stay in order.
+"""Routing keys. Events with the same key stay in order.
 
-:mod:`~pravega_serde.routing.routers` says where an event's key comes from, :mod:`~pravega_serde.routing.key_line` where
-on the key line it lies, as Java's client computes it.
+:mod:`~pravega_serde.routing.routers` determines an event's key. :mod:`~pravega_serde.routing.key_line` computes the
+key's position on the key line, as Java's client does.
 """
 
 from pravega_serde.routing.key_line import segment_key, segment_keys

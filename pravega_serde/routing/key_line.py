@@ -1,7 +1,7 @@
-"""The place of a routing key on the key line [0, 1), equal to Java's ``io.pravega.common.hash.HashHelper``.
+"""Position of a routing key on the key line [0, 1), equal to Java's ``io.pravega.common.hash.HashHelper``.
 
-Java hashes the UTF-16 code units of the key with Guava's ``murmur3_128`` and makes a double of the top 52 bits. The
-scalar version asks mmh3. The columnar one computes the same hash for all keys at once, block by block: see
+Java hashes the UTF-16 code units of the key with Guava's ``murmur3_128`` and converts the top 52 bits to a double. The
+scalar version uses mmh3. The columnar version computes the same hash for all keys at once, block by block: see
 :func:`murmur3_low64`.
 """
 
@@ -19,13 +19,13 @@ from pravega_serde.columnar import ByteColumn, as_column, word_view
 from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s
 from pravega_serde.errors import SchemaError
 
-#: ``"EventRouter".hashCode()``: what Java's EventStreamWriter seeds its hash with.
+#: ``"EventRouter".hashCode()``: seed of the hash in Java's EventStreamWriter.
 SEED: Final = 1741865571
 
-#: Keys of more bytes are hashed one by one: a block round costs the same for one key as for a thousand.
+#: Longer keys (in bytes) are hashed one by one: a block round costs the same for one key as for a thousand.
 _LONGEST_IN_ROUNDS: Final = 1024
 
-#: If this many keys hold at most an eighth as many different ones, hashing only the different ones pays.
+#: Sample size. If at most an eighth of the sampled keys are distinct, only the distinct keys are hashed.
 _SAMPLE: Final = 2048
 
 _C1: Final = np.uint64(0x87C37B91114253D5)
@@ -37,16 +37,17 @@ _KEEP: Final = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 
 def segment_key(routing_key: str) -> float:
-    """Place of one key; the segment whose range contains it gets the event."""
+    """Return the position of one key. The segment whose range contains it receives the event."""
     low = mmh3.hash64(routing_key.encode("utf-16-le", "surrogatepass"), SEED, signed=False)[0]
-    # The upper 52 bits, as many as a double's fraction has, scaled to [0, 1).
+    # The upper 52 bits, the size of a double's fraction, scaled to [0, 1).
     return float(low >> 12) * 2.0**-52
 
 
 def segment_keys(column: pa.StringArray) -> npt.NDArray[np.float64]:
-    """Places of a column of keys. A null key has no place: it gets a random one, so such events spread evenly.
+    """Return the positions of a column of keys.
 
-    Raises :class:`SchemaError` if the column is not of strings.
+    A null key gets a random position, so events without keys spread evenly. Raises :class:`SchemaError` if the column
+    does not contain strings.
     """
     if pa.types.is_dictionary(column.type):
         encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -89,7 +90,7 @@ def _places(column: pa.StringArray) -> npt.NDArray[np.float64]:
 
 
 def utf16(column: pa.StringArray) -> tuple[UInt8s, Int64s, Int64s]:
-    """The UTF-16LE bytes of a column without nulls, with slack behind them, and each key's start and length."""
+    """Return the padded UTF-16LE bytes of a column without nulls, and the start and length of each key."""
     text = ByteColumn.of(column)
     used = text.data[:-SLACK]
     if len(used) == 0 or used.max() < 0x80:
@@ -97,7 +98,7 @@ def utf16(column: pa.StringArray) -> tuple[UInt8s, Int64s, Int64s]:
         data[0 : 2 * len(used) : 2] = used
         return data, text.starts * 2, (text.ends - text.starts) * 2
     data = np.frombuffer(used.tobytes().decode().encode("utf-16-le") + bytes(SLACK), np.uint8)
-    # A UTF-8 byte begins a code unit unless it continues a character; one that begins four bytes begins two.
+    # A UTF-8 byte begins a code unit unless it continues a character. A start byte of four bytes begins two units.
     units = ((used & 0xC0) != 0x80).astype(np.int64) + (used >= 0xF0)
     before = np.zeros(len(used) + 1, np.int64)
     np.cumsum(units, out=before[1:])
@@ -106,7 +107,7 @@ def utf16(column: pa.StringArray) -> tuple[UInt8s, Int64s, Int64s]:
 
 
 def murmur3_low64(data: UInt8s, starts: Int64s, lengths: Int64s) -> UInt64s:
-    """First half of murmur3_x64_128 of each slice of ``data``, which has slack behind it."""
+    """Return the first half of murmur3_x64_128 of each slice of ``data``, which is padded at the end."""
     long = np.flatnonzero(lengths > _LONGEST_IN_ROUNDS)
     if len(long):
         lengths = lengths.copy()
@@ -120,7 +121,11 @@ def murmur3_low64(data: UInt8s, starts: Int64s, lengths: Int64s) -> UInt64s:
 
 
 def _murmur3_rounds(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
-    """Round k hashes block k of all slices that have one; the shorter ones rest. Then all tails, then all mixing."""
+    """Hash all slices block by block.
+
+    Round k hashes block k of all slices that have one, and skips shorter slices. Then all tails are hashed, and then
+    all results are mixed.
+    """
     h1 = np.full(len(starts), SEED, np.uint64)
     h2 = h1.copy()
     blocks = lengths >> 4  # of 16 bytes; up to 15 are left for the tail
@@ -137,7 +142,7 @@ def _murmur3_rounds(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
             h1[rows], h2[rows] = part1, part2
     at = starts + (blocks << 4)
     rest = lengths & 15
-    # A tail of no bytes is a word of zero, and mixing zero in changes nothing.
+    # An empty tail is a word of zero, and mixing zero in has no effect.
     h1 ^= _mix_k1(words[at] & _KEEP[np.minimum(rest, 8)])
     if len(rest) and rest.max() > 8:
         h2 ^= _mix_k2(words[at + 8] & _KEEP[np.maximum(rest - 8, 0)])
@@ -150,7 +155,7 @@ def _murmur3_rounds(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
 
 
 def _body(h1: UInt64s, h2: UInt64s, k1: UInt64s, k2: UInt64s) -> None:
-    """One 16-byte block, mixed into both halves in place."""
+    """Mix one 16-byte block into both halves in place."""
     h1 ^= _mix_k1(k1)
     h1[:] = _rotate(h1, 27)
     h1 += h2

@@ -1,7 +1,7 @@
-"""Event routers: where an event's routing key comes from.
+"""Event routers, which determine the routing key of an event.
 
 The same router serves a client that writes one value at a time and a sink that writes record batches. Routers are
-frozen and can be pickled (one by function as far as its function can).
+frozen and can be pickled. A router with a function can be pickled if the function can.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from pravega_serde.serializer_interface import Serializer
 
 @runtime_checkable
 class EventRouter(Protocol):
-    """Gives routing keys: events of one key stay in order. None, or a null, is an event that may go anywhere."""
+    """Router that returns routing keys. Events with the same key stay in order.
+
+    None or a null means that any segment may receive the event.
+    """
 
     if not TYPE_CHECKING:
 
         def __new__(cls, *_: Any, **__: Any) -> Any:
-            """An object of a class derived from it. Raises SerdeError for the protocol itself."""
+            """Create an object of a derived class. Raises SerdeError for the protocol itself."""
             if cls is EventRouter:
                 raise SerdeError(
                     "EventRouter is what all routers have in common: write ByColumn('name'), ByField('a.b'), "
@@ -34,45 +37,45 @@ class EventRouter(Protocol):
             return super().__new__(cls)
 
     def key(self, value: Any) -> str | None:
-        """Key of a single value."""
+        """Return the key of a single value."""
 
     def keys(self, batch: pa.RecordBatch) -> pa.StringArray | None:
-        """Keys of a batch's rows, ready for :func:`segment_keys`; None where no row has one."""
+        """Return the keys of a batch's rows for :func:`segment_keys`, or None if no row has one."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Raise :class:`SchemaError` if batches of this schema have no such key."""
+        """Raise :class:`SchemaError` if batches of this schema do not have such a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByColumn:
-    """The key is a column of the batch; of a single value, an item or attribute of that name.
+    """Router by a column of the batch, or by an item or attribute of a single value.
 
-    The column is of strings, integers or booleans. Those that are not text are written as Java's ``String.valueOf``
-    writes them.
+    The column contains strings, integers or booleans. Integers and booleans are converted to text like Java's
+    ``String.valueOf``.
     """
 
     name: str
 
     def key(self, value: Any) -> str | None:
-        """The value's item, or attribute, of the column's name."""
+        """Return the value's item or attribute with the column's name."""
         return _text(_member(value, self.name))
 
     def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """The column."""
+        """Return the column."""
         self.check(batch.schema)
         return _as_keys(batch.column(self.name))
 
     def check(self, schema: pa.Schema) -> None:
-        """The column must be there once and be of a type that makes keys."""
+        """Raise :class:`SchemaError` unless the column occurs once and has a type that can be a key."""
         _check_type(_field(schema, self.name, self.name).type, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class ByField:
-    """The key is a field inside the event, named by a path with dots: ``order.customer``.
+    """Router by a field inside the event, as a path with dots: ``order.customer``.
 
-    Without a serializer the path starts at the batch's columns, or at the value. With one, the events are bytes in the
-    column ``event_column`` (or the single value is), and are decoded first.
+    Without a serializer, the path starts at the batch's columns, or at the value. With a serializer, the events are
+    bytes in the column ``event_column`` (or the single value is bytes), and are decoded first.
     """
 
     path: str
@@ -80,7 +83,7 @@ class ByField:
     event_column: str = "event"
 
     def key(self, value: Any) -> str | None:
-        """The field of a value, or of an event's value."""
+        """Return the field of a value, or of an event's value."""
         found = value if self.serializer is None else self.serializer.deserialize(value)
         for name in self.path.split("."):
             if found is None:
@@ -89,7 +92,7 @@ class ByField:
         return _text(found)
 
     def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """The field of every row; null where it or something around it is null."""
+        """Return the field of every row, or null if the field or a parent is null."""
         self.check(batch.schema)
         names = self.path.split(".")
         if self.serializer is None:
@@ -99,7 +102,7 @@ class ByField:
         return _as_keys(pc.struct_field(found, names) if names else found)
 
     def check(self, schema: pa.Schema) -> None:
-        """The path must lead through structs to a type that makes keys."""
+        """Raise :class:`SchemaError` unless the path leads through structs to a type that can be a key."""
         if self.serializer is not None:
             _field(schema, self.event_column, self.event_column)
             inside: Any = self.serializer.arrow_type
@@ -113,16 +116,19 @@ class ByField:
 
 @dataclass(frozen=True, slots=True)
 class ByFunction:
-    """The key is what a function makes of the value; of a batch, of each row as a dict. Any Python, at its speed."""
+    """Router by a function of the value, or of each row of a batch as a dict.
+
+    The function runs in Python for each row.
+    """
 
     function: Callable[[Any], str | None]
 
     def key(self, value: Any) -> str | None:
-        """Key that the function returns."""
+        """Return the function's key."""
         return _text(self.function(value))
 
     def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Keys that the function returns for the rows. Raises SerializationError for a row that Python cannot hold."""
+        """Return the function's keys for the rows. Raises SerializationError for a row that Python cannot hold."""
         try:
             rows = batch.to_pylist()
         except (OverflowError, ValueError):
@@ -135,16 +141,16 @@ class ByFunction:
 
 @dataclass(frozen=True, slots=True)
 class ByConstant:
-    """All events have one key: one order, and one segment at a time."""
+    """Router with one key for all events. They stay in one order, in one segment at a time."""
 
     routing_key: str
 
     def key(self, value: Any) -> str | None:  # noqa: ARG002
-        """The constant."""
+        """Return the constant."""
         return self.routing_key
 
     def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """The constant, for every row, as a dictionary: it is hashed once."""
+        """Return the constant for every row as a dictionary, so that it is hashed once."""
         indices = pa.repeat(pa.scalar(0, pa.int32()), len(batch))
         return pa.DictionaryArray.from_arrays(indices, pa.array([self.routing_key], pa.string()))
 
@@ -154,14 +160,14 @@ class ByConstant:
 
 @dataclass(frozen=True, slots=True)
 class Unrouted:
-    """Router without keys: events are spread evenly, in no particular order."""
+    """Router without keys. Events are spread evenly, in no particular order."""
 
     def key(self, value: Any) -> str | None:  # noqa: ARG002
-        """None."""
+        """Return None."""
         return None
 
     def keys(self, batch: pa.RecordBatch) -> None:
-        """None for all of them: a batch may then go as a whole to one segment, in few large appends."""
+        """Return None, so that a batch may go to one segment as a whole, in few large appends."""
 
     def check(self, schema: pa.Schema) -> None:
         """Accept any schema."""
@@ -175,7 +181,7 @@ def _member(value: Any, name: str) -> Any:
 
 
 def _no_python_value(batch: pa.RecordBatch) -> SerializationError:
-    """The error of the first value that has no counterpart in Python, such as a timestamp of the year 10000."""
+    """Return the error of the first value without a Python counterpart, such as a timestamp of the year 10000."""
     for row in range(len(batch)):
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             try:
@@ -197,7 +203,7 @@ def _text(key: object) -> str | None:
 
 
 def _field(container: Any, name: str, path: str) -> pa.Field:
-    """A field of a schema or struct type, which must have it exactly once."""
+    """Return a field of a schema or struct type, which must have it exactly once."""
     nested = isinstance(container, pa.Schema) or pa.types.is_struct(container)
     index = container.get_field_index(name) if nested else -1
     if index < 0:
@@ -215,7 +221,7 @@ def _check_type(kind: pa.DataType, path: str) -> None:
 
 
 def _as_keys(column: pa.Array) -> pa.StringArray:
-    """Keys as strings. A dictionary of strings stays one: its values are hashed once each."""
+    """Convert keys to strings. A dictionary of strings stays one, so that each value is hashed once."""
     if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
         return column
     return as_column(column).cast(pa.string())
