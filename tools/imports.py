@@ -55,8 +55,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 def edges(files: dict[str, Path]) -> Iterator[Edge]:
     """Imports between the modules ``files``."""
     for module, file in files.items():
-        if module != "pravega_serde.pytest_plugin":  # forwards to pravega_connector until environments are updated
-            yield from _edges(ast.parse(file.read_text()), module, files)
+        yield from _edges(ast.parse(file.read_text()), module, files)
 
 
 def circles(found: Iterable[Edge]) -> list[list[str]]:
