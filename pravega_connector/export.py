@@ -1,8 +1,8 @@
-"""Events of a stream as a file: Parquet, JSON lines or Avro.
+"""Export of events to a file: Parquet, JSON lines or Avro.
 
-:func:`export_stream` fixes a range of the stream, finds the columns of its events (those of the Spark source, or, for
-JSON without a schema, those that the events have) and writes record batches to a file, never with more than a row group
-in memory.
+:func:`export_stream` fixes a range of the stream and finds the columns of its events. These are the columns of the
+Spark source. For JSON without a schema, they are inferred from the events. It writes record batches to a file, with at
+most one row group in memory.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from pravega_serde.serializer import FORMATS
 
 __all__ = ["FILE_FORMATS", "ExportSummary", "export_stream", "file_format"]
 
-#: Takes the bytes of the stream that are done, and all.
+#: Callback for the exported and the total bytes of the stream.
 Progress = Callable[[int, int], object]
-# Name of the Avro record of single values, and of columns without a schema.
+# Name of the Avro record for single values, and for columns without a schema.
 _RECORD_NAME: Final = "pravega.export.Event"
 Events = Callable[[], Generator[EventBatch, None, None]]
 
@@ -62,7 +62,7 @@ class ExportSummary:
 
     @property
     def left_out(self) -> int:
-        """Number of events without a row: bad ones in mode DROPMALFORMED, other types of a registry."""
+        """Number of events without a row: malformed ones in mode DROPMALFORMED, other types of a registry."""
         return self.events - self.rows
 
 
@@ -79,17 +79,17 @@ def export_stream(
 ) -> ExportSummary:
     """Write the events between two cuts of a stream to one file, in constant memory.
 
-    ``to`` is ``parquet``, ``jsonl`` or ``avro`` if the file's name does not tell; ``compression`` a codec of it.
-    ``options`` are those of the Spark source and give the same columns: ``format="avro"``, ``registry="…"``,
-    ``start_stream_cut="…"``, ``columns="…"``, ``mode="PERMISSIVE"``; without a format the events stay bytes. ``schema``
-    has the decoded columns to export, as Spark's ``.schema(…)``. An Avro file of Avro events has their
-    schema, with the other columns behind its fields, and each field nullable in mode PERMISSIVE.
+    ``to`` is ``parquet``, ``jsonl`` or ``avro``, by default from the suffix of the file. ``compression`` is a codec of
+    the file format. ``options`` are those of the Spark source and return the same columns: ``format="avro"``,
+    ``registry="…"``, ``start_stream_cut="…"``, ``columns="…"``, ``mode="PERMISSIVE"``. Without a format, the events
+    stay bytes. ``schema`` has the decoded columns to export, like Spark's ``.schema(…)``. An Avro file of Avro events
+    has the schema of the events, followed by the other columns. In mode PERMISSIVE, each field is nullable.
 
-    On return the file is whole and durable; before, and after an error, its name has what it had before. Rows are in
-    the order of each segment, predecessors before successors. The same cuts give the same rows again: repeat a failed
-    export.
+    On return the file is complete and durable. Before that, and after an error, an existing file with this name is
+    unchanged. Rows are in the order of each segment, predecessors before successors. The same cuts return the same
+    rows, so you can repeat a failed export.
 
-    Raises ConfigError (also for an existing file, unless ``overwrite``), ColumnTypeError, OutputFileError,
+    Raises ConfigError (also for an existing file, unless ``overwrite`` is set), ColumnTypeError, OutputFileError,
     StreamNotFoundError, DataLossError, DeserializationError, RegistryErrors.
     """
     chosen = parse_options(
@@ -114,7 +114,7 @@ def _text(value: object) -> str:
 
 
 class _Export:
-    """One export, of a range fixed at its creation."""
+    """Export of a range that is fixed at its creation."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class _Export:
         return read_slices(self._client.stores, self._slices)
 
     def _notes(self) -> dict[str, str]:
-        """Origin of the rows, for formats with a place for it."""
+        """Return the origin of the rows, for formats that can store it."""
         return {
             "pravega.stream": str(self._start.stream),
             "pravega.start": self._start.to_text(),
@@ -176,7 +176,7 @@ class _Export:
 
 
 def _range(client: PravegaClient, options: SourceOptions) -> tuple[StreamCut, StreamCut]:
-    """Cuts at the start and the end, fixed now."""
+    """Return the cuts at the start and the end, fixed now."""
     stream = options.stream_name()
     start = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest").bounded(stream)
     end = Positions(client, "end_stream_cut", options.end_stream_cut, "latest", end=True).bounded(stream)
@@ -187,10 +187,10 @@ def _range(client: PravegaClient, options: SourceOptions) -> tuple[StreamCut, St
 
 
 def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:
-    """Schema of the rows, and their decoder.
+    """Return the schema of the rows, and their decoder.
 
-    ``wanted`` are the decoded columns, if given. Where a format does not name them but can infer them (JSON, CBOR),
-    without ``wanted`` and without a registry all events of the range are read once to find them.
+    ``wanted`` are the decoded columns, if set. Some formats do not name columns, but can infer them (JSON, CBOR). For
+    these, without ``wanted`` and without a registry, all events of the range are read once to find them.
 
     Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for events that have no columns in common.
     """
@@ -203,9 +203,10 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
 
 
 def avro_schema_of_rows(schema: pa.Schema, decoder: Decoder, *, nullable: bool) -> str | None:
-    """Avro schema of a file of rows: that of the events, followed by the other columns.
+    """Return the Avro schema of a file of rows: the fields of the events, followed by the other columns.
 
-    With ``nullable`` each field of the events may be null. None for events without an Avro schema, or of several.
+    With ``nullable`` each field of the events may be null. Return None for events without an Avro schema, or with
+    several.
     """
     serializer: Any = None if decoder is None else decoder.get()
     text: str | None = getattr(serializer, "read_schema", None)
@@ -229,7 +230,7 @@ def _optional(field: dict[str, Any]) -> dict[str, Any]:
     kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
     if "null" in kinds:
         return field
-    # A default is a value of the first branch.
+    # A default value belongs to the first branch.
     return {**field, "type": [*kinds, "null"] if "default" in field else ["null", *kinds]}
 
 
@@ -241,7 +242,7 @@ def _derived_fields(columns: list[pa.Field]) -> list[dict[str, Any]]:
 
 # ---- files ----
 
-# Bytes of columns in one row group: large enough to skip by, small enough to hold.
+# Bytes of columns in one row group: large enough for skipping row groups, small enough for memory.
 _ROW_GROUP_BYTES: Final = 16 << 20
 _NO_CODEC: Final = "none"
 _AVRO_MAGIC: Final = b"Obj\x01"
@@ -257,11 +258,11 @@ class FileWriter(Protocol):
         """Write the end of the file."""
 
     def abandon(self) -> None:
-        """Release resources; the file is dropped."""
+        """Release resources; the file is discarded."""
 
 
 class ParquetFile:
-    """Row groups of some 16 MiB."""
+    """Parquet file with row groups of about 16 MiB."""
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:
         self._writer = pq.ParquetWriter(sink, schema.with_metadata(dict(notes)), compression=codec)
@@ -281,7 +282,7 @@ class ParquetFile:
         self._writer.close()
 
     def abandon(self) -> None:
-        """Close Arrow's writer, which would write its footer later."""
+        """Close Arrow's writer, which would otherwise write its footer later."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._writer.close()
 
@@ -292,9 +293,9 @@ class ParquetFile:
 
 
 class JsonLinesFile:
-    """A JSON object for each row, as the JSON serializer writes it; binary columns are Base64.
+    """File with a JSON object for each row, as the JSON serializer writes it; binary columns are Base64.
 
-    With a codec the pieces are compressed one by one: gzip and zstd files may have many members.
+    With a codec, the parts are compressed one by one: gzip and zstd files may have many members.
     """
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:  # noqa: ARG002
@@ -310,19 +311,19 @@ class JsonLinesFile:
         self._sink.write(lines if self._codec is None else self._codec.compress(lines))
 
     def finish(self) -> None:
-        """Do nothing: the last line is whole."""
+        """Do nothing: the last line is complete."""
 
     def abandon(self) -> None:
         """Do nothing: no resources are held."""
 
 
 class AvroFile:
-    """An object container file, a block for each batch."""
+    """Avro object container file with a block for each batch."""
 
     def __init__(
         self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str], text: str | None = None
     ) -> None:
-        """``text`` is the Avro schema of the rows; None derives one from the columns."""
+        """Write the header; ``text`` is the Avro schema of the rows, None derives one from the columns."""
         self._sink, self._deflate, self._sync = sink, codec == "deflate", os.urandom(16)
         with _as_column_error("Avro"):
             text = avro_schema_of(schema, _RECORD_NAME) if text is None else text
@@ -342,13 +343,13 @@ class AvroFile:
         self._sink.write(self._sync)
 
     def finish(self) -> None:
-        """Do nothing: the last block is whole."""
+        """Do nothing: the last block is complete."""
 
     def abandon(self) -> None:
         """Do nothing: no resources are held."""
 
 
-# The frame of an Avro file's data is Avro itself.
+# The frame of the data in an Avro file is also encoded as Avro.
 _FILE_HEADER: Final = AvroSerializer('{"type": "map", "values": "bytes"}')
 _LONG: Final = AvroSerializer('"long"')
 
@@ -360,7 +361,7 @@ def _deflated(data: memoryview) -> bytes:
 
 @contextmanager
 def _as_column_error(name: str) -> Iterator[None]:
-    """SchemaError in the block as a ColumnTypeError."""
+    """Raise a SchemaError in the block as a ColumnTypeError."""
     try:
         yield
     except SchemaError as error:
@@ -368,7 +369,7 @@ def _as_column_error(name: str) -> Iterator[None]:
 
 
 def _data(column: pa.Array) -> memoryview:
-    """Bytes of a binary column without nulls, one value after the other."""
+    """Return the bytes of a binary column without nulls, one value after the other."""
     _, offsets, data = column.buffers()
     if data is None:
         return memoryview(b"")
@@ -389,9 +390,10 @@ _PACKED: Final = {".gz": "gzip", ".zst": "zstd"}
 
 
 def file_format(path: Path, format: str | None = None, compression: str | None = None) -> tuple[str, str]:  # noqa: A002
-    """Format and codec of a file, by its name if not given; ``.jsonl.gz`` and ``.jsonl.zst`` are compressed.
+    """Return format and codec of a file, by default from its name.
 
-    Raises ConfigError for a name that tells no format, and for a codec that the format does not have.
+    ``.jsonl.gz`` and ``.jsonl.zst`` are compressed. Raises ConfigError for a name without a known format, and for a
+    codec that the format does not support.
     """
     packed = _PACKED.get(path.suffix.lower())
     name = path.with_suffix("") if packed else path
@@ -420,10 +422,10 @@ def open_writer(
     *,
     avro_schema: str | None = None,
 ) -> FileWriter:
-    """Writer of a file of a format; ``notes`` go into the file if the format has a place for them.
+    """Return the writer of a file of a format; ``notes`` are stored in the file if the format supports it.
 
     ``avro_schema`` is the schema of the rows of an Avro file; None derives one from the columns. Raises ColumnTypeError
-    for columns that the format cannot hold.
+    for columns that the format does not support.
     """
     if format == "avro":
         return AvroFile(sink, schema, codec, notes, avro_schema)

@@ -1,19 +1,21 @@
-"""Lines of standard input, files and TCP connections, as events of a stream.
+"""Lines of standard input, files and TCP connections, written as events to a stream.
 
-An :class:`Input` gathers one or many sources. A :class:`Pipe` cuts their bytes into lines, encodes the lines, and hands
-the events to a writer; it acknowledges durable events to the sources. :class:`ByJsonField` and :class:`ByPattern` find
-routing keys in lines.
+An :class:`Input` collects one or many sources. A :class:`Pipe` splits their bytes into lines, encodes the lines, and
+passes the events to a writer. It acknowledges durable events to the sources. :class:`ByJsonField` and
+:class:`ByPattern` find routing keys in lines.
 
 Theory of operation
 -------------------
-One thread. While the input has something, its events are handed to the writer; when it pauses, or when so many bytes
-are not acknowledged, the thread waits until all of them are durable and acknowledges them. So what is read and not
-durable is bounded, and a slow stream slows the input: a pipe or a socket that is not read fills up, and its other end
-waits. While the thread waits the input gathers, so appends grow with the load by themselves.
 
-Lost connections, moved and sealed segments are the writer's matter: no event is lost or written twice by them. A crash
-of this process leaves events that were read, and perhaps written, but not acknowledged. Sending them again gives
-each at least once; a source that does not remember allows no more.
+There is one thread. While the input has data, its events are passed to the writer. When the input pauses, or when the
+limit of unacknowledged bytes is reached, the thread waits until all events are durable. Then it acknowledges them. So
+the number of bytes that are read and not durable is limited, and a slow stream slows the input down. A pipe or a socket
+that is not read fills up, and its peer waits. While the thread waits, the input accumulates, so appends grow with the
+load.
+
+The writer handles lost connections, and segments that moved or were sealed: no event is lost or duplicated. A
+crash of this process leaves events that were read, and perhaps written, but not acknowledged. If the peer sends them
+again, each arrives at least once. A source without memory does not allow more.
 """
 
 from __future__ import annotations
@@ -63,11 +65,11 @@ __all__ = [
 ]
 
 _log: Final = logging.getLogger(__name__)
-#: Encodes lines as a column of events. Raises SerializationError or DeserializationError with the row.
+#: Encoder of lines as a column of events. Raises SerializationError or DeserializationError with the row.
 Encode = Callable[[list[bytes]], pa.Array]
-#: Largest number of bytes that are read and not durable.
+#: Maximum number of bytes that are read and not durable.
 MAX_UNACKNOWLEDGED: Final = 8 << 20
-# Seconds without durability before the first warning in the log, and between two of them.
+# Seconds of waiting for durability before the first warning in the log, and between two warnings.
 _WARN_AFTER: Final = 10.0
 _WARN_EVERY: Final = 30.0
 
@@ -85,12 +87,12 @@ class PipeSummary:
 
     @property
     def not_acknowledged(self) -> int:
-        """Events read that may not be in the stream."""
+        """Number of events that were read and may not be in the stream."""
         return self.read - self.acknowledged
 
 
 class Pipe:
-    """Copies lines from an input to a writer, which it flushes but does not close."""
+    """Copier of lines from an input to a writer, which it flushes but does not close."""
 
     def __init__(
         self,
@@ -103,10 +105,10 @@ class Pipe:
         max_unacknowledged: int = MAX_UNACKNOWLEDGED,
         failover_timeout: float = 300.0,
     ) -> None:
-        """``encode`` turns lines into events; without it, a line is an event.
+        """Set up. ``encode`` converts lines to events; without it, a line is an event.
 
-        ``router`` gives the keys of a batch whose column ``event`` has the lines. ``max_line_size`` is in bytes.
-        ``failover_timeout`` is the number of seconds that servers may take to make durable what was read.
+        ``router`` returns the keys of a batch whose column ``event`` has the lines. ``max_line_size`` is in bytes.
+        ``failover_timeout`` is the maximum number of seconds until the servers make read events durable.
         """
         self._input, self._writer, self._router = input, writer, router
         self._encode = encode or (lambda lines: pa.array(lines, pa.large_binary()))
@@ -117,13 +119,13 @@ class Pipe:
         self.summary = PipeSummary()
 
     def run(self) -> PipeSummary:
-        """Copy until the input has ended or was stopped; on return all events read are durable and it is closed.
+        """Copy until the input has ended or was stopped; on return all events are durable and the input is closed.
 
-        A source that cannot be read, or holds an invalid event, is ended alone where sources come and go, and the
-        summary has its error; else the pipe ends, and raises the error when all events before it are durable.
+        If sources come and go, a source that cannot be read, or has an invalid event, is ended on its own. The summary
+        then has its error. Otherwise the pipe ends, and raises the error when all events before it are durable.
 
-        Raises DeadlineExceededError when the servers stay away longer than ``failover_timeout``, and as the writer
-        does. The summary then counts the acknowledged events; the others may be in the stream or not.
+        Raises DeadlineExceededError if the servers are unavailable for longer than ``failover_timeout``, and the errors
+        of the writer. The summary then counts the acknowledged events. The others may or may not be in the stream.
         """
         try:
             self._copy()
@@ -146,7 +148,7 @@ class Pipe:
             if not found or self._size >= self._limit:
                 self._acknowledge()
         self._acknowledge()
-        # Of sources that were stopped in the middle of an event.
+        # Add the bytes of sources that were stopped in the middle of an event.
         self.summary.bytes_left += sum(frames.pending for frames in self._frames.values())
 
     def _take(self, source: Source) -> None:
@@ -187,7 +189,7 @@ class Pipe:
             self.summary.without_key += 0 if keys is None else keys.null_count
             size = int(pa.compute.sum(pa.compute.binary_length(events)).as_py())
             self.summary.bytes += size
-            # One byte more for each event: an empty one waits for its acknowledgement too.
+            # Add one byte for each event: an empty event also waits for its acknowledgement.
             self._size += size + len(events)
         if error is not None:
             raise error
@@ -211,7 +213,7 @@ class Pipe:
             source.acknowledge()
 
     def _flush(self) -> None:
-        """Wait until all is durable, with warnings in the log if that takes long. Raises DeadlineExceededError."""
+        """Wait until all events are durable; log warnings if that takes long. Raises DeadlineExceededError."""
         began, pause = time.monotonic(), _WARN_AFTER
         while True:
             left = began + self._failover_timeout - time.monotonic()
@@ -238,36 +240,36 @@ class Pipe:
 
 # ---- inputs ----
 
-# Bytes of one read: as much as a pipe or a socket holds, and the other sources wait little.
+# Bytes of one read: the capacity of a pipe or a socket, and a short wait for the other sources.
 _READ_BYTES: Final = 256 << 10
-# Connections served at a time; each may hold an incomplete event.
+# Maximum connections at a time; each may have an incomplete event.
 _MAX_CONNECTIONS: Final = 64
-# Bytes of acknowledgements kept for a peer that does not read them.
+# Maximum bytes of acknowledgements kept for a peer that does not read them.
 _UNSENT_BYTES: Final = 4096
 
 
 class Source:
-    """One flow of bytes, and the way back for its acknowledgements."""
+    """One byte stream, and the channel for its acknowledgements."""
 
     def __init__(
         self, name: str, fd: int, acknowledge: Callable[[bytes], int] | None, close: Callable[[], None]
     ) -> None:
         self.name, self.fd, self.close = name, fd, close
-        self.written = self.acknowledged = 0  # events
+        self.written = self.acknowledged = 0  # numbers of events
         self._send = acknowledge
         self._unsent = b""
 
     def read(self) -> bytes:
-        """Bytes that are there now; empty at the end. Raises InputLostError for a broken connection."""
+        """Return the available bytes; empty at the end. Raises InputLostError for a broken connection."""
         try:
             return os.read(self.fd, _READ_BYTES)
         except OSError as error:
             raise InputLostError(f"{self.name} was lost: {error.strerror or error}") from error
 
     def acknowledge(self) -> None:
-        """Send a line with the number of events written so far, all of which are durable.
+        """Send a line with the number of events written so far, which are all durable.
 
-        A peer that does not read such lines misses some; a later one has a larger number.
+        If the peer does not read these lines, it misses some. A later line has a larger number.
         """
         if self.acknowledged == self.written:
             return
@@ -276,7 +278,7 @@ class Source:
             return
         if len(self._unsent) < _UNSENT_BYTES:
             self._unsent += b"%d\n" % self.acknowledged
-        with contextlib.suppress(OSError):  # reading it will tell
+        with contextlib.suppress(OSError):  # the next read raises the error
             self._unsent = self._unsent[self._send(self._unsent) :]
 
 
@@ -285,7 +287,7 @@ class Input:
 
     def __init__(self, *, name: str, many: bool = False, acknowledge: bool = False) -> None:
         self.name = name
-        self.many = many  # sources come and go, and the pipe stays
+        self.many = many  # True if sources come and go while the pipe runs
         self._acknowledge = acknowledge
         self.stopped = False
         self._selector = selectors.PollSelector() if hasattr(selectors, "PollSelector") else selectors.SelectSelector()
@@ -311,7 +313,7 @@ class Input:
             self.add(source)
 
     def listen(self, listener: socket.socket) -> None:
-        """Take connections from now on."""
+        """Accept connections from now on."""
         self._listener = listener
         self._selector.register(listener, selectors.EVENT_READ)
 
@@ -328,11 +330,11 @@ class Input:
 
     @property
     def open(self) -> bool:
-        """Whether the input may have more events."""
+        """True if the input may have more events."""
         return not self.stopped and (self.many or bool(self._sources))
 
     def ready(self, *, wait: bool) -> list[Source]:
-        """Sources with bytes, or at their end; with ``wait`` not before there is one, or :meth:`stop`."""
+        """Return sources with bytes, or at their end; with ``wait``, block until there is one or until :meth:`stop`."""
         found = []
         for key, _ in self._selector.select(None if wait else 0):
             if key.fileobj is self._listener:
@@ -342,7 +344,7 @@ class Input:
         return [] if self.stopped else found
 
     def stop(self) -> None:
-        """Stop reading, also from a signal handler."""
+        """Stop reading; it may be called from a signal handler."""
         self.stopped = True
         with contextlib.suppress(OSError):
             self._wake_write.send(b"\0", socket.MSG_DONTWAIT)
@@ -367,14 +369,14 @@ class Input:
 
 
 def standard_input(fd: int = 0, *, acknowledge: Callable[[bytes], int] | None = None) -> Input:
-    """Input from a file descriptor; ``acknowledge`` takes the lines with the number of durable events."""
+    """Return the input of a file descriptor; ``acknowledge`` receives lines with the number of durable events."""
     made = Input(name="standard input")
     made.add(Source("standard input", fd, acknowledge, lambda: None))
     return made
 
 
 def of_files(files: Iterable[IO[bytes]]) -> Input:
-    """Input from open files, one after the other; it closes them."""
+    """Return the input of open files, one after the other; it closes them."""
     made = Input(name="the files")
     for file in files:
         made.add_later(Source(file.name, file.fileno(), None, file.close))
@@ -382,9 +384,9 @@ def of_files(files: Iterable[IO[bytes]]) -> Input:
 
 
 def listening(address: str, *, acknowledge: bool = False) -> Input:
-    """Input from connections to ``tcp://host:port``; port 0 takes any free one.
+    """Return the input of connections to ``tcp://host:port``; port 0 selects any free port.
 
-    Its ``name`` is the address with the port. With ``acknowledge`` a connection gets lines with the number of its
+    Its ``name`` is the address with the port. With ``acknowledge``, a connection receives lines with the number of its
     durable events. Raises ConfigError for an address that cannot be bound.
     """
     host, port = _parsed(address)
@@ -415,16 +417,16 @@ def _parsed(address: str) -> tuple[str, int]:
 
 
 class LineFrames:
-    """Cuts the bytes of one source into lines, without their newlines; the last one may have none."""
+    """Splitter of the bytes of one source into lines, without newlines. The last line may lack its newline."""
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
         self._begun: list[bytes] = []  # pieces of the incomplete line
         self.pending = 0  # bytes of the incomplete line
-        self.broken: EventError | None = None  # a line was too long; no more lines are found
+        self.broken: EventError | None = None  # set after a line was too long; no more lines are found
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; return the lines that end in them."""
+        """Add the next bytes; return the lines that end in them."""
         *lines, rest = data.split(b"\n")
         if lines:
             lines[0] = b"".join((*self._begun, lines[0]))
@@ -460,14 +462,14 @@ _json_value: Final = JsonSerializer().deserialize
 
 
 class _OfBytes:
-    """Router of the column ``event``, event by event."""
+    """Base class of routers that use the column ``event``, event by event."""
 
     def key(self, value: Any) -> str | None:
-        """Key of an event."""
+        """Return the key of an event."""
         raise NotImplementedError
 
     def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Keys of the column ``event``; null for an event without one."""
+        """Return the keys of the column ``event``; null for an event without a key."""
         return pa.array(map(self.key, batch.column(_EVENT).to_pylist()), pa.string(), size=batch.num_rows)
 
     def check(self, schema: pa.Schema) -> None:
@@ -476,12 +478,15 @@ class _OfBytes:
 
 @dataclass(frozen=True)
 class ByJsonField(_OfBytes):
-    """The key is a field of the JSON text, named by a path with dots; none without such a field or valid JSON."""
+    """Router by a field of the JSON text, which a path with dots names.
+
+    An event without such a field, or with invalid JSON, has no key.
+    """
 
     path: str
 
     def key(self, value: Any) -> str | None:
-        """Text of the field, as Java's ``String.valueOf``; None without such a field."""
+        """Return the text of the field, like ``String.valueOf`` in Java; None without such a field."""
         try:
             return ByField(self.path).key(_json_value(value))
         except SerdeError:
@@ -490,7 +495,10 @@ class ByJsonField(_OfBytes):
 
 @dataclass(frozen=True)
 class ByPattern(_OfBytes):
-    """The key is the first match of a regular expression: its group ``key``, else its first group, else all of it."""
+    """Router by the first match of a regular expression.
+
+    The key is the group ``key``, otherwise the first group, otherwise the whole match.
+    """
 
     pattern: str
     _compiled: re.Pattern[bytes] = field(init=False, repr=False, compare=False)
@@ -504,7 +512,7 @@ class ByPattern(_OfBytes):
         object.__setattr__(self, "_compiled", compiled)
 
     def key(self, value: Any) -> str | None:
-        """Text of the match, as UTF-8; None without a match."""
+        """Return the text of the match, as UTF-8; None without a match."""
         found = self._compiled.search(value)
         if found is None:
             return None

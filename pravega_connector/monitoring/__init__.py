@@ -1,9 +1,12 @@
-"""Insight into streams and their readers, without Spark.
+"""Monitoring of streams and their readers, without Spark.
 
-``lag`` has the distance of a reader from the end of its stream and its losses, ``groups`` who reads what in a reader
-group, ``stream_cuts`` the forms of cuts and
-their comparison, ``scaling`` the history of a stream's segments with a picture of it, ``watch`` its present rates.
-Each is loaded when one of its names is asked for: Spark's tasks need ``lag`` alone.
+- ``lag``: distance of a reader from the end of its stream, and its losses.
+- ``groups``: the readers of a reader group, and their segments.
+- ``stream_cuts``: the text forms of stream cuts, and their comparison.
+- ``scaling``: the history of a stream's segments, and a picture of it.
+- ``watch``: the current rates of a stream.
+
+Each module is loaded when one of its names is used: Spark's tasks need only ``lag``.
 """
 
 from typing import TYPE_CHECKING

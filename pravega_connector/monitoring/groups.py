@@ -1,4 +1,7 @@
-"""Insight into reader groups: who reads what, and how far the group is behind. Nothing is written to the group."""
+"""Monitoring of reader groups: the segments of each reader, and the lag of the group.
+
+It writes nothing to the group.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +20,32 @@ from pravega_connector.wire import StreamCut, StreamName
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A reader group at one moment."""
+    """State of a reader group at one moment."""
 
     scope: str
     name: str
     config: GroupConfig
     state: GroupState | None
-    """None for one that has no readers and cannot have any yet: a subscriber."""
+    """None for a group that cannot have readers yet: a subscriber."""
 
     def __str__(self) -> str:
         return f"{self.scope}/{self.name}"
 
     @property
     def positions(self) -> dict[Segment, int]:
-        """Where its readers are, as far as they have told; END_OF_SEGMENT behind the last event of an ended segment."""
+        """Positions of the readers, as last reported.
+
+        END_OF_SEGMENT is the position after the last event of a segment that has ended.
+        """
         return {} if self.state is None else told_positions(self.state)
 
     def reader_of(self, segment: Segment) -> str | None:
-        """The reader that owns a segment."""
+        """Return the reader that owns a segment."""
         assigned = {} if self.state is None else self.state.assigned
         return next((reader for reader, owned in assigned.items() if segment in owned), None)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of the view: cuts as Java's text, segments by their full names, seconds."""
+        """Return the JSON of the view: cuts as Java's text, segments by their full names, times in seconds."""
         config = self.config
         value: dict[str, Any] = {
             "group": str(self),
@@ -70,8 +76,8 @@ class GroupView:
 
 
 def group_view(client: PravegaClient, name: str) -> GroupView:
-    """A group as it is now. Raises ReaderGroupNotFoundError."""
-    from pravega_connector.client.reader_group import ReaderGroup  # noqa: PLC0415 - lag and watch do without
+    """Return the current state of a group. Raises ReaderGroupNotFoundError."""
+    from pravega_connector.client.reader_group import ReaderGroup  # noqa: PLC0415 - lag and watch do not need it
 
     found = client.name(name)
     config = client.controller.group_config(found.scope, found.stream)
@@ -82,17 +88,17 @@ def group_view(client: PravegaClient, name: str) -> GroupView:
     with ReaderGroup(client, found.scope, found.stream) as group:
         try:
             state: GroupState | None = group.state
-        except ReaderGroupError:  # nobody has begun it
+        except ReaderGroupError:  # the group was not initialized by a reader
             state = None
     return GroupView(found.scope, found.stream, config if state is None else state.config, state)
 
 
 def group_lag(client: PravegaClient, view: GroupView, *, reader: str | None = None) -> list[StreamLag]:
-    """Lag of a group in each of its streams, to the stream's end, or to where the group ends.
+    """Return the lag of a group in each of its streams, up to the end of the stream or the end of the group.
 
-    It counts from what the readers have told, which they do every few seconds: what they read since is counted as
-    well. With the name of a ``reader`` it is also a metric of this process. Raises ReaderGroupError for a group
-    without a state.
+    The lag counts from the positions that the readers report every few seconds. So events that were read after the last
+    report are still counted. If you pass the name of a ``reader``, the lag is also a metric of this process. Raises
+    ReaderGroupError for a group without a state.
     """
     if view.state is None:
         raise ReaderGroupError(
@@ -109,7 +115,10 @@ def group_lag(client: PravegaClient, view: GroupView, *, reader: str | None = No
 
 
 def _waiting_for(client: PravegaClient, state: GroupState) -> dict[Segment, tuple[int, ...]]:
-    """All predecessors of the segments that wait for some of them: a cut names those too that are read already."""
+    """Return all predecessors of the segments that wait for some of them.
+
+    A cut also names the predecessors that are already read.
+    """
     found: dict[Segment, tuple[int, ...]] = {}
     for segment, missing in state.future.items():
         for after in client.controller.successors(segment.stream, next(iter(missing))):
@@ -128,13 +137,13 @@ def _lag(client: PravegaClient, cut: StreamCut, config: GroupConfig) -> StreamLa
             cut.stream, tuple(SegmentLag(p.stream, p.segment_id, p.start, p.end, None) for p in pieces), ()
         )
     found = stream_lag(client, known)
-    # Of what is gone the length may be unknown; that it was read is known.
+    # The length of a deleted segment may be unknown, but it is known that it was read.
     losses = tuple(loss for loss in found.losses if loss.deleted or loss.segment_id not in ended)
     return StreamLag(cut.stream, found.segments, losses, found.exists)
 
 
 def _offsets(client: PravegaClient, stream: StreamName, positions: Mapping[int, int]) -> tuple[StreamCut, set[int]]:
-    """A cut with the lengths of the segments that were read to their ends; and which these are."""
+    """Return a cut with the lengths of the segments that were read to their ends, and the ids of these segments."""
     ended = {number for number, at in positions.items() if at < 0}
     infos = client.stores.segment_infos(stream, ended) if ended else {}
     known = {n: at if at >= 0 else infos[n].write_offset if infos[n].exists else 0 for n, at in positions.items()}

@@ -1,9 +1,8 @@
-"""Distance of a reader from the end of a stream, and its losses: bytes that are gone before it read them.
+"""Lag of a reader: distance from the end of a stream, and losses: bytes deleted before it has read them.
 
-Truncation and retention drop what lies before a cut of the stream: whole segments, and the beginnings of others. A
-segment that is gone is no loss if it had been read to its end; its length then comes from the controller's tables
-(``pravega_connector.client.sealed_lengths``). Where they do not tell, the loss is counted as unknown rather than as
-none.
+Truncation and retention delete everything before a cut of the stream: whole segments, and the beginnings of others. A
+deleted segment is not a loss if it was read to its end. Its length then comes from the tables of the controller
+(``pravega_connector.client.sealed_lengths``). If they lack it, the size of the loss is unknown, not zero.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pravega_connector.wire import StreamCut, StreamName
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Bytes of one segment that a reader did not read and that are gone."""
+    """Bytes of one segment that were deleted before a reader has read them."""
 
     stream: StreamName
     segment_id: int
@@ -34,7 +33,7 @@ class Loss:
     bytes: int | None
     """Number of lost bytes, 8 for each event included; None if the segment's length is unknown."""
     deleted: bool = False
-    """Whether the whole stream was deleted, rather than truncated."""
+    """True if the whole stream was deleted; otherwise it was truncated."""
 
     def __str__(self) -> str:
         amount = "an unknown number of bytes" if self.bytes is None else f"{self.bytes:,} bytes"
@@ -43,7 +42,7 @@ class Loss:
         return f"segment {self.segment_id}, offset {self.offset}: {amount} from there on {be} {how} before being read"
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of the loss; ``bytes`` is null if unknown."""
+        """Return the JSON of the loss; ``bytes`` is null if unknown."""
         return {
             "stream": str(self.stream),
             "segment": segment_label(self.stream, self.segment_id),
@@ -55,16 +54,16 @@ class Loss:
 
 
 def lost_bytes(losses: tuple[Loss, ...] | list[Loss]) -> int:
-    """Bytes known to be lost, a lower bound."""
+    """Return the number of bytes known to be lost, a lower bound."""
     return sum(loss.bytes or 0 for loss in losses)
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Remains of a stream for a reader at some position."""
+    """Remaining part of a stream for a reader at some position."""
 
     cut: StreamCut | None
-    """Position to go on from: the reader's own if nothing of its segments is gone, None if the stream is gone."""
+    """Position to resume from: the reader's own if no data is lost, None if the stream was deleted."""
     losses: tuple[Loss, ...]
     """Losses up to ``cut``."""
     infos: Mapping[int, SegmentInfo]
@@ -72,11 +71,11 @@ class Survey:
 
 
 def survey(stores: SegmentStores, position: StreamCut, *, beyond: bool = False) -> Survey:
-    """Find where a reader at ``position`` can go on, and its losses.
+    """Find the position at which a reader at ``position`` can resume, and its losses.
 
-    Segments that are gone are replaced by their successors, level by level, until all that are left have bytes or may
-    get some. Asks segment stores only, as long as nothing of the position's segments is gone; with ``beyond`` the
-    successors of finished ones are looked at all the same. Raises as its calls do.
+    Deleted segments are replaced by their successors, level by level, until all remaining segments have bytes or may
+    get some. Only segment stores are called if no segment of the position is damaged. With ``beyond``, the successors
+    of finished segments are checked in any case. Raises the errors of its calls.
     """
     walk = _Walk(stores, position)
     return walk.run() if beyond or walk.is_damaged else Survey(position, (), walk.infos)
@@ -92,7 +91,7 @@ class _Walk:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether a segment seen so far is deleted, or truncated beyond the position."""
+        """True if a segment seen so far was deleted, or truncated past the position."""
         starts = self.position.positions
         return any(not info.exists or info.start_offset > max(starts.get(i, 0), 0) for i, info in self.infos.items())
 
@@ -104,7 +103,7 @@ class _Walk:
         except StreamNotFoundError:
             return self._deleted(None)
         if not all(self.infos[i].exists for i in self.positions):
-            # No successors. Either the stream is being deleted, segments first, or it was created again.
+            # There are no successors: the stream is being deleted, segments first, or it was created again.
             known = self.stores.controller.is_cut_valid(self.position)
             return self._deleted(None if known else self.stores.controller.head_cut(self.stream))
         cut = StreamCut(self.stream, self.positions) if self.is_damaged else self.position
@@ -125,7 +124,7 @@ class _Walk:
             entered = self.lineage.advance(self.positions, finished)
 
     def _look(self, info: SegmentInfo, length: int | None) -> bool:
-        """Note the loss in a segment; return whether nothing of it is left to read."""
+        """Record the loss in a segment. Return True if nothing of it is left to read."""
         at = self.positions[info.id]
         if not info.exists:
             if length is None or at < length:
@@ -144,15 +143,15 @@ class SegmentLag:
     stream: StreamName
     segment_id: int
     offset: int
-    """Position of the reader, or where it will begin."""
+    """Position of the reader, or its start position."""
     end: int
     """Length of the segment."""
     sealed: bool | None
-    """Whether it takes no more events; None if unknown."""
+    """True if the segment accepts no more events; None if unknown."""
 
     @property
     def bytes(self) -> int:
-        """Bytes behind, 8 for each event included."""
+        """Lag in bytes, including 8 for each event."""
         return max(self.end - self.offset, 0)
 
     @property
@@ -177,12 +176,12 @@ class StreamLag:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing can be added: the stream is sealed, or gone."""
+        """True if nothing can be added: the stream is sealed, or was deleted."""
         return all(segment.sealed for segment in self.segments)
 
     @property
     def bytes(self) -> int:
-        """Bytes behind, all segments together."""
+        """Lag in bytes, all segments together."""
         return sum(segment.bytes for segment in self.segments)
 
     def _repr_html_(self) -> str:
@@ -192,7 +191,7 @@ class StreamLag:
         return table(name, ["segment", "at", "end", "behind", "sealed"], rows, len(rows))
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of the lag; it has a number of events only if there are none, which is known without reading."""
+        """Return the JSON of the lag. It has the number of events only if it is 0, which is known without reading."""
         value: dict[str, Any] = {"bytes": self.bytes, "segments": {s.name: s.bytes for s in self.segments}}
         if not self.bytes:
             value["events"] = 0
@@ -203,10 +202,10 @@ class StreamLag:
 
 
 def stream_lag(client: PravegaClient, position: StreamCut, *, reader: str | None = None) -> StreamLag:
-    """Lag of a reader at ``position``. A deleted stream is no error: ``exists`` is False.
+    """Return the lag of a reader at ``position``. For a deleted stream, ``exists`` is False; it raises no error.
 
-    A reader whose segments are all open costs no call to the controller. With the name of a ``reader``, which may be
-    empty, the lag is also a metric of this process.
+    If all segments of the reader are open, the controller is not called. If you pass the name of a ``reader``, which
+    may be empty, the lag is also a metric of this process.
     """
     found = _stream_lag(client, position)
     if reader is not None:
@@ -215,7 +214,7 @@ def stream_lag(client: PravegaClient, position: StreamCut, *, reader: str | None
 
 
 def note_lag(found: StreamLag, reader: str) -> None:
-    """Make a lag a metric of this process."""
+    """Record a lag as a metric of this process."""
     if found.exists:
         metrics.LAG.set(found.bytes, str(found.stream), reader)
     else:
@@ -241,18 +240,18 @@ def _through_scaling(client: PravegaClient, position: StreamCut) -> Iterator[Seg
     if client.controller.current_segments(stream):
         ids = client.controller.segments_between(position, client.tail(stream))
     else:
-        ids = _all_after(Lineage(client.stores, stream), position)  # sealed: only its segments tell where it ends
+        ids = _all_after(Lineage(client.stores, stream), position)  # sealed: its end follows only from its segments
     infos = client.stores.segment_infos(stream, ids)
     for segment_id in ids:
         info = infos[segment_id]
         if info.exists:
-            # -1 in Java's cuts: the segment has not begun.
+            # -1 in Java's cuts means that the segment has not begun.
             at = max(position.positions.get(segment_id, 0), info.start_offset)
             yield SegmentLag(stream, segment_id, at, info.write_offset, info.sealed)
 
 
 def _all_after(lineage: Lineage, position: StreamCut) -> list[int]:
-    """The position's segments and all their successors."""
+    """Return the segments of the position and all their successors."""
     found, frontier = set(position.positions), list(position.positions)
     while frontier:
         after = lineage.successors(frontier.pop()).keys() - found
@@ -262,5 +261,5 @@ def _all_after(lineage: Lineage, position: StreamCut) -> list[int]:
 
 
 def count_events(stores: SegmentStores, piece: SegmentSlice) -> int:
-    """Count the events in a slice by reading all of it. Raises as ``read_slice``."""
+    """Count the events in a slice by reading all of it. Raises the errors of ``read_slice``."""
     return sum(len(column.offsets) for column in read_slice(stores, piece))

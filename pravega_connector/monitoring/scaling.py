@@ -1,7 +1,7 @@
-"""Scaling history of a stream: the epochs in which each segment took events; as data, as JSON and as a picture.
+"""Scaling history of a stream: the epochs in which each segment accepted events, as data, JSON and picture.
 
-The picture (SVG) has keys upwards, epochs to the right, and a rectangle for each segment. Between two epochs, bands
-lead from a segment to those that took over its keys.
+In the picture (SVG), keys increase upwards and epochs to the right, and each segment is a rectangle. Between two
+epochs, bands lead from a segment to the segments that took over its keys.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ State = Literal["open", "sealed", "truncated"]
 
 @dataclass(frozen=True, slots=True)
 class SegmentLife:
-    """A segment and the epochs in which it took events, from ``first`` to ``last`` inclusive."""
+    """Segment and the epochs in which it accepted events, from ``first`` to ``last`` inclusive."""
 
     range: SegmentRange
     first: int
     last: int
     state: State
-    """``open`` takes events, ``sealed`` can be read, nothing is left of ``truncated``."""
+    """``open`` accepts events, ``sealed`` can only be read, ``truncated`` was deleted."""
     length: int | None
-    """Bytes written to it; None if the length is lost."""
+    """Bytes written to it; None if the length is unknown."""
     start: int
-    """Bytes of these that are truncated away."""
+    """Bytes of ``length`` that were truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class History:
     segments: tuple[SegmentLife, ...]
 
     def followers(self) -> Iterable[tuple[SegmentLife, SegmentLife]]:
-        """Pairs of a segment and one that took over keys of it."""
+        """Yield pairs of a segment and a segment that took over keys of it."""
         begun: dict[int, list[SegmentLife]] = {}
         for life in self.segments:
             begun.setdefault(life.first, []).append(life)
@@ -65,7 +65,7 @@ class History:
         return draw_history(self)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of the history."""
+        """Return the JSON of the history."""
         segments = [
             {
                 "segment": segment_label(self.stream, life.range.id),
@@ -82,10 +82,10 @@ class History:
 
 
 def scaling_history(client: PravegaClient, stream: Stream, *, last_epochs: int | None = None) -> History:
-    """Return the scaling history of a stream, ``scope/stream``, or of its last ``last_epochs`` epochs.
+    """Return the history of a stream, or of its last epochs.
 
-    It costs some calls to the controller and one for each epoch. Segments of earlier epochs begin with the first epoch
-    of the history. Raises StreamNotFoundError.
+    This takes some calls to the controller, and one for each epoch. Segments of earlier epochs begin with the first
+    epoch of the history. Raises StreamNotFoundError.
     """
     name = client.require_stream(stream)
     last = _last_epoch(client, name)
@@ -111,7 +111,7 @@ def _life(found: SegmentRange, first: int, last: int, info: SegmentInfo, length:
 
 
 def _last_epoch(client: PravegaClient, stream: StreamName) -> int:
-    """Number of the stream's latest epoch, by search: no call tells it, but epochs have no gaps."""
+    """Return the number of the stream's latest epoch. No call returns it, so it is searched: epochs have no gaps."""
     known = max((segment_epoch(r.id) for r in client.controller.current_segments(stream)), default=0)
     step = 1
     while _has_epoch(client, stream, known + step):
@@ -129,28 +129,28 @@ def _has_epoch(client: PravegaClient, stream: StreamName, epoch: int) -> bool:
         return bool(client.controller.epoch_segments(stream, epoch))
     except (AuthenticationError, ControllerUnavailableError, StreamNotFoundError):
         raise
-    except ControllerError:  # the controller has no code of its own for a missing epoch
+    except ControllerError:  # the controller has no separate code for a missing epoch
         return False
 
 
 # ---- picture ----
 
-_WIDTH: Final = 1200  # px that the epochs share, unless that makes them too narrow
-_NARROWEST, _WIDEST = 6.0, 110.0  # px of an epoch
+_WIDTH: Final = 1200  # px for all epochs, unless they become too narrow
+_NARROWEST, _WIDEST = 6.0, 110.0  # minimum and maximum px of an epoch
 _HEIGHT: Final = 420  # px of the key space
 _LEFT, _TOP, _RIGHT, _BELOW = 56, 52, 24, 78
-_GAP: Final = 0.28  # part of an epoch's width that the bands to the next one take
+_GAP: Final = 0.28  # part of an epoch's width for the bands to the next epoch
 _MARGIN: Final = 1.0  # px between segments
 _FILL: Final = {"open": "#2f9e6e", "sealed": "#4c7fc0", "truncated": "#c9ced6"}
 _INK: Final = {"open": "#ffffff", "sealed": "#ffffff", "truncated": "#56606e"}
 _TOLD: Final = {"open": "open", "sealed": "sealed, readable", "truncated": "truncated away"}
 _BAND: Final = "#9fb4cf"
 _FONT: Final = 'font-family="Helvetica, Arial, sans-serif"'
-_CHARACTER: Final = 6.2  # px, about, of the labels' font
+_CHARACTER: Final = 6.2  # approximate px of a character in a label
 
 
 def draw_history(history: History) -> str:
-    """Draw the history as the text of an SVG picture."""
+    """Return a picture of the history as SVG text."""
     return _Picture(history).draw()
 
 

@@ -1,12 +1,12 @@
-"""Stream cuts in the forms that people and programs hand on, and the comparison of two.
+"""Text forms of stream cuts, and the comparison of two cuts.
 
 ==========  ====================================================================================================
 text        Java's ``StreamCut.asText``, which ``StreamCut.from`` reads
-json        ``{"scope/stream": {"0.#epoch.0": 120}}``, as in the source's options
+json        ``{"scope/stream": {"0.#epoch.0": 120}}``, as in the options of the source
 positions   ``scope/stream:0.#epoch.0=120,1.#epoch.0=0``
 ==========  ====================================================================================================
 
-Beside these, the JSON of an offset (``{"streams": {…}, "version": …}``) and ``checkpoint:/path`` are read.
+In addition, the JSON of an offset (``{"streams": {…}, "version": …}``) and ``checkpoint:/path`` are accepted.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any, Final, Literal
 from pravega_connector.checkpoint import committed_offset
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import InvalidNameError, MalformedStreamCutError
-from pravega_connector.reader.positions import parse_time as parse_time  # noqa: PLC0414 - a name of the package
+from pravega_connector.reader.positions import parse_time as parse_time  # noqa: PLC0414 - exported by the package
 from pravega_connector.stores.segments import sealed_lengths
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName, parse_segment_name, segment_epoch, segment_name
 from pravega_connector.wire.cuts import malformed_cut
 
-#: Forms that a cut can be written in.
+#: Text forms of a cut.
 CUT_FORMS: Final = ("text", "json", "positions")
 _CHECKPOINT: Final = "checkpoint:"
 
 
 def read_cut(text: str, stream: StreamName | None = None) -> StreamCut:
-    """Read a cut in any of the forms; ``stream`` chooses among several.
+    """Read a cut in any of the forms; ``stream`` selects one of several.
 
-    Raises MalformedStreamCutError, ConfigError for an unreadable checkpoint or one of several streams.
+    Raises MalformedStreamCutError, ConfigError for an unreadable checkpoint or a checkpoint of several streams.
     """
     text = text.strip()
     if text.startswith(_CHECKPOINT):
@@ -45,7 +45,7 @@ def read_cut(text: str, stream: StreamName | None = None) -> StreamCut:
 
 
 def write_cut(cut: StreamCut, form: str) -> str:
-    """Write a cut in one of CUT_FORMS, on one line."""
+    """Return a cut in one of CUT_FORMS, on one line."""
     if form == "text":
         return cut.to_text()
     positions = {segment_label(cut.stream, i): at for i, at in cut.positions.items()}
@@ -55,12 +55,12 @@ def write_cut(cut: StreamCut, form: str) -> str:
 
 
 def segment_label(stream: StreamName, segment_id: int) -> str:
-    """Short name of a segment: ``0.#epoch.0``."""
+    """Return the short name of a segment: ``0.#epoch.0``."""
     return segment_name(stream, segment_id).rsplit("/", 1)[1]
 
 
 def cuts_of(offset: Mapping[str, Any]) -> dict[StreamName, StreamCut]:
-    """Position in each stream of an offset of the Spark source. Raises MalformedStreamCutError."""
+    """Return the position in each stream of an offset of the Spark source. Raises MalformedStreamCutError."""
     return {cut.stream: cut for name, positions in offset["streams"].items() for cut in [_cut(name, positions)]}
 
 
@@ -102,7 +102,7 @@ def _cut(name: str, positions: Any) -> StreamCut:
 
 
 def _segment(stream: StreamName, key: str) -> int:
-    """Id of a segment given by its short name or its id."""
+    """Return the id of a segment from its short name or its id."""
     return int(key) if key.isdecimal() and "#" not in key else parse_segment_name(f"{stream}/{key}")[1]
 
 
@@ -116,13 +116,13 @@ class Comparison:
     """Position of the first cut relative to the second."""
 
     relation: Relation
-    """``incomparable``: before it for some routing keys and after it for others."""
+    """``incomparable``: before the second cut for some routing keys and after it for others."""
     bytes: int | None
-    """Bytes between the two, 8 for each event included; None for incomparable cuts and if lengths are lost."""
+    """Bytes between the cuts, including 8 for each event; None for incomparable cuts and unknown lengths."""
 
 
 def compare_cuts(first: StreamCut, second: StreamCut, client: PravegaClient | None = None) -> Comparison:
-    """Compare two cuts of a stream; without a client only cuts of the same segments.
+    """Compare two cuts of a stream. Without a client, only cuts with the same segments can be compared.
 
     Raises MalformedStreamCutError for cuts of different streams, ControllerError.
     """
@@ -154,14 +154,14 @@ def _relation(signs: Iterable[int]) -> Relation:
 
 
 def _signs(client: PravegaClient, first: StreamCut, second: StreamCut) -> Iterator[int]:
-    """Signs for each two segments that share keys: -1 where the first cut lies before the second, 1 where after."""
+    """Yield signs for each two segments that share keys: -1 if the first cut is before the second, 1 if after."""
     ranges = _ranges(client, first.stream, {*first.positions, *second.positions})
     for a, at in first.positions.items():
         for b, to in second.positions.items():
             if a == b:
                 yield (at > to) - (at < to)
             elif ranges[a].low < ranges[b].high and ranges[b].low < ranges[a].high:
-                yield 1 if a > b else -1  # of two segments with the same keys the later one has the higher epoch
+                yield 1 if a > b else -1  # if two segments share keys, the later one has the higher epoch
 
 
 def _ranges(client: PravegaClient, stream: StreamName, segment_ids: set[int]) -> dict[int, SegmentRange]:

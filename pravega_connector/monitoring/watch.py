@@ -17,7 +17,7 @@ from pravega_connector.wire import SegmentRange, StreamName, segment_epoch
 
 @dataclass(frozen=True, slots=True)
 class SegmentView:
-    """An open segment at one moment."""
+    """State of an open segment at one moment."""
 
     range: SegmentRange
     start: int
@@ -25,28 +25,28 @@ class SegmentView:
     length: int
     """Bytes written."""
     rate: float | None
-    """Bytes written per second since the last look; None at the first one."""
+    """Bytes written per second since the last poll; None at the first poll."""
     reader: str | None = None
-    """The reader of the group that was asked for, if one owns it."""
+    """Reader in the group that owns the segment, if any."""
     behind: int | None = None
-    """Bytes that the group has not read; None without a group."""
+    """Bytes that the group has not read yet; None without a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """A stream's open segments at one moment; none if it is sealed."""
+    """State of a stream's open segments at one moment; there are none if it is sealed."""
 
     stream: StreamName
     epoch: int
-    """Latest epoch in which one of them was created."""
+    """Latest epoch in which one of the segments was created."""
     segments: tuple[SegmentView, ...]
     readable: int
     """Bytes from head to tail of the open segments."""
     rate: float | None
-    """Bytes per second written to the open segments since the last look; None at the first one."""
+    """Bytes written per second to the open segments since the last poll; None at the first poll."""
 
     def to_json(self) -> dict[str, Any]:
-        """JSON of the view."""
+        """Return the JSON of the view."""
         segments: list[dict[str, Any]] = [
             {
                 "segment": segment_label(self.stream, view.range.id),
@@ -71,9 +71,9 @@ class StreamView:
 
 
 class StreamWatch:
-    """Looks at a stream, with the rates since the look before; three calls to the servers each.
+    """Poller of a stream that returns the rates since the last poll. A poll takes three calls to the servers.
 
-    With a ``group`` also who reads it there, as far as the readers have told; four calls more.
+    With a ``group``, it also returns the readers of the segments, as last reported. This takes four more calls.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class StreamWatch:
         self._at: float | None = None
 
     def look(self) -> StreamView:
-        """View of the stream now.
+        """Return the current view of the stream.
 
-        Raises StreamNotFoundError, ReaderGroupNotFoundError, ReaderGroupError for a group that does not read it, and
-        as the calls to the servers do.
+        Raises StreamNotFoundError, ReaderGroupNotFoundError, ReaderGroupError for a group that does not read the
+        stream, and the errors of the calls.
         """
         ranges = self._client.controller.current_segments(self._stream)
         infos = self._client.stores.segment_infos(self._stream, [r.id for r in ranges])
@@ -116,12 +116,12 @@ class StreamWatch:
         )
 
     def _rate(self, segment: SegmentRange, length: int, seconds: float | None) -> float | None:
-        """Bytes per second of a segment; a new one has grown from nothing."""
+        """Return the bytes per second of a segment; a new segment starts at 0 bytes."""
         return None if seconds is None else (length - self._lengths.get(segment.id, 0)) / seconds
 
 
 def _with_readers(group: GroupView, stream: StreamName, views: tuple[SegmentView, ...]) -> tuple[SegmentView, ...]:
-    """The views with what a group has read of them; a segment that it has not come to is all before it."""
+    """Return the views with the readers and lags of a group. A segment without a position is unread."""
     if stream not in group.config.start:
         raise ReaderGroupError(f"reader group {group} does not read {stream}")
     at = group.positions
