@@ -30,7 +30,7 @@ from pravega_connector.reader.slices import EventBatch, read_slices, slices_betw
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.bounds import Positions
-from pravega_connector.spark.source.columns import Decoder, RowBuilder, decoded_fields, serializer_of
+from pravega_connector.spark.source.columns import Decoder, decoded_fields, row_builder, serializer_of
 from pravega_connector.spark.source.inference import columns_in
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
@@ -130,7 +130,7 @@ class _Export:
         self._start, self._end = _range(client, options)
         self._slices = slices_between(client.stores, self._start, self._end)
         self._schema, decoder = columns_of(options, schema, self._events)
-        self._rows = RowBuilder(self._schema, options, decoder)
+        self._rows = row_builder(self._schema, options, decoder)
         nullable = decoder is not None and options.mode == "PERMISSIVE"
         self._avro = None if format != "avro" else avro_schema_of_rows(self._schema, decoder, nullable=nullable)
 

@@ -1,7 +1,7 @@
 """The Pravega client: streams, stream cuts, writers, readers and transactions, without Spark.
 
-A program starts with :class:`PravegaClient`. The classes of reader groups are loaded on first access, because most
-programs do not use them.
+A program starts with :class:`PravegaClient`. The classes of reader groups and of Arrow columns are loaded on first
+access, because most programs do not use them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pravega_connector.client.administration import StreamDescription
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.values import RetentionPolicy, ScalingPolicy, StreamConfig, TransactionStatus
-from pravega_connector.reader.event_columns import EventColumns
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
 from pravega_connector.reader.tail import TailReader
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pravega_connector.client.reader_group import GroupCheckpoint as GroupCheckpoint
     from pravega_connector.client.reader_group import ReaderGroup as ReaderGroup
     from pravega_connector.exactly_once.group_reader import ExactlyOnceReader as ExactlyOnceReader
+    from pravega_connector.reader.event_columns import EventColumns as EventColumns
     from pravega_connector.reader_groups.reader import GroupEvent as GroupEvent
     from pravega_connector.reader_groups.reader import GroupReader as GroupReader
 
@@ -62,7 +62,9 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        if name == "ExactlyOnceReader":
+        if name == "EventColumns":
+            from pravega_connector.reader import event_columns as module  # noqa: PLC0415
+        elif name == "ExactlyOnceReader":
             from pravega_connector.exactly_once import group_reader as module  # noqa: PLC0415
         elif name in ("GroupEvent", "GroupReader"):
             from pravega_connector.reader_groups import reader as module  # noqa: PLC0415

@@ -21,7 +21,6 @@ from pravega_connector.core.events import RawEvents, SupportsDeserialize, Suppor
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.metrics import attach_if_loaded
-from pravega_connector.reader.event_columns import EventColumns
 from pravega_connector.reader.positions import cuts_of
 from pravega_connector.reader.slices import (
     EventBatch,
@@ -48,6 +47,7 @@ from pravega_serde.serializer_interface import OnError, Serializer
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
+    from pravega_connector.reader.event_columns import EventColumns
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -347,6 +347,8 @@ class PravegaClient(Administration):
         iteration yields undecoded events, segment by segment, predecessors first. Raises StreamNotFoundError,
         DataLossError, MalformedStreamCutError.
         """
+        from pravega_connector.reader.event_columns import EventColumns  # noqa: PLC0415 - most clients read no columns
+
         chosen = arguments.serializer_of(serializer, "decode_column")
         arguments.error_handler(on_error)
         names = arguments.stream_names(stream, self.config.scope)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
 import pyarrow as pa
 
-from pravega_connector import metrics
 from pravega_connector.errors import ConfigError
 from pravega_connector.notebook import table
+from pravega_connector.reader.rows import METADATA, RowBuilder, row_fields
 from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, read_slices
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut
-from pravega_serde.columnar import number_column, repeated_text
 from pravega_serde.errors import DeserializationError, MissingExtraError
 from pravega_serde.serializer_interface import OnError, Serializer
 
@@ -26,18 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-#: Name of the column of events that are no records.
-_VALUE: Final = "value"
-
 #: What can be told of each event beside its value: the Scala connector's columns for Spark.
-METADATA: Final[dict[str, pa.DataType]] = {
-    "event": pa.binary(),
-    "scope": pa.string(),
-    "stream": pa.string(),
-    "segment_id": pa.int64(),
-    "offset": pa.int64(),
-}
-
+_METADATA: Final = tuple(METADATA)[:5]
 _SHOWN: Final = 10
 
 
@@ -70,22 +57,12 @@ class EventColumns:
     ) -> None:
         self._stores, self._ranges, self._slices = stores, tuple(ranges), tuple(slices)
         self._serializer, self._on_error = serializer, on_error
-        self._metadata = tuple((METADATA if serializer is None else ()) if metadata is None else metadata)
+        self._metadata = tuple((_METADATA if serializer is None else ()) if metadata is None else metadata)
         for name in self._metadata:
-            if name not in METADATA:
-                raise ConfigError(f"unknown metadata column {name!r}: {', '.join(METADATA)}")
-        self.schema: Final = pa.schema([*self._decoded_fields(), *((name, METADATA[name]) for name in self._metadata)])
+            if name not in _METADATA:
+                raise ConfigError(f"unknown metadata column {name!r}: {', '.join(_METADATA)}")
+        self.schema: Final = pa.schema(row_fields(serializer, self._metadata, fix="leave it out of metadata"))
         """Names and types of the columns."""
-        if twice := [name for name in self.schema.names if self.schema.names.count(name) > 1]:
-            raise ConfigError(
-                f"column {twice[0]!r} would come twice, decoded and as metadata: leave it out of metadata"
-            )
-
-    def _decoded_fields(self) -> list[pa.Field]:
-        if self._serializer is None:
-            return []
-        kind = self._serializer.arrow_type
-        return list(kind) if pa.types.is_struct(kind) else [pa.field(_VALUE, kind)]
 
     @property
     def ranges(self) -> tuple[tuple[StreamCut, StreamCut], ...]:
@@ -108,41 +85,23 @@ class EventColumns:
         return self._record_batches(getattr(self._serializer, "bytes_at_once", 0))
 
     def _record_batches(self, size: int) -> Generator[pa.RecordBatch, None, None]:
+        on_error = self._on_error
+
+        def on_bad(_: EventBatch, errors: Sequence[DeserializationError]) -> None:
+            assert on_error is not None
+            for error in errors:
+                on_error(error)
+
+        rows = RowBuilder(
+            self.schema,
+            self._serializer,
+            metadata=self._metadata,
+            mode="FAILFAST" if on_error is None else "PERMISSIVE",
+            on_bad=on_bad,
+        )
         with closing(iter(self)) as batches:
             for batch in joined(batches, size):
-                yield from self._rows(batch)
-
-    def _rows(self, batch: EventBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a batch, in parts where its events decode into too much at once."""
-        while self._serializer is not None:
-            columns = self._decoded(self._serializer, batch)
-            count = len(columns[0]) if columns else len(batch.events)
-            if count == len(batch.events):
-                break
-            yield self._rows_of(replace(batch, events=batch.events[:count], offsets=batch.offsets[:count]), columns)
-            batch = replace(batch, events=batch.events[count:], offsets=batch.offsets[count:])
-        else:
-            columns = []
-        yield self._rows_of(batch, columns)
-
-    def _rows_of(self, batch: EventBatch, columns: list[pa.Array]) -> pa.RecordBatch:
-        columns += [_METADATA_COLUMNS[name](batch) for name in self._metadata]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-    def _decoded(self, serializer: Serializer[Any], batch: EventBatch) -> list[pa.Array]:
-        def located(error: DeserializationError) -> DeserializationError:
-            metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
-            return batch.locate(error, error.row or 0)
-
-        on_error = self._on_error
-        try:
-            values = getattr(serializer, "decode_first", serializer.decode_column)(
-                batch.events, on_error=None if on_error is None else lambda error: on_error(located(error))
-            )
-        except DeserializationError as error:
-            raise located(error) from error
-        # flatten() and not field(): a null record is null in each of its columns.
-        return values.flatten() if pa.types.is_struct(values.type) else [values]
+                yield from rows.build_all(batch)
 
     # ---------------------------------------------------------------- Arrow and its readers
 
@@ -239,12 +198,3 @@ def _imported(package: str) -> Any:
         return importlib.import_module(package)
     except ImportError:
         raise MissingExtraError(package, "frames", purpose=f"a frame of {package}") from None
-
-
-_METADATA_COLUMNS: Final[dict[str, Callable[[EventBatch], pa.Array]]] = {
-    "event": lambda batch: batch.events,
-    "scope": lambda batch: repeated_text(batch.stream.scope, len(batch.events)),
-    "stream": lambda batch: repeated_text(batch.stream.stream, len(batch.events)),
-    "segment_id": lambda batch: number_column(np.full(len(batch.events), batch.segment_id)),
-    "offset": lambda batch: number_column(batch.offsets),
-}

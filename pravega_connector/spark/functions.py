@@ -29,12 +29,12 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
+from pravega_connector.reader.rows import CORRUPT_TYPES, VALUE, corrupt_names, decode, value_fields
 from pravega_connector.spark.options import RegistryOptions
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import CORRUPT_RECORD, SourceOptions
 from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.source.bad_records import CORRUPT_TYPES, corrupt_names, decode
-from pravega_connector.spark.source.columns import VALUE, serializer_of
+from pravega_connector.spark.source.columns import serializer_of
 from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_keys
@@ -182,8 +182,7 @@ class _Reader:
     def of(cls, serializer: Serializer[Any], *, permissive: bool) -> _Reader:
         kind = serializer.arrow_type
         if permissive:
-            inner = list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)]
-            kind = pa.struct([*inner, *map(pa.field, corrupt_names(CORRUPT_RECORD), CORRUPT_TYPES)])
+            kind = pa.struct([*value_fields(serializer), *map(pa.field, corrupt_names(CORRUPT_RECORD), CORRUPT_TYPES)])
         return cls(Portable(serializer), kind, permissive)
 
     def read(self, events: pa.Array) -> pa.Array:

@@ -30,6 +30,7 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import in_background
 from pravega_connector.errors import DataLossError, MalformedStreamCutError
 from pravega_connector.monitoring import Loss
+from pravega_connector.reader.rows import NO_TIMES
 from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, read_slice, slices_between
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.spark.boundary import called_by_spark
@@ -37,17 +38,16 @@ from pravega_connector.spark.known_clusters import note_answer
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.source.admission import Boundaries, divide
-from pravega_connector.spark.source.bad_records import check_letter_box, letter_box
 from pravega_connector.spark.source.bounds import Positions
 from pravega_connector.spark.source.columns import (
-    NO_TIMES,
     Decoder,
-    RowBuilder,
     marks_end,
+    row_builder,
     times_along,
     wants_event_time,
 )
 from pravega_connector.spark.source.data_loss import DataLoss, pass_over
+from pravega_connector.spark.source.dead_letters import check_letter_box, letter_box
 from pravega_connector.spark.source.offsets import TASK_BYTES, Offset, shared_tasks
 from pravega_connector.spark.source.planner import QueryPlan, StreamPlanner
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
@@ -131,7 +131,7 @@ def read_rows(
     passed on. Lost data raises DataLossError or is skipped, as the options say.
     """
     with letter_box(client, options, schema, piece, stop) as letters:
-        builder = RowBuilder(schema, options, serializer, None if letters is None else letters.write, times)
+        builder = row_builder(schema, options, serializer, None if letters is None else letters.write, times)
         at = piece.start
         while at < piece.end:
             try:
@@ -167,7 +167,7 @@ class _Reader(Exchanged):
         self.options, self.schema, self.serializer = options, schema, serializer
         # Raise for invalid settings and columns here, before any task. Tasks get the configuration in the pickle.
         _ = options.config
-        RowBuilder(schema, options, serializer)
+        row_builder(schema, options, serializer)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""

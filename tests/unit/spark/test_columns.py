@@ -11,7 +11,7 @@ from pravega_connector.client import EventBatch
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import RowBuilder, decoded_fields, serializer_of
+from pravega_connector.spark.source.columns import decoded_fields, row_builder, serializer_of
 from pravega_connector.wire import StreamName
 from pravega_serde import DeserializationError
 
@@ -28,7 +28,8 @@ def rows(events: list[bytes] = EVENTS, wanted: pa.Schema | None = None, **given:
     serializer = serializer_of(options, wanted)
     schema = pa.schema(decoded_fields(options, serializer)) if wanted is None else wanted
     batch = EventBatch(STREAM, 7, pa.array(events, pa.binary()), OFFSETS[: len(events)])
-    return RowBuilder(schema, options, serializer).build(batch)
+    (built,) = row_builder(schema, options, serializer).build_all(batch)
+    return built
 
 
 def test_raw_events_have_the_scala_connectors_columns():
@@ -74,7 +75,7 @@ def test_events_that_decode_into_too_much_at_once_make_several_batches(mode: str
     serializer = serializer_of(options, wanted)
     assert serializer is not None
     bad = list[int]()
-    builder = RowBuilder(
+    builder = row_builder(
         wanted,
         options,
         Parts(serializer.get()),

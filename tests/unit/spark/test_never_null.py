@@ -10,7 +10,7 @@ import pytest
 from pravega_connector.client import EventBatch
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import RowBuilder, decoded_fields, serializer_of, with_never_null
+from pravega_connector.spark.source.columns import decoded_fields, row_builder, serializer_of, with_never_null
 from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 
@@ -37,9 +37,9 @@ def read(events: list[bytes], **given: str) -> pa.RecordBatch:
     serializer = serializer_of(options, None)
     schema = pa.schema(with_never_null(decoded_fields(options, serializer), options, serializer))
     offsets = np.arange(len(events))
-    return RowBuilder(schema, options, serializer).build(
-        EventBatch(StreamName("a", "b"), 0, pa.array(events, pa.binary()), offsets)
-    )
+    batch = EventBatch(StreamName("a", "b"), 0, pa.array(events, pa.binary()), offsets)
+    (built,) = row_builder(schema, options, serializer).build_all(batch)
+    return built
 
 
 def required(batch: pa.RecordBatch) -> set[str]:
