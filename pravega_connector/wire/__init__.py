@@ -1,11 +1,13 @@
-"""Pravega's wire protocol without any input or output.
+"""Pravega's wire protocol without I/O.
 
-``names`` has streams and segments, ``cuts`` stream cuts as Java writes them. ``messages`` declares each message of the
-segment store's protocol once and ``codec`` turns them into bytes and back; ``replies`` says which reply belongs to
-which request, ``append_session`` and ``range_read`` are the two conversations with a segment that take more than one
-question. ``frames`` turns columns of events into what a segment holds and back, ``frame_walk`` finds where events begin
-in it. ``versioned`` reads and writes Java's VersionedSerializer, ``internal_records`` the records that Pravega keeps in
-that form: watermarks, states of reader groups, lengths of sealed segments.
+- ``names``: streams and segments.
+- ``cuts``: stream cuts as Java writes them.
+- ``messages``: each message of the segment store's protocol, declared once. ``codec`` encodes and decodes them.
+- ``replies``: the replies that belong to a request.
+- ``append_session`` and ``range_read``: the two exchanges with a segment that need more than one request.
+- ``frames``: columns of events to a segment's bytes and back. ``frame_walk`` finds the boundaries of events in them.
+- ``versioned``: Java's VersionedSerializer.
+- ``internal_records``: Pravega's own records in that form, such as watermarks and lengths of sealed segments.
 """
 
 from pravega_connector.wire import messages
@@ -34,7 +36,7 @@ from pravega_connector.wire.internal_records import (
     sealed_key,
     streams_table,
 )
-from pravega_connector.wire.messages import *  # noqa: F403 - a message is declared in its module alone
+from pravega_connector.wire.messages import *  # noqa: F403 - a message is declared only in its module
 from pravega_connector.wire.names import (
     SegmentRange,
     StreamName,

@@ -1,11 +1,11 @@
 """Session that appends to one segment, without I/O: the bytes to send, and the effect of each answer.
 
-Theory of operation
--------------------
-Events go out in *blocks*: each block is appended atomically and carries the number of its last event. Numbers count
-the events that this writer id has written to this segment, so ``AppendSetup.last_event_number`` says after any
-reconnection which blocks are durable; the server itself does not recognise a repeated block, so a block is sent again
-only after a set-up has told that it did not arrive. (Java: ``SegmentOutputStreamImpl``.)
+Theory of operation -------------------
+
+Events are sent in *blocks*: each block is appended atomically, with the number of its last event. Numbers count the
+events that this writer id has written to this segment. So ``AppendSetup.last_event_number`` shows after any
+reconnection which blocks are durable. The server does not recognize a repeated block, so a block is sent again only
+after a set-up has shown that it did not arrive. (Java: ``SegmentOutputStreamImpl``.)
 
 ::
 
@@ -14,8 +14,8 @@ only after a set-up has told that it did not arrive. (Java: ``SegmentOutputStrea
      | +----------------+------ disconnected() +                    +-- disconnected() -+                       |
      +------------------------------------------------- reopened() ---------------------------------------------+
 
-A sealed segment still answers a set-up with the last durable number, so what is left after ``DRAINING`` is exactly
-what the successors must get. If the segment has no successors because it is not sealed, the session starts over.
+A sealed segment still answers a set-up with the last durable number. So the blocks that are left after ``DRAINING`` are
+exactly those for the successors. If the segment has no successors because it is not sealed, the session restarts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AppendState(Enum):
     DONE = auto()
 
 
-# (state, event) -> next state. A server that keeps the protocol causes no other pair.
+# (state, event) -> next state. A server that follows the protocol causes no other pair.
 _TRANSITIONS: Final = {
     (AppendState.IDLE, "setup"): AppendState.SETUP,
     (AppendState.SETUP, "AppendSetup"): AppendState.READY,
@@ -59,8 +59,8 @@ _TRANSITIONS: Final = {
     (AppendState.READY, "disconnected"): AppendState.IDLE,
     (AppendState.SEALED, "disconnected"): AppendState.SEALED,
     (AppendState.DRAINING, "disconnected"): AppendState.SEALED,
-    # Every append in flight is refused on its own once the segment is sealed, the last ones perhaps after the answer to
-    # the set-up behind them: a store does not answer in the order in which it was asked.
+    # Once the segment is sealed, each append in flight is refused separately. The last refusals may arrive after the
+    # answer to the set-up that followed, because a store does not answer in the order of the requests.
     (AppendState.SEALED, "sealed"): AppendState.SEALED,
     (AppendState.DRAINING, "sealed"): AppendState.DRAINING,
     (AppendState.DONE, "sealed"): AppendState.DONE,
@@ -71,18 +71,18 @@ _TRANSITIONS: Final = {
 class Block:
     """Framed events that are appended in one step.
 
-    ``ends`` are the end offsets of the events in ``data``; ``positions`` their places in the key space [0, 1), kept
-    until the block is durable, because the events of a sealed segment are routed again.
+    ``ends`` are the end offsets of the events in ``data``. ``positions`` are their positions in the key space [0, 1),
+    kept until the block is durable, because the events of a sealed segment are routed again.
     """
 
     data: memoryview
     ends: npt.NDArray[np.int64]
     positions: npt.NDArray[np.float64]
-    large: bool = False  # one event that is too large for a wire frame
+    large: bool = False  # True for one event that is too large for a wire frame
     last_number: int = field(default=0, init=False)
-    request_id: int = field(default=0, init=False)  # of the request that sent it last
-    merge_id: bytes = b""  # names the number of its segment that says whether a large block was merged
-    mark: int = 0  # for the owner; parts of the block have the same
+    request_id: int = field(default=0, init=False)  # of the last request that sent it
+    merge_id: bytes = b""  # id of the segment's attribute that shows if a large block was merged
+    mark: int = 0  # for the owner; parts of the block share it
 
     def split(self, targets: npt.NDArray[np.int64]) -> Iterator[tuple[int, Block]]:
         """Split the events by target segment (one id for each event), each part in order."""
@@ -104,7 +104,7 @@ class AppendSession:
         self.state = AppendState.IDLE
         self._window = window
         self._pending: deque[Block] = deque()  # not yet durable, oldest first
-        self._sent = 0  # how many of them are on the current connection
+        self._sent = 0  # number of them on the current connection
         self._bytes_in_flight = 0
         self._probing = False  # one block at a time, until one is acknowledged
         self._number = 0
@@ -122,38 +122,41 @@ class AppendSession:
 
     @property
     def unacknowledged(self) -> bool:
-        """Whether any block may not be durable."""
+        """True if any block may not be durable."""
         return bool(self._pending)
 
     @property
     def awaits_reply(self) -> bool:
-        """Whether the connection owes an answer to a set-up or to an append."""
+        """True if the connection owes an answer to a set-up or to an append."""
         return self._sent > 0 or self.state in (AppendState.SETUP, AppendState.DRAINING)
 
     def setup(self, request_id: int, token: str) -> bytes:
-        """Request that binds the session to a new connection, or asks a sealed segment for its last event number."""
+        """Return the request that binds the session to a new connection.
+
+        For a sealed segment, it requests the last event number.
+        """
         self._go("setup")
         self._setup_id = request_id
         return encode(SetupAppend(request_id, self.writer_id, self.segment, token))
 
     def disconnected(self) -> None:
-        """Forget what the connection carried: the next set-up tells what arrived.
+        """Discard the state of the connection. The next set-up shows which blocks arrived.
 
-        The server refuses one append to a sealed segment and drops the connection at the one behind it, often before
-        the refusal has arrived. So the first block on a new connection goes alone.
+        The server refuses one append to a sealed segment and drops the connection at the next one, often before the
+        refusal has arrived. So the first block on a new connection is sent alone.
         """
         self._go("disconnected")
         self._sent = self._bytes_in_flight = 0
         self._probing = True
 
     def enqueue(self, block: Block) -> None:
-        """Take a block and keep it until it is durable or handed back by :meth:`take_unacknowledged`."""
+        """Add a block, and keep it until it is durable or returned by :meth:`take_unacknowledged`."""
         self._number += len(block.ends)
         block.last_number = self._number
         self._pending.append(block)
 
     def to_send(self, request_id: int) -> Iterator[memoryview | bytes]:
-        """Yield the buffers to send now, within the window of bytes in flight. A large block stops the flow."""
+        """Yield the buffers to send now, within the window of bytes in flight. Stop at a large block."""
         while self.state is AppendState.READY and self._sent < len(self._pending):
             block = self._pending[self._sent]
             size = len(block.data)
@@ -170,21 +173,21 @@ class AppendSession:
             yield after
 
     def due_large_block(self) -> Block | None:
-        """The large block at the head of the queue, None before all earlier ones are durable."""
+        """Return the large block at the head of the queue; None until all earlier ones are durable."""
         if self.state is AppendState.READY and self._pending and not self._sent and self._pending[0].large:
             return self._pending[0]
         return None
 
     def large_block_done(self) -> list[Block]:
-        """Drop the large block, which is merged; return it."""
+        """Remove the large block, which was merged, and return it."""
         block = self._pending.popleft()
         self._durable_number = block.last_number
         return [block]
 
     def receive(self, reply: AppendSetup | DataAppended) -> list[Block]:
-        """Process an acknowledgement; return the blocks that it made durable.
+        """Process an acknowledgement. Return the blocks that it made durable.
 
-        Raises UnexpectedReplyError for another request's, and for one of events that were not sent.
+        Raises UnexpectedReplyError for the acknowledgement of another request, or of events that were not sent.
         """
         if isinstance(reply, AppendSetup):
             number = reply.last_event_number
@@ -201,17 +204,20 @@ class AppendSession:
         return self._drop(count)
 
     def sealed(self) -> None:
-        """Note that the segment is sealed: the next set-up tells which events it took."""
+        """Record that the segment is sealed. The next set-up shows which events it has."""
         self._go("sealed")
         self._sent = self._bytes_in_flight = 0
 
     def reopened(self) -> None:
-        """Note that the segment takes events, although a store said that it is sealed: the next set-up binds it."""
+        """Record that the segment accepts events, although a store reported it as sealed.
+
+        The next set-up binds the session.
+        """
         self._go("reopened")
         self._probing = True
 
     def take_unacknowledged(self) -> list[Block]:
-        """Hand over the blocks that are not durable, in order; the session is empty afterwards."""
+        """Remove and return the blocks that are not durable, in order."""
         blocks = list(self._pending)
         self._pending.clear()
         self._sent = self._bytes_in_flight = 0
@@ -221,14 +227,17 @@ class AppendSession:
         return UnexpectedReplyError.of(f"the store of segment {self.segment}", reply, f"for event {number}")
 
     def _blocks_until(self, number: int) -> int | None:
-        """Number of blocks that are durable when the event ``number`` is; None if no block ends with that event."""
+        """Return the number of blocks that are durable if the event ``number`` is.
+
+        None if no block ends with that event.
+        """
         for before, block in enumerate(self._pending):
             if block.last_number >= number:
                 return before + 1 if block.last_number == number else None
         return None
 
     def _drop(self, count: int) -> list[Block]:
-        """Drop the first blocks, which are durable; return them."""
+        """Remove and return the first blocks, which are durable."""
         durable = [self._pending.popleft() for _ in range(count)]
         if durable:
             self._durable_number = durable[-1].last_number

@@ -1,4 +1,4 @@
-"""Messages to bytes and back, by their layouts (see :mod:`pravega_connector.wire.messages`)."""
+"""Encoding and decoding of messages by their layouts (see :mod:`pravega_connector.wire.messages`)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from msgspec.structs import astuple
 from pravega_connector.errors import ProtocolError
 from pravega_connector.wire.messages import REPLIES, Message
 
-# WireCommands.MAX_WIRECOMMAND_SIZE: a longer message makes the server drop the connection.
+# WireCommands.MAX_WIRECOMMAND_SIZE: the server drops the connection for a longer message.
 MAX_FRAME_SIZE: Final = 0x00FF_FFFF
 
 _HEADER: Final = struct.Struct(">ii")
 
 
 def encode(message: Message) -> bytes:
-    """Bytes of a message, header included."""
+    """Return the bytes of a message with its header."""
     values, at, size = astuple(message), 0, 0
     pieces = [b""]
     for fixed, plain, sized in message.PARTS:
@@ -35,9 +35,10 @@ def encode(message: Message) -> bytes:
 
 
 def decode(type_code: int, body: memoryview) -> Message:
-    """Message of a type number and a body. Byte fields are views into ``body``. Raises ProtocolError.
+    """Return the message of a type number and a body. Byte fields are views into ``body``.
 
-    Bytes after the known fields are ignored: later versions of the protocol append fields.
+    Bytes after the known fields are ignored, because later versions of the protocol append fields. Raises
+    ProtocolError.
     """
     reply = REPLIES.get(type_code)
     if reply is None:
@@ -55,7 +56,7 @@ def decode(type_code: int, body: memoryview) -> Message:
             if size < 0 or end > length:
                 field = "text" if sized == "s" else "byte field"
                 raise ProtocolError(f"invalid message of the segment store: a {field} runs past its end")
-            # Stack traces come from the server as Java's modified UTF-8: never let their odd bytes hide the reply.
+            # The server sends stack traces as Java's modified UTF-8. Their invalid bytes must not hide the reply.
             values.append(str(body[at:end], "utf-8", "replace") if sized == "s" else body[at:end])
             at = end
     except struct.error:
@@ -64,7 +65,7 @@ def decode(type_code: int, body: memoryview) -> Message:
 
 
 def parse_header(header: bytes | bytearray | memoryview) -> tuple[int, int]:
-    """(type number, body length) of the 8 header bytes. Raises ProtocolError for an impossible length."""
+    """Return type number and body length from the 8 header bytes. Raises ProtocolError for an invalid length."""
     type_code, length = _HEADER.unpack_from(header)
     if not 0 <= length <= MAX_FRAME_SIZE:
         raise ProtocolError(f"the segment store sent a message of {length} bytes; the limit is {MAX_FRAME_SIZE}")
@@ -72,13 +73,13 @@ def parse_header(header: bytes | bytearray | memoryview) -> tuple[int, int]:
 
 
 class MessageDecoder:
-    """Cuts a byte stream of small replies into messages."""
+    """Decoder of a byte stream of small replies into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes | memoryview) -> list[Message]:
-        """Take the next bytes; return the messages that they complete. Raises ProtocolError."""
+        """Add the next bytes. Return the messages that they complete. Raises ProtocolError."""
         self._buffer += data
         at, end = 0, len(self._buffer)
         messages = []

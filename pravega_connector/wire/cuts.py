@@ -1,8 +1,8 @@
-"""Stream cuts: a position in every segment of a stream, as text and bytes that the Java client reads.
+"""Stream cuts: an offset in every segment of a stream, as text and bytes that the Java client reads.
 
-Text is base64 of gzip of ``0:scope/stream:numbers:epochs:offsets`` (StreamCutImpl.asText); the order of the segments
-and the bytes of the gzip are each writer's own, so compare cuts and never their texts. Bytes are a VersionedSerializer
-frame (StreamCutImpl.StreamCutSerializer).
+The text is base64 of gzip of ``0:scope/stream:numbers:epochs:offsets`` (StreamCutImpl.asText). The order of the
+segments and the bytes of the gzip differ between writers, so compare cuts and never their texts. The bytes are a
+VersionedSerializer frame (StreamCutImpl.StreamCutSerializer).
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from pravega_connector.wire.versioned import (
     put_versioned,
 )
 
-MAX_CUT_BYTES: Final = 8 * 1024 * 1024  # some 200,000 segments; bounds what a text may unpack to
-UNBOUNDED_TEXT: Final = "UNBOUNDED"  # StreamCut.UNBOUNDED.asText(): no position, hence no cut
-FUTURE_OFFSET: Final = -1  # the Java client's offset of a segment that a cut only points at
+MAX_CUT_BYTES: Final = 8 * 1024 * 1024  # about 200,000 segments; limit of an unpacked text
+UNBOUNDED_TEXT: Final = "UNBOUNDED"  # StreamCut.UNBOUNDED.asText(): no position, so not a cut
+FUTURE_OFFSET: Final = -1  # the Java client's offset for a segment that the cut has not reached
 
 _TEXT_VERSION: Final = "0"
 _MAX_ID: Final = 2**63 - 1
 _MAX_OFFSET: Final = 2**63 - 1
 _NUMBER: Final = re.compile(r"\s*([+-]?[0-9]{1,19})\s*", re.ASCII)
-# StreamCut.__str__, with a blank behind each comma or none.
+# StreamCut.__str__, with an optional space after each comma.
 _SHOWN: Final = re.compile(r"([^:/]+/[^:/]+):((?:[0-9]{1,10}\.#epoch\.[0-9]{1,10}=-?[0-9]{1,19}(?:, ?|$))*)")
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 _BYTES_VERSION: Final = 1  # the first one with negative offsets
 
 
 def malformed_cut(reason: str) -> MalformedStreamCutError:
-    """Error of what is no stream cut."""
+    """Return the error for an invalid stream cut."""
     return MalformedStreamCutError(f"invalid stream cut: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCut(HintedNames):
-    """A position in a stream: one offset for each segment that was live at that point.
+    """Position in a stream: one offset for each segment that was live at that point.
 
     Equal and hashable by content. Raises MalformedStreamCutError for ids or offsets that no segment can have.
     """
 
     stream: StreamName
-    """Stream that the positions are in."""
+    """Stream of the positions."""
     positions: Mapping[int, int]
-    """Segment id to byte offset in that segment, in the order of the ids; -1 stands for a segment not reached yet."""
+    """Segment id to byte offset in that segment, in the order of the ids; -1 for a segment not reached yet."""
 
     def __post_init__(self) -> None:
         for segment, offset in self.positions.items():
@@ -82,7 +82,10 @@ class StreamCut(HintedNames):
         return table(f"cut of {self.stream}", ["segment", "offset"], rows, len(rows))
 
     def to_text(self) -> str:
-        """Text that Java's ``StreamCut.from`` reads; that of a cut without segments only :meth:`from_text` does."""
+        """Return the text that Java's ``StreamCut.from`` reads.
+
+        The text of a cut without segments is read only by :meth:`from_text`.
+        """
         columns = (
             map(segment_number, self.positions),
             map(segment_epoch, self.positions),
@@ -95,9 +98,9 @@ class StreamCut(HintedNames):
 
     @classmethod
     def from_text(cls, text: str, stream: StreamName | None = None) -> StreamCut:
-        """Read the text of a cut, or what ``str`` makes of it, with ``stream`` of that stream only.
+        """Return the cut of a text from :meth:`to_text`, Java or ``str``. With ``stream``, require that stream.
 
-        Raises MalformedStreamCutError, also for ``UNBOUNDED``, which callers pass as None.
+        Raises MalformedStreamCutError, also for ``UNBOUNDED``, for which callers pass None.
         """
         if not isinstance(text, str):
             raise malformed_cut(f"the text of a cut is a str, not a {type(text).__name__}")
@@ -108,9 +111,10 @@ class StreamCut(HintedNames):
         return cut
 
     def to_bytes(self) -> bytes:
-        """Bytes that Java's ``StreamCut.fromBytes`` reads.
+        """Return the bytes that Java's ``StreamCut.fromBytes`` reads.
 
-        Raises MalformedStreamCutError for an epoch of 2**30 or an offset of 2**61 and more: this form has no room.
+        Raises MalformedStreamCutError for an epoch of at least 2**30 or an offset of at least 2**61, which this format
+        cannot represent.
         """
         name = str(self.stream).encode()
         body = bytearray(len(name).to_bytes(2, "big") + name)
@@ -124,7 +128,10 @@ class StreamCut(HintedNames):
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> StreamCut:
-        """Read the bytes of a cut. Raises MalformedStreamCutError, also for ``UNBOUNDED``, which has none."""
+        """Return the cut of these bytes.
+
+        Raises MalformedStreamCutError, also for ``UNBOUNDED``, which has no bytes.
+        """
         reader = CompactReader(bytes(data))
         if not reader.remaining:
             raise malformed_cut("empty bytes are Java's UNBOUNDED: pass None")
@@ -135,7 +142,7 @@ class StreamCut(HintedNames):
 
     @classmethod
     def read(cls, reader: CompactReader) -> StreamCut:
-        """Read the bytes of a cut that come next among others. Raises MalformedStreamCutError."""
+        """Read a cut at the reader's position. Raises MalformedStreamCutError."""
         try:
             return _parse_bytes(reader)
         except InvalidNameError as error:
@@ -145,7 +152,7 @@ class StreamCut(HintedNames):
 
 
 def _unpack(text: str) -> str:
-    """Unpack the text of a cut, into MAX_CUT_BYTES at most."""
+    """Return the unpacked text of a cut, at most MAX_CUT_BYTES."""
     stripped = text.strip()
     if stripped == UNBOUNDED_TEXT:
         raise malformed_cut("UNBOUNDED has no positions: pass None")
@@ -194,7 +201,7 @@ def _parse_shown(name: str, positions: str) -> StreamCut:
 
 
 def _parse_list(field: str) -> list[int]:
-    """Numbers of one list, as ToStringUtils.stringToList reads them; the empty text is the empty list."""
+    """Return the numbers of one list, as ToStringUtils.stringToList reads them. An empty text is an empty list."""
     if not field.strip():
         return []
     return [_parse_number(item) for item in field.split(",")]

@@ -1,12 +1,12 @@
-"""Boundaries of the event frames in a stretch of a segment.
+"""Boundaries of the event frames in a part of a segment.
 
-A frame tells where the next one begins, so the walk is a chain, some 100 ns a link in Python. Two shortcuts, chosen for
-each window by the sizes of its first events, are two to ten times faster:
+A frame's length shows where the next frame begins, so the walk is a chain, about 100 ns per link in Python. Two
+shortcuts are two to ten times faster. Each window uses one of them, by the sizes of its first events:
 
-- events of one size: compare all headers of the run at once;
-- events that are not large: their headers begin with six or seven zero bytes. Take every run of zeros for a header and
-  keep the chain of those that lead to one another from a known boundary on. What that misses (empty and larger events)
-  or wrongly takes (zeros in payloads) is bridged link by link: the result never depends on the guess.
+- Events of one size: compare all headers of the run at once.
+- Events that are not large: their headers begin with six or seven zero bytes. Guess that every run of zeros is a
+  header, and keep the chain of headers that lead to one another from a known boundary. Missed events (empty and larger
+  ones) and wrong guesses (zeros in payloads) are bridged link by link. So the result never depends on the guess.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import numpy.typing as npt
 from pravega_connector.errors import ProtocolError
 
 EVENT_HEADER_SIZE: Final = 8  # WireCommands.TYPE_PLUS_LENGTH_SIZE
-# The Java reader has no limit. Writers cap events at 8 MiB unless they opt into large events (LargeEventWriter.java);
-# this bounds the memory that one corrupt length can take.
+# The Java reader has no limit. Writers limit events to 8 MiB unless they enable large events (LargeEventWriter.java).
+# This limits the memory that one corrupt length can use.
 MAX_EVENT_SIZE: Final = 128 * 1024 * 1024
 
-_SAMPLE: Final = 16  # events walked one by one to see what a window holds
-_WINDOW: Final = 1 << 20  # bytes whose temporary arrays still fit into a second-level cache
-_MIN_WINDOW: Final = 4096  # below, starting numpy costs more than it saves
-_MIN_RUN: Final = 64  # frames; after a shorter run of one size it does not pay to look for the next one
-_SHORT: Final = 0xFF  # longest event whose header has seven zero bytes, which hold an aligned word of four
-_MEDIUM: Final = 0xFFFF  # longest event whose header has six zero bytes, which hold two aligned words of two
-_MAX_MEAN: Final = 400  # bytes; larger events are so few that walking them is as fast as looking for zeros
-_MAX_ZEROS: Final = 3  # zero words for each expected event; with more of them walking is as fast
-_MAX_GAPS: Final = 1 / 32  # of the guessed headers; bridging a gap takes as long as some 30 links
+_SAMPLE: Final = 16  # events walked one by one to sample a window
+_WINDOW: Final = 1 << 20  # bytes; the temporary arrays of more do not fit into a second-level cache
+_MIN_WINDOW: Final = 4096  # bytes; below it, numpy's overhead is larger than its gain
+_MIN_RUN: Final = 64  # frames; after a shorter run of one size, searching for the next one does not pay
+_SHORT: Final = 0xFF  # longest event with seven zero bytes in its header, which contain an aligned word of four
+_MEDIUM: Final = 0xFFFF  # longest event with six zero bytes in its header, which contain two aligned words of two
+_MAX_MEAN: Final = 400  # bytes; walking larger events is as fast as searching for zeros, because they are few
+_MAX_ZEROS: Final = 3  # zero words for each expected event; with more of them, walking is as fast
+_MAX_GAPS: Final = 1 / 32  # of the guessed headers; bridging a gap takes as long as about 30 links
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Offsets: TypeAlias = npt.NDArray[np.int64]
@@ -45,10 +45,10 @@ _HEADER: Final = struct.Struct(">Q")  # type 0 and length as one number
 def walk_frames(
     chunk: Bytes, start: int = 0, *, offset: int = 0, segment: str = "", max_event_size: int = MAX_EVENT_SIZE
 ) -> Offsets:
-    """Boundaries of the events in ``chunk`` from ``start`` on: the start of the first, then the end of each.
+    """Return the boundaries of the events in ``chunk`` after ``start``: the first start, then each end.
 
-    The last boundary lies beyond the chunk if only a part of the last event, its header at least, is in the chunk.
-    Raises ProtocolError for an invalid header; ``offset`` (of the chunk in its segment) and ``segment`` tell its place.
+    The last boundary is after the chunk if the chunk has only a part of the last event, at least its header. Raises
+    ProtocolError for an invalid header. The error names ``offset`` (of the chunk in its segment) and ``segment``.
     """
     walk = _Walk(chunk, start, offset, segment, max_event_size)
     walk.run()
@@ -56,7 +56,7 @@ def walk_frames(
 
 
 class _Walk:
-    """One walk over a chunk: ``position`` is the boundary reached, ``pieces`` the event starts before it."""
+    """Walk over one chunk: ``position`` is the current boundary, ``pieces`` the event starts before it."""
 
     def __init__(self, chunk: Bytes, start: int, offset: int, segment: str, limit: int) -> None:
         self.chunk, self.position, self.limit = chunk, start, limit
@@ -84,9 +84,12 @@ class _Walk:
             self.step(end - EVENT_HEADER_SIZE)
 
     def step(self, last: int, count: int | None = None) -> list[int]:
-        """Walk ``count`` links, or all whose header begins at ``last`` or before; return the events' lengths."""
+        """Walk ``count`` links, or all with a header at ``last`` or before it.
+
+        Returns the lengths of the events.
+        """
         lengths: list[int] = []
-        # Lengths count as unsigned: a bad one leads out of the chunk and ends the loop, and nothing is checked in it.
+        # Lengths are unsigned: an invalid one leads out of the chunk and ends the loop, so the loop has no checks.
         unpack, found, position, chunk = _HEADER.unpack_from, lengths.append, self.position, self.chunk
         if last < self.last:
             chunk = memoryview(chunk)[: last + EVENT_HEADER_SIZE]
@@ -109,13 +112,13 @@ class _Walk:
         if bad.any():
             index = int(bad.argmax())
             raise self.bad_header(lengths[index], int(starts[index]))
-        if lengths[-1] > self.limit:  # only the last one can be beyond what an int64 holds
+        if lengths[-1] > self.limit:  # only the last one can exceed an int64
             raise self.bad_header(lengths[-1], int(starts[-1]))
         self.pieces.append(starts)
         self.position = int(starts[-1]) + EVENT_HEADER_SIZE + lengths[-1]
 
     def run_of(self, size: int, end: int) -> int:
-        """Walk frames of one size up to another size or ``end``; return their number."""
+        """Walk frames of one size up to another size or ``end``. Return their number."""
         count = (end - self.position) // size
         # A view with a stride of one frame: only the headers, each as a little-endian word.
         headers: npt.NDArray[np.uint64] = np.ndarray(count, "<u8", self.chunk, self.position, (size,))
@@ -127,8 +130,8 @@ class _Walk:
         return count
 
     def guess(self, end: int, expected: float, find: _Guess) -> None:
-        """Walk along guessed headers up to ``end``; stay in place if the guess is far out."""
-        base = self.position - EVENT_HEADER_SIZE  # finders look back from the zeros; a frame was walked before
+        """Walk along guessed headers up to ``end``. Do not move if the guess is bad."""
+        base = self.position - EVENT_HEADER_SIZE  # finders read back from the zeros; a frame was walked before
         found = find(np.frombuffer(self.chunk, np.uint8, end - base, base), int(expected * _MAX_ZEROS))
         if found is None:
             return
@@ -145,7 +148,7 @@ class _Walk:
             first = link + 1
 
     def follow(self, chain: Offsets, behind: int) -> None:
-        """Walk link by link until ``chain`` is met, then along it to ``behind``; past a chain that is false."""
+        """Walk link by link to ``chain``, then along it to ``behind``. Walk past a false chain."""
         self.bridge(int(chain[0]))
         if self.position > chain[-1]:
             return
@@ -155,7 +158,7 @@ class _Walk:
             self.position = behind
 
     def bridge(self, goal: int) -> None:
-        """Walk the few links until ``goal`` is met or passed, without :meth:`step`'s arrays."""
+        """Walk a few links until ``goal`` is reached or passed, without :meth:`step`'s arrays."""
         starts: list[int] = []
         position = self.position
         while position < goal:
@@ -169,10 +172,10 @@ class _Walk:
             self.position = position
 
     def bad_header(self, header: int, position: int) -> ProtocolError:
-        """Error for eight bytes that cannot begin an event."""
+        """Return the error for eight bytes that cannot begin an event."""
         place = f"offset {self.offset + position}" + (f" of segment {self.segment}" if self.segment else "")
         kind, length = header >> 32, header & 0xFFFFFFFF
-        kind -= kind >> 31 << 32  # Java's ints are signed: those with the top bit are negative
+        kind -= kind >> 31 << 32  # Java's ints are signed: the top bit means negative
         if kind:
             return ProtocolError(
                 f"no event begins at {place} (type {kind}, not 0): read from an event's boundary on, or, if the stream "
@@ -186,9 +189,9 @@ class _Walk:
 
 
 def _guess_short(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Offsets] | None:
-    """Candidate starts and lengths of events of 1 to 255 bytes; None if there are too many candidates.
+    """Return candidate starts and lengths of events of 1 to 255 bytes; None if there are too many.
 
-    Eight bytes at each can be a header; only the chain tells whether they are.
+    Eight bytes at each start can be a header. Only the chain shows if they are one.
     """
     words, skip = _aligned(data, 4)
     is_zero = words[1:-1] == 0
@@ -196,18 +199,18 @@ def _guess_short(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Of
         return None
     zeros = np.flatnonzero(is_zero)
     before, after = words[zeros], words[2:][zeros]
-    # The header's last byte, its length, is the first one in the word behind that is not zero.
+    # The header's last byte, its length, is the first non-zero byte of the next word.
     tail = ((after & 0xFF) == 0).view(np.uint8) + ((after & 0xFFFF) == 0) + ((after & 0xFFFFFF) == 0)
     shift = tail.astype(np.uint32) << 3
-    # It stands ``tail`` bytes into the word after the zero word, and the header begins seven bytes before it.
+    # It is ``tail`` bytes into the word after the zero word, and the header begins seven bytes before it.
     starts, lengths = zeros * 4 + tail + (skip + 1), (after >> shift) & 0xFF
-    # The rest of its seven zero bytes must be the end of the word before.
+    # The rest of its seven zero bytes must be the end of the previous word.
     sound = (before >> (shift + 8) == 0) & (after != 0)
     return (starts, lengths) if sound.all() else (starts[sound], lengths[sound])
 
 
 def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Offsets] | None:
-    """Candidates for events of 1 to 65,535 bytes; takes twice as long as :func:`_guess_short`."""
+    """Return candidates for events of 1 to 65,535 bytes, in twice the time of :func:`_guess_short`."""
     words, skip = _aligned(data, 2)
     is_zero = words[2:-2] == 0
     is_zero = is_zero[:-1] & is_zero[1:]
@@ -216,7 +219,7 @@ def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, O
     zeros = np.flatnonzero(is_zero)
     ends_run = np.ones(len(zeros), np.bool_)
     np.not_equal(zeros[1:], zeros[:-1] + 1, out=ends_run[:-1])
-    # The byte behind the zeros: the length of a short event, or the upper byte of a longer one's length.
+    # The byte after the zeros: the length of a short event, or the upper byte of a longer one's length.
     # The zeros may reach one byte into the next word.
     behind = zeros[ends_run] * 2 + (skip + 8)
     behind += data[behind] == 0
@@ -230,19 +233,22 @@ def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, O
 
 
 def _aligned(data: npt.NDArray[np.uint8], width: int) -> tuple[npt.NDArray[np.unsignedinteger], int]:
-    """Aligned words of this width, and the offset of the first: unaligned ones compare several times slower."""
+    """Return aligned words of this width, and the offset of the first word.
+
+    Comparing unaligned words is several times slower.
+    """
     skip = -data.__array_interface__["data"][0] % width  # bytes up to the next address that the width divides
     return data[skip : skip + (len(data) - skip) // width * width].view(f"<u{width}"), skip
 
 
 def _drop_overleapt(starts: Offsets, nexts: Offsets) -> tuple[Offsets, Offsets]:
-    """Guessed headers without those inside the event of another one that leads to a third."""
+    """Return the guessed headers without those inside the event of a header that leads to another one."""
     gaps = np.flatnonzero(nexts[:-1] != starts[1:])
     landing = np.searchsorted(starts, nexts[gaps])
     hits = starts.take(landing, mode="clip") == nexts[gaps]
     if not hits.any():
         return starts, nexts
-    # Nesting depth: it grows behind each header that leaps to another one, and shrinks where that leap lands.
+    # Nesting depth: it grows after each header that leads to another one, and shrinks at the header that it leads to.
     depth = np.zeros(len(starts) + 1, np.int32)
     np.add.at(depth, gaps[hits] + 1, 1)
     np.add.at(depth, landing[hits], -1)

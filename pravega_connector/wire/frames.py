@@ -1,6 +1,6 @@
 """Event frames of a segment, ``i32 0 | i32 length | payload``: columns of events to frames, and back.
 
-The type of an event is 0, so its type and length together are one big-endian number of eight bytes: the length.
+The type of an event is 0. So its type and length together are one big-endian number of eight bytes: the length.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from pravega_connector.errors import ColumnTypeError, NullEventError, ProtocolError
 from pravega_connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, Bytes, walk_frames
 
-MAX_CHUNK: Final = 1 << 30  # with an event carried over, still within the 32-bit offsets of a binary column
+MAX_CHUNK: Final = 1 << 30  # with a carried event, still within the 32-bit offsets of a binary column
 
 _INT32_MAX: Final = 2**31 - 1
 _pack_header: Final = struct.Struct(">q").pack
-_MANY: Final = 512  # events; a longer list is framed faster as an Arrow column than by joining
-# pa.scalar would import an installed pandas: a fifth of a second of every start.
+_MANY: Final = 512  # events; a longer list is framed faster as an Arrow column than with a join
+# pa.scalar would import an installed pandas, which takes a fifth of a second at every start.
 _NOTHING: Final = pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
 
 
@@ -33,18 +33,19 @@ _NOTHING: Final = pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffe
 
 @dataclass(frozen=True, slots=True)
 class FramedColumn:
-    """Frames of a column's events, one after the other, as they are appended to a segment."""
+    """Consecutive frames of a column's events, as they are appended to a segment."""
 
     data: memoryview
     """All frames."""
     ends: npt.NDArray[np.int64]
-    """End of each frame in ``data``, in bytes: the places where it may be split."""
+    """End of each frame in ``data``, in bytes: the offsets at which it may be split."""
 
 
 def frame_column(column: pa.Array | pa.ChunkedArray) -> FramedColumn:
-    """Frame a column of binaries or strings of any width or encoding, without Python work per event.
+    """Return the frames of a column of binaries or strings of any width or encoding.
 
-    Raises NullEventError with the row of the first null, ColumnTypeError. Sizes are not limited here.
+    It does no Python work per event, and does not limit sizes. Raises NullEventError with the row of the first null,
+    and ColumnTypeError.
     """
     events = _as_large_binary(column)
     if not len(events):
@@ -58,7 +59,10 @@ def frame_column(column: pa.Array | pa.ChunkedArray) -> FramedColumn:
 
 
 def frame_events(events: Sequence[bytes]) -> FramedColumn:
-    """Frame single events, a short list in a tenth of the time of :func:`frame_column`. Raises NullEventError."""
+    """Return the frames of single events.
+
+    A short list takes a tenth of the time of :func:`frame_column`. Raises NullEventError.
+    """
     if len(events) >= _MANY or None in events:
         return frame_column(pa.array(events, pa.large_binary()))
     lengths = np.fromiter(map(len, events), np.int64, len(events))
@@ -78,7 +82,7 @@ def _as_large_binary(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _frame_one_size(payloads: pa.Buffer, start: int, count: int, length: int) -> memoryview:
-    """Frames of events of one length: two block copies."""
+    """Return the frames of events of one length, with two block copies."""
     frames = np.empty((count, EVENT_HEADER_SIZE + length), np.uint8)
     frames[:, :EVENT_HEADER_SIZE] = np.frombuffer(_pack_header(length), np.uint8)
     frames[:, EVENT_HEADER_SIZE:] = np.frombuffer(payloads, np.uint8, count * length, start).reshape(count, length)
@@ -86,13 +90,16 @@ def _frame_one_size(payloads: pa.Buffer, start: int, count: int, length: int) ->
 
 
 def _frame_any_size(events: pa.Array, lengths: npt.NDArray[np.int64]) -> memoryview:
-    """Frames of events of any length: headers and events joined row by row, in the joined column's buffer."""
+    """Return the frames of events of any length.
+
+    Headers and events are joined row by row, in the joined column's buffer.
+    """
     count = len(lengths)
     ends = np.arange(0, EVENT_HEADER_SIZE * (count + 1), EVENT_HEADER_SIZE, dtype=np.int64)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(lengths.astype(">i8"))]
     headers = pa.Array.from_buffers(pa.large_binary(), count, buffers)
     frames = pc.binary_join_element_wise(headers, events, _NOTHING).buffers()[2]
-    return memoryview(frames).cast("B")  # Arrow's own view is of signed bytes, which fit into no other view
+    return memoryview(frames).cast("B")  # Arrow's own view has signed bytes, which fit into no other view
 
 
 # ---- frames to events ----
@@ -100,29 +107,29 @@ def _frame_any_size(events: pa.Array, lengths: npt.NDArray[np.int64]) -> memoryv
 
 @dataclass(frozen=True, slots=True)
 class EventColumn:
-    """Events that follow each other in a segment."""
+    """Consecutive events of a segment."""
 
     payload: pa.BinaryArray
-    """The events' bytes, in memory of their own."""
+    """Bytes of the events, in separate memory."""
     offsets: npt.NDArray[np.int64]
     """Offset in the segment of each event's frame."""
 
 
 class ReceiveBuffer(bytearray):
-    """Memory for one received message at a time, which whoever takes the message may write to.
+    """Memory for one received message at a time. Its recipient may write to it.
 
-    What stands before an event chunk in it, room for that and fields that were decoded, is free for the start of the
-    chunk's first event: so a chunk need not be copied behind it.
+    The bytes before an event chunk, which are ``ROOM`` and decoded fields, are free for the start of the chunk's first
+    event. So no copy of the chunk is needed.
     """
 
     ROOM: Final = 1 << 16
-    """Bytes left free before a message; a larger start of an event is joined to the rest by a copy of both."""
+    """Free bytes before a message. A larger start of an event is joined to the rest with a copy of both."""
 
 
 class FrameParser:
-    """Cuts the bytes of a segment, fed piece by piece, into events. Not thread safe; unusable after an error.
+    """Parser of a segment's bytes, fed in pieces, into events. Not thread safe; unusable after an error.
 
-    ``offset`` is that of the first piece in the segment, at an event's boundary. ``segment`` is named in errors.
+    ``offset`` is the offset of the first piece in the segment, at an event's boundary. Errors name ``segment``.
     """
 
     def __init__(self, offset: int = 0, *, segment: str = "", max_event_size: int = MAX_EVENT_SIZE) -> None:
@@ -130,7 +137,7 @@ class FrameParser:
         self._segment = segment
         self._max_event_size = max_event_size
         self._carry = bytearray()
-        self._wanted = 0  # size of the frame at the start of the carry, if that is known
+        self._wanted = 0  # size of the frame at the start of the carry, if it is known
 
     @property
     def offset(self) -> int:
@@ -139,14 +146,14 @@ class FrameParser:
 
     @property
     def pending(self) -> int:
-        """Bytes held of an incomplete event; at most max_event_size + 7."""
+        """Number of bytes held of an incomplete event; at most max_event_size + 7."""
         return len(self._carry)
 
     def feed(self, chunk: Bytes) -> EventColumn | None:
-        """Take the next bytes; return the events that they complete, or None. ``chunk`` is not referred to afterwards.
+        """Add the next bytes. Return the events that they complete, or None.
 
-        In a :class:`ReceiveBuffer` the bytes before the chunk are overwritten. Raises ProtocolError for invalid frames,
-        ValueError for more than 1 GiB at once (see :meth:`feed_all`).
+        ``chunk`` is not referenced afterwards. In a :class:`ReceiveBuffer`, the bytes before the chunk are overwritten.
+        Raises ProtocolError for invalid frames, and ValueError for more than 1 GiB at once (see :meth:`feed_all`).
         """
         if len(chunk) > MAX_CHUNK:
             raise ValueError(f"a chunk of {len(chunk)} bytes is too large for one column; use feed_all")
@@ -164,19 +171,19 @@ class FrameParser:
         return column
 
     def feed_all(self, chunk: Bytes) -> list[EventColumn]:
-        """Take the next bytes, of any size; return the events that they complete in as many columns as are needed."""
+        """Add the next bytes, of any size. Return the events that they complete, in one or more columns."""
         view = memoryview(chunk)
         columns = (self.feed(view[start : start + MAX_CHUNK]) for start in range(0, len(view), MAX_CHUNK))
         return [column for column in columns if column is not None]
 
     def finish(self) -> None:
-        """End the bytes. Raises ProtocolError inside an event."""
+        """End the input. Raises ProtocolError inside an event."""
         if self._carry:
             place = f"offset {self._offset}" + (f" of segment {self._segment}" if self._segment else "")
             raise ProtocolError(f"the bytes end inside the event at {place}; read up to an event's boundary")
 
     def _joined(self, chunk: Bytes) -> Bytes:
-        """The carry and the chunk behind it: in the chunk's memory if that has room, else in the carry's."""
+        """Return the carry with the chunk after it, in the chunk's memory if it has room, or in the carry's."""
         size = len(self._carry)
         if isinstance(chunk, memoryview) and isinstance(chunk.obj, ReceiveBuffer):
             memory = memoryview(chunk.obj)
@@ -189,7 +196,7 @@ class FrameParser:
         return self._carry
 
     def _keep(self, data: Bytes, consumed: int) -> None:
-        """Keep the bytes from ``consumed`` on: ``data`` is either the carry itself or the caller's."""
+        """Keep the bytes after ``consumed``. ``data`` is either the carry itself or the caller's."""
         self._offset += consumed
         if data is self._carry:
             del self._carry[:consumed]
@@ -203,7 +210,10 @@ def _address(data: memoryview) -> int:
 
 
 def _payloads(data: Bytes, bounds: npt.NDArray[np.int64]) -> pa.BinaryArray:
-    """Payloads of whole frames, copied in one call; without an explicit end Arrow's slice overflows."""
+    """Return the payloads of whole frames, copied in one call.
+
+    Without an explicit end, Arrow's slice overflows.
+    """
     offsets = pa.py_buffer(bounds.astype(np.int32))
     frames = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)])
     return pc.binary_slice(frames, EVENT_HEADER_SIZE, _INT32_MAX)

@@ -1,14 +1,14 @@
 """Records of Pravega's own streams and tables: watermarks, lengths of sealed segments.
 
-Watermarks are written by the controller into the stream ``_MARK<stream>`` (Watermark.java, a VersionedSerializer)::
+The controller writes watermarks into the stream ``_MARK<stream>`` (Watermark.java, a VersionedSerializer)::
 
     0 0 1 0 length | i64 low, i64 high, compact count, then for each segment:
                          0 0 1 0 length | i64 id, f64 low, f64 high
                          i64 offset
 
-Lengths of sealed segments are only in the controller's private tables, segments of keys and values
+Lengths of sealed segments are only in the controller's private tables, which are segments of keys and values
 (``PravegaTablesScope``, ``PravegaTablesStream``, ``SealedSegmentsMapShard`` of 0.13). Another version may store them
-differently, and a server with authorization shows them to few clients: callers must do without them.
+differently, and a server with authorization shows them to few clients. So callers must work without them.
 """
 
 from __future__ import annotations
@@ -36,28 +36,29 @@ _OFFSET: Final = struct.Struct(">q")
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Times that the writers of a stream have noted, together, and a cut behind the events of those times.
+    """Common noted times of a stream's writers, and a cut after the events of those times.
 
-    Times are milliseconds as the writers count them. What a writer wrote before it noted its time lies before ``cut``.
+    Times are milliseconds as the writers count them. Events that a writer wrote before it noted its time are before
+    ``cut``.
     """
 
     low: int
-    """Earliest of the writers' latest noted times: every writer had noted it or a later one."""
+    """Earliest of the writers' latest noted times: every writer has noted it or a later one."""
     high: int
-    """Latest time that any writer had noted."""
+    """Latest time that any writer has noted."""
     cut: StreamCut
-    """A cut behind all positions at which the writers noted these times."""
+    """Cut after all positions at which the writers noted these times."""
     ranges: tuple[SegmentRange, ...]
     """Segments of the cut with their key ranges, by id."""
 
 
 def mark_stream(stream: StreamName) -> StreamName:
-    """Stream with the watermarks of a stream."""
+    """Return the stream with the watermarks of a stream."""
     return StreamName(stream.scope, MARK_PREFIX + stream.stream)
 
 
 def decode_watermark(data: bytes, stream: StreamName) -> Watermark:
-    """Decode a watermark of a stream. Raises DeserializationError."""
+    """Return the watermark of these bytes. Raises DeserializationError."""
     try:
         _, (body, *_) = CompactReader(data).versioned()
         low, high = _TIMES.unpack(body.take(_TIMES.size))
@@ -80,7 +81,7 @@ def _entries(body: CompactReader, count: int) -> Iterator[tuple[SegmentRange, in
 
 # ---- tables of the controller ----
 
-#: Stream that the tables belong to in a request for a delegation token.
+#: Stream of the tables in a request for a delegation token.
 TABLES: Final = StreamName("_system", "_tables")
 #: Scope -> its UUID.
 SCOPES_TABLE: Final = "_system/_tables/scopes"
@@ -89,27 +90,27 @@ _ANY_VERSION: Final = -(2**63)  # TableKey.NO_VERSION
 
 
 def streams_table(scope: str, scope_id: uuid.UUID) -> str:
-    """Table of a scope's streams: name -> UUID."""
+    """Return the table of a scope's streams: name -> UUID."""
     return f"_system/_tables/{scope}/streamsInScope.#.{scope_id}"
 
 
 def metadata_table(stream: StreamName, stream_id: uuid.UUID) -> str:
-    """Table of a stream's records."""
+    """Return the table of a stream's records."""
     return f"_system/_tables/{stream}/metadata.#.{stream_id}"
 
 
 def sealed_key(segment_id: int) -> str:
-    """Key of the record with the lengths of the sealed segments of a thousand epochs, this one's included."""
+    """Return the key of the record with the lengths of the segments sealed in the segment's thousand epochs."""
     return f"segmentsSealedSizeMapShard-{segment_epoch(segment_id) // _EPOCHS_OF_SHARD}"
 
 
 def read_table(request_id: int, table: str, token: str, key: str) -> ReadTable:
-    """Request for the value of one key."""
+    """Return the request for the value of one key."""
     encoded = key.encode()
     return ReadTable(request_id, table, token, 1, 4 + len(encoded) + 8, encoded, _ANY_VERSION)
 
 
 def decode_sealed_lengths(value: bytes) -> dict[int, int]:
-    """Decode a record of sealed lengths: segment id -> length in bytes. Raises ValueError."""
+    """Return a record of sealed lengths: segment id -> length in bytes. Raises ValueError."""
     _, (body, *_) = CompactReader(value).versioned()
     return {body.fixed(8): body.fixed(8) for _ in range(body.compact_int())}

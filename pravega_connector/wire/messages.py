@@ -1,14 +1,15 @@
 """Messages of the segment store's wire protocol, version 16, each declared in one place.
 
 A message on the wire is ``i32 type | i32 length | body``, big-endian. Here it is a frozen struct with its type number,
-``TYPE``, and the types of its fields in order, ``LAYOUT``; :mod:`pravega_connector.wire.codec` follows the layout. Its
-definition puts it into the table ``MESSAGES`` and is all that writing and reading need. A subclass of :class:`Reply` is
-one that the segment store sends. Layouts are those of Java's ``io.pravega.shared.protocol.netty.WireCommands`` (0.13),
-checked against a real server. The structs are msgspec's: as many dataclasses took a fifth of the time in which the
-connector is imported.
+``TYPE``, and the types of its fields in order, ``LAYOUT``. :mod:`pravega_connector.wire.codec` uses the layout. The
+definition adds the message to the table ``MESSAGES``, which is all that encoding and decoding need. A subclass of
+:class:`Reply` is sent by the segment store. Layouts are those of Java's
+``io.pravega.shared.protocol.netty.WireCommands`` (0.13), checked against a real server. The structs are msgspec's: the
+same number of dataclasses took a fifth of the connector's import time.
 
 Layout letters: ``q`` i64, ``i`` i32, ``1`` i8, ``?`` boolean byte, ``u`` 16-byte UUID, ``s`` u16 length and UTF-8,
-``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes. They are compiled into ``PARTS`` once a class.
+``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes. They are compiled into ``PARTS``, once per
+class.
 
 An append of a block is two messages, AppendBlock and AppendBlockEnd, around its bytes: :class:`BlockAppend`.
 """
@@ -73,14 +74,14 @@ _BLOCK_END: Final = struct.Struct(">ii16siiiqq")
 
 
 _FIXED: Final = {"q": "q", "i": "i", "1": "b", "?": "?", "u": "16s"}
-# Fields with a length in front: an event has four zero bytes before the length.
+# Fields with a length before them. An event has four zero bytes before the length.
 _SIZED: Final = {"s": "H", "b": "i", "e": "4xi"}
 
 
 class Part(NamedTuple):
-    """Consecutive fields of a message: ``plain`` of fixed size, then one with a length, of the letter ``sized``.
+    """Consecutive fields of a message: ``plain`` fixed-size fields, then one with a length, of letter ``sized``.
 
-    ``fixed`` has the length as well. Only the last part may be without a sized field: ``sized`` is empty.
+    ``fixed`` includes the length. Only the last part may have no sized field: then ``sized`` is empty.
     """
 
     fixed: struct.Struct
@@ -103,21 +104,21 @@ def _compiled(layout: str) -> tuple[Part, ...]:
 
 #: Classes of all messages, by type number.
 MESSAGES: Final[dict[int, type[Message]]] = {}
-#: Those that a segment store sends.
+#: Classes of the messages that a segment store sends, by type number.
 REPLIES: Final[dict[int, type[Reply]]] = {}
 
 
-@dataclass_transform(frozen_default=True)  # which type checkers do not take from msgspec's base
+@dataclass_transform(frozen_default=True)  # type checkers do not inherit it from msgspec's base
 class Message(msgspec.Struct, frozen=True):
-    """Base of all messages: a type number and the layout of the fields."""
+    """Base class of all messages, with a type number and the layout of the fields."""
 
     TYPE: ClassVar[int]
     LAYOUT: ClassVar[str]
     PARTS: ClassVar[tuple[Part, ...]]
-    """The layout, compiled."""
+    """Compiled layout."""
 
     def __init_subclass__(cls) -> None:
-        if "TYPE" not in vars(cls):  # another base
+        if "TYPE" not in vars(cls):  # an intermediate base class
             return
         cls.PARTS = _compiled(cls.LAYOUT)
         if MESSAGES.setdefault(cls.TYPE, cls) is not cls:
@@ -125,7 +126,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Reply(Message):
-    """Base of the messages that a segment store sends; a subclass is decoded from its definition on."""
+    """Base class of the messages that a segment store sends. A subclass is decoded once it is defined."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -142,17 +143,17 @@ class Hello(Reply):
 
 
 class KeepAlive(Reply):
-    """Keeps an idle connection open; the server sends it back."""
+    """Message that keeps an idle connection open. The server sends it back."""
 
     TYPE = 100
     LAYOUT = ""
 
 
-# ---- writing events, in one step or under a condition, and the answers ----
+# ---- writing events, unconditionally or conditionally, and the answers ----
 
 
 class SetupAppend(Message):
-    """Binds a writer id to a segment on this connection; answered by AppendSetup."""
+    """Request to bind a writer id to a segment on this connection. Answer: AppendSetup."""
 
     TYPE = 1
     LAYOUT = "quss"
@@ -163,7 +164,7 @@ class SetupAppend(Message):
 
 
 class AppendSetup(Reply):
-    """The writer id may append; ``last_event_number`` is the last one that is durable."""
+    """Permission for the writer id to append. ``last_event_number`` is the last durable event number."""
 
     TYPE = 2
     LAYOUT = "qsuq"
@@ -174,7 +175,10 @@ class AppendSetup(Reply):
 
 
 class ConditionalAppend(Message):
-    """Appends one event if the segment's length is ``expected_offset``; DataAppended or ConditionalCheckFailed."""
+    """Request to append one event if the segment's length is ``expected_offset``.
+
+    Answer: DataAppended or ConditionalCheckFailed.
+    """
 
     TYPE = 5
     LAYOUT = "uqqeq"
@@ -186,7 +190,10 @@ class ConditionalAppend(Message):
 
 
 class DataAppended(Reply):
-    """All events up to ``event_number`` are durable; ``write_offset`` is the segment's length after them."""
+    """Acknowledgement: all events up to ``event_number`` are durable.
+
+    ``write_offset`` is the segment's length after them.
+    """
 
     TYPE = 7
     LAYOUT = "uqqqq"
@@ -198,7 +205,7 @@ class DataAppended(Reply):
 
 
 class ConditionalCheckFailed(Reply):
-    """A conditional append found the segment at another length than it expected."""
+    """Refusal of a conditional append, because the segment has another length than expected."""
 
     TYPE = 8
     LAYOUT = "uqq"
@@ -208,7 +215,7 @@ class ConditionalCheckFailed(Reply):
 
 
 class InvalidEventNumber(Reply):
-    """The writer id has moved on; the server closes the connection after this."""
+    """Refusal: the writer id has a later event number. The server closes the connection after it."""
 
     TYPE = 55
     LAYOUT = "uqsq"
@@ -219,7 +226,7 @@ class InvalidEventNumber(Reply):
 
 
 class ConditionalBlockEnd(Message):
-    """Appends raw bytes if the segment's length is ``expected_offset``."""
+    """Request to append raw bytes if the segment's length is ``expected_offset``."""
 
     TYPE = 89
     LAYOUT = "uqqbq"
@@ -231,7 +238,10 @@ class ConditionalBlockEnd(Message):
 
 
 class BlockAppend(Message):
-    """Appends bytes in one step: two messages, one before and one after the bytes; DataAppended."""
+    """Request to append bytes in one step: a message before and a message after the bytes.
+
+    Answer: DataAppended.
+    """
 
     writer_id: bytes
     event_number: int  # of the last event in the block
@@ -240,7 +250,7 @@ class BlockAppend(Message):
     def around(self, size: int, event_count: int) -> tuple[bytes, bytes]:
         """Return the bytes to send before and after the ``size`` bytes of the block.
 
-        They are AppendBlock's header and the whole AppendBlockEnd: the block is sent from where it lies.
+        They are AppendBlock's header and the whole AppendBlockEnd. The block is sent without a copy.
         """
         before = _BLOCK_HEADER.pack(_APPEND_BLOCK, 16 + size, self.writer_id)
         after = _BLOCK_END.pack(
@@ -256,11 +266,14 @@ class BlockAppend(Message):
         return before, after
 
 
-# ---- a segment as a whole, its bytes, attributes and keys: each request before its answer ----
+# ---- segments, their bytes, attributes and keys: each request before its answer ----
 
 
 class ReadSegment(Message):
-    """Asks for bytes of a segment; parked by the server while ``offset`` is the end of an unsealed segment."""
+    """Request for bytes of a segment.
+
+    The server parks it while ``offset`` is the end of an unsealed segment.
+    """
 
     TYPE = 9
     LAYOUT = "sqisq"
@@ -272,7 +285,10 @@ class ReadSegment(Message):
 
 
 class SegmentRead(Reply):
-    """Bytes of a segment, perhaps fewer than were asked for. ``data`` is a view into the receive buffer."""
+    """Bytes of a segment, possibly fewer than requested.
+
+    ``data`` is a view into the receive buffer.
+    """
 
     TYPE = 10
     LAYOUT = "sq??bq"
@@ -285,7 +301,7 @@ class SegmentRead(Reply):
 
 
 class GetStreamSegmentInfo(Message):
-    """Asks for a segment's start, length and state."""
+    """Request for a segment's start, length and state."""
 
     TYPE = 11
     LAYOUT = "qss"
@@ -295,7 +311,7 @@ class GetStreamSegmentInfo(Message):
 
 
 class StreamSegmentInfo(Reply):
-    """A segment's start, length and state."""
+    """Start, length and state of a segment."""
 
     TYPE = 12
     LAYOUT = "qs???qqq"
@@ -310,7 +326,7 @@ class StreamSegmentInfo(Reply):
 
 
 class CreateTransientSegment(Message):
-    """Creates a segment that lives as long as this connection, to be merged into ``parent``."""
+    """Request to create a segment that exists as long as this connection, to be merged into ``parent``."""
 
     TYPE = 40
     LAYOUT = "quss"
@@ -321,7 +337,7 @@ class CreateTransientSegment(Message):
 
 
 class SegmentCreated(Reply):
-    """Answer to CreateTransientSegment: the name that the server chose."""
+    """Answer to CreateTransientSegment with the name that the server chose."""
 
     TYPE = 21
     LAYOUT = "qs"
@@ -330,9 +346,10 @@ class SegmentCreated(Reply):
 
 
 class MergeSegments(Message):
-    """Appends the whole of ``source`` to ``target`` in one step and deletes it, if a number of ``target`` is expected.
+    """Request to append all of ``source`` to ``target`` in one step, and to delete it.
 
-    The number is replaced in the same step. Otherwise the answer is a SegmentAttributeUpdated without success.
+    It is conditional on an attribute of ``target``, which is replaced in the same step. If the attribute is not as
+    expected, the answer is a SegmentAttributeUpdated without success.
     """
 
     TYPE = 58
@@ -349,7 +366,10 @@ class MergeSegments(Message):
 
 
 class SegmentsMerged(Reply):
-    """The merge is durable; ``write_offset`` is the target's length after it."""
+    """Acknowledgement: the merge is durable.
+
+    ``write_offset`` is the target's length after it.
+    """
 
     TYPE = 59
     LAYOUT = "qssq"
@@ -360,7 +380,7 @@ class SegmentsMerged(Reply):
 
 
 class TruncateSegment(Message):
-    """Drops all bytes of a segment before ``offset``."""
+    """Request to delete all bytes of a segment before ``offset``."""
 
     TYPE = 38
     LAYOUT = "qsqs"
@@ -371,7 +391,7 @@ class TruncateSegment(Message):
 
 
 class SegmentTruncated(Reply):
-    """The bytes are dropped."""
+    """Acknowledgement: the bytes were deleted."""
 
     TYPE = 39
     LAYOUT = "qs"
@@ -380,7 +400,7 @@ class SegmentTruncated(Reply):
 
 
 class GetSegmentAttribute(Message):
-    """Asks for a number that is kept with a segment."""
+    """Request for a numeric attribute of a segment."""
 
     TYPE = 34
     LAYOUT = "qsus"
@@ -391,7 +411,7 @@ class GetSegmentAttribute(Message):
 
 
 class SegmentAttribute(Reply):
-    """The number, or NO_ATTRIBUTE."""
+    """Value of the attribute, or NO_ATTRIBUTE."""
 
     TYPE = 35
     LAYOUT = "qq"
@@ -400,7 +420,7 @@ class SegmentAttribute(Reply):
 
 
 class UpdateSegmentAttribute(Message):
-    """Replaces a number that is kept with a segment if it is the expected one."""
+    """Request to replace a numeric attribute of a segment if it has the expected value."""
 
     TYPE = 36
     LAYOUT = "qsuqqs"
@@ -413,7 +433,7 @@ class UpdateSegmentAttribute(Message):
 
 
 class SegmentAttributeUpdated(Reply):
-    """``success``: the number was the expected one and is replaced."""
+    """Answer: ``success`` is true if the attribute had the expected value and was replaced."""
 
     TYPE = 37
     LAYOUT = "q?"
@@ -422,7 +442,10 @@ class SegmentAttributeUpdated(Reply):
 
 
 class ReadTable(Message):
-    """Asks a table segment for the value of one key; ``key_size`` counts the key's length, itself and its version."""
+    """Request for the value of one key in a table segment.
+
+    ``key_size`` counts the key's length field, the key and its version.
+    """
 
     TYPE = 78
     LAYOUT = "qssiibq"
@@ -436,7 +459,7 @@ class ReadTable(Message):
 
 
 class TableRead(Reply):
-    """One key of a table segment with its value; an absent key has an empty one."""
+    """Key of a table segment with its value. A missing key has an empty value."""
 
     TYPE = 79
     LAYOUT = "qsiibqib"
@@ -454,7 +477,7 @@ class TableRead(Reply):
 
 
 class WrongHost(Reply):
-    """The segment lives on another segment store."""
+    """Refusal: the segment is on another segment store."""
 
     TYPE = 50
     LAYOUT = "qsss"
@@ -465,7 +488,7 @@ class WrongHost(Reply):
 
 
 class SegmentIsSealed(Reply):
-    """An append, or a read at the end, of a segment that has ended."""
+    """Refusal of an append to a sealed segment, or of a read at its end."""
 
     TYPE = 51
     LAYOUT = "qssq"
@@ -476,7 +499,7 @@ class SegmentIsSealed(Reply):
 
 
 class NoSuchSegment(Reply):
-    """The segment was deleted, merged into another one, or never existed."""
+    """Refusal: the segment was deleted, was merged into another one, or never existed."""
 
     TYPE = 53
     LAYOUT = "qssq"
@@ -487,7 +510,7 @@ class NoSuchSegment(Reply):
 
 
 class SegmentIsTruncated(Reply):
-    """The offset lies before ``start_offset``, the first one that the segment still holds."""
+    """Refusal: the offset is before ``start_offset``, the first one that the segment still has."""
 
     TYPE = 56
     LAYOUT = "qsqsq"
@@ -499,7 +522,7 @@ class SegmentIsTruncated(Reply):
 
 
 class OperationUnsupported(Reply):
-    """The server does not know the operation."""
+    """Refusal: the server does not support the operation."""
 
     TYPE = 57
     LAYOUT = "qss"
@@ -509,7 +532,10 @@ class OperationUnsupported(Reply):
 
 
 class AuthTokenCheckFailed(Reply):
-    """The delegation token was refused. To a ReadSegment the server puts the offset where the request id belongs."""
+    """Refusal of the delegation token.
+
+    In the answer to a ReadSegment, the server puts the offset in place of the request id.
+    """
 
     TYPE = 60
     LAYOUT = "qsi"

@@ -10,12 +10,12 @@ from typing import Final
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import InvalidNameError
 
-MAX_NAME_LENGTH: Final = 255  # NameUtils.MAX_NAME_SIZE; for streams that users create the controller takes 250
+MAX_NAME_LENGTH: Final = 255  # NameUtils.MAX_NAME_SIZE; the controller accepts 250 for streams that users create
 MAX_SEGMENT_PART: Final = 2**31 - 1  # numbers and epochs are Java ints
 
-# NameUtils.validateStreamName. Java's \p{Alnum} is ASCII; one leading underscore marks what Pravega made itself.
+# NameUtils.validateStreamName. Java's \p{Alnum} is ASCII. One leading underscore marks Pravega's own names.
 _NAME: Final = re.compile(r"_?[A-Za-z0-9.\-]+")
-# NameUtils.extractSegmentTokens: a segment without an epoch is of epoch 0.
+# NameUtils.extractSegmentTokens: a segment without an epoch has epoch 0.
 _SEGMENT: Final = re.compile(r"(?P<stream>[^/]+/[^/]+)/(?P<number>[0-9]{1,10})(?:\.#epoch\.(?P<epoch>[0-9]{1,10}))?")
 _TRANSACTION: Final = "#transaction."
 _TRANSACTION_SEGMENT: Final = re.compile(r"(?P<parent>.+)#transaction\.(?P<id>[0-9a-f]{32})")
@@ -35,21 +35,24 @@ def _check_name(kind: str, name: str) -> None:
 
 
 def validate_scope_name(name: str) -> str:
-    """Return the name of a scope, internal ones such as ``_system`` included. Raises InvalidNameError."""
+    """Return the name of a scope if it is valid, also an internal one such as ``_system``.
+
+    Raises InvalidNameError.
+    """
     _check_name("scope", name)
     return name
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class StreamName(HintedNames):
-    """Scope and name of a stream; ``str()`` gives ``scope/stream``.
+    """Scope and name of a stream. ``str()`` returns ``scope/stream``.
 
-    Raises InvalidNameError. Internal streams (``_MARKclicks``) are accepted, because they can
-    be read; creating one is refused by the controller.
+    Raises InvalidNameError. Internal streams (``_MARKclicks``) are accepted, because they can be read. The controller
+    refuses to create one.
     """
 
     scope: str
-    """Scope that the stream lives in."""
+    """Scope of the stream."""
     stream: str
     """Name of the stream inside its scope."""
 
@@ -72,46 +75,49 @@ class StreamName(HintedNames):
 
     @property
     def is_internal(self) -> bool:
-        """Whether Pravega itself made the stream or its scope."""
+        """True if Pravega itself created the stream or its scope."""
         return self.stream.startswith("_") or self.scope.startswith("_")
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """A segment and the routing keys that it owns: ``low <= key < high``, within [0, 1)."""
+    """Segment and the routing keys that it owns: ``low <= key < high``, within [0, 1)."""
 
     id: int
     """Segment id: epoch << 32 | number."""
     low: float
     """First key position that belongs to the segment."""
     high: float
-    """First key position that no longer does."""
+    """First key position after the segment."""
 
 
 def segment_number(segment_id: int) -> int:
-    """Number of a segment, counted over the life of its stream."""
+    """Return the number of a segment, counted over the life of its stream."""
     return segment_id & 0xFFFFFFFF
 
 
 def segment_epoch(segment_id: int) -> int:
-    """Epoch in which a segment was created; each scaling begins a new one."""
+    """Return the epoch in which a segment was created. Each scaling begins a new epoch."""
     return segment_id >> 32
 
 
 def segment_id(number: int, epoch: int) -> int:
-    """Id of a segment. Raises InvalidNameError unless both parts are non-negative Java ints."""
+    """Return the id of a segment. Raises InvalidNameError unless both parts are non-negative Java ints."""
     if not (0 <= number <= MAX_SEGMENT_PART and 0 <= epoch <= MAX_SEGMENT_PART):
         raise InvalidNameError(f"invalid segment number {number} or epoch {epoch}: both lie in [0, 2**31)")
     return epoch << 32 | number
 
 
 def segment_name(stream: StreamName, segment_id: int) -> str:
-    """Name of a segment on the wire, ``scope/stream/0.#epoch.0``."""
+    """Return the name of a segment on the wire, ``scope/stream/0.#epoch.0``."""
     return f"{stream.scope}/{stream.stream}/{segment_id & 0xFFFFFFFF}.#epoch.{segment_id >> 32}"
 
 
 def parse_segment_name(name: str) -> tuple[StreamName, int]:
-    """Stream and id of a segment; for a transaction's segment those of its parent. Raises InvalidNameError."""
+    """Return stream and id of a segment. For a transaction's segment, they are its parent's.
+
+    Raises InvalidNameError.
+    """
     parent, _ = split_transaction(name)
     match = _SEGMENT.fullmatch(parent)
     if match is None:
@@ -120,12 +126,12 @@ def parse_segment_name(name: str) -> tuple[StreamName, int]:
 
 
 def transaction_segment_name(parent: str, transaction: uuid.UUID) -> str:
-    """Name of the segment that holds a transaction's events until they are merged into ``parent``."""
+    """Return the name of the segment with a transaction's events until they are merged into ``parent``."""
     return f"{parent}{_TRANSACTION}{transaction.int:032x}"
 
 
 def split_transaction(name: str) -> tuple[str, uuid.UUID | None]:
-    """Name of the parent segment and id of the transaction (None for an ordinary segment)."""
+    """Return the name of the parent segment, and the transaction's id (None for an ordinary segment)."""
     match = _TRANSACTION_SEGMENT.fullmatch(name)
     if match is None:
         return name, None

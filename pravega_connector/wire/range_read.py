@@ -1,7 +1,7 @@
 """Read of a range of one segment, without I/O: the requests to send, and the answers in order.
 
-The server may answer with fewer bytes than were asked for, and may answer pipelined requests out of order. Both are
-settled here: chunks come out in order, and missing bytes are requested again. (Java: ``SegmentInputStreamImpl``.)
+The server may answer with fewer bytes than requested, and may answer pipelined requests out of order. This module
+handles both: chunks are returned in order, and missing bytes are requested again. (Java: ``SegmentInputStreamImpl``.)
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pravega_connector.wire.codec import encode
 from pravega_connector.wire.messages import Message, ReadSegment, SegmentRead
 from pravega_connector.wire.replies import answers
 
-# 1 MiB reads fastest (measured 64 KiB to 2 MiB); the server clamps a request to 2 MiB.
+# 1 MiB is the fastest size (measured 64 KiB to 2 MiB). The server limits a request to 2 MiB.
 READ_CHUNK: Final = 1 << 20
-# One request being answered while one answer is parsed. More depth only adds memory.
+# The server answers one request while the client parses one answer. More depth only adds memory.
 READ_DEPTH: Final = 2
 # The server answers a shorter request with this many bytes.
 LEAST_ANSWER: Final = 8
@@ -25,31 +25,31 @@ LEAST_ANSWER: Final = 8
 class RangeRead:
     """Requests and answers for the bytes [start, end) of a segment, on one connection at a time.
 
-    ``end`` must not lie beyond the segment's length: the server parks a read at the tail of an open segment, and
-    drops the connection for one beyond the end of a sealed one.
+    ``end`` must be at most the segment's length. The server parks a read at the tail of an open segment, and drops the
+    connection for a read past the end of a sealed segment.
     """
 
     def __init__(self, segment: str, start: int, end: int, *, chunk: int = READ_CHUNK, depth: int = READ_DEPTH) -> None:
         self.segment = segment
-        self.position = start  # all bytes before it were handed out
+        self.position = start  # all bytes before it were returned
         self.end = end
         self._chunk, self._depth = chunk, depth
         self.restart()
 
     @property
     def done(self) -> bool:
-        """Whether every byte was handed out."""
+        """True if all bytes were returned."""
         return self.position >= self.end
 
     def restart(self) -> None:
-        """Begin a new connection: no requests are under way."""
+        """Begin with a new connection, without requests in flight."""
         self._next_request = self.position
-        self._asked: dict[int, ReadSegment] = {}  # by offset, which is the number of the request too
-        self._gaps: list[tuple[int, int]] = []  # heap of what short answers left out
-        self._early: dict[int, bytes] = {}  # answers that came before their turn
+        self._asked: dict[int, ReadSegment] = {}  # by offset, which is also the request id
+        self._gaps: list[tuple[int, int]] = []  # heap of the ranges that short answers left out
+        self._early: dict[int, bytes] = {}  # answers that arrived early
 
     def requests(self, token: str) -> bytes:
-        """Encoded requests to send now; empty while enough are under way."""
+        """Return the encoded requests to send now; empty while enough are in flight."""
         wire = b""
         while len(self._asked) + len(self._early) < self._depth:
             if self._gaps:
@@ -65,17 +65,17 @@ class RangeRead:
         return wire
 
     def check(self, reply: Message) -> None:
-        """Raise UnexpectedReplyError unless a reply, which may be a refusal, belongs to a request under way."""
+        """Raise UnexpectedReplyError unless a reply, which may be a refusal, belongs to a request in flight."""
         request = self._asked.get(getattr(reply, "request_id", -1))
         if request is None or not answers(request, reply):
             place = f"for offset {reply.offset}" if isinstance(reply, SegmentRead) else ""
             raise UnexpectedReplyError.of(f"the store of segment {self.segment}", reply, place)
 
     def receive(self, reply: SegmentRead) -> list[tuple[int, memoryview]]:
-        """Take an answer; return (offset, bytes) of each chunk whose turn has come.
+        """Process an answer. Return offset and bytes of each chunk that is next in order.
 
         The first chunk may be a view into the receive buffer: use it before the next receive. Raises
-        UnexpectedReplyError, and MalformedStreamCutError when the segment has ended before ``end``.
+        UnexpectedReplyError, and MalformedStreamCutError if the segment ends before ``end``.
         """
         self.check(reply)
         length = self._asked.pop(reply.offset).length
@@ -90,7 +90,7 @@ class RangeRead:
                     f"segment {self.segment} ends at offset {reply.offset + size}, before offset {self.end} of the "
                     "stream cut: take a cut of this very stream"
                 )
-            # The lowest goes first: kept answers take up the depth until the bytes before them are there.
+            # Request the lowest range first: early answers occupy the depth until the bytes before them arrive.
             heapq.heappush(self._gaps, (reply.offset + size, length - size))
         if reply.offset != self.position:
             self._early[reply.offset] = bytes(data)

@@ -1,7 +1,7 @@
-"""Which reply of a segment store belongs to a request.
+"""Matching of a segment store's replies to requests.
 
-A store repeats in its reply what identifies the request: its number, segment, writer and event number. A reply that
-differs in any of them belongs to another request, so nothing may be concluded from it. (Java: ``RawClient``,
+A store repeats in its reply the identity of the request: its number, segment, writer and event number. A reply with a
+difference in any of them belongs to another request, and has no meaning for this one. (Java: ``RawClient``,
 ``SegmentOutputStreamImpl`` and ``AsyncSegmentInputStreamImpl``.)
 """
 
@@ -73,14 +73,14 @@ _IDENTITY: Final = ("request_id", "writer_id", "event_number", "target", "source
 
 
 def answers(request: Message, reply: Message, segment: str | None = None) -> bool:
-    """Return whether a reply belongs to a request, as its answer or as a refusal.
+    """Return True if a reply belongs to a request, as its answer or as a refusal.
 
-    ``segment`` is the name of the segment that an append is for: the request does not have it, a refusal does.
+    ``segment`` is the name of an append's segment. The request does not contain it, but a refusal does.
     """
     if not isinstance(reply, _ANSWERS[type(request)]) and not isinstance(reply, _REFUSALS):
         return False
     if isinstance(request, ReadSegment):
-        if isinstance(reply, AuthTokenCheckFailed):  # servers put the offset where the number belongs
+        if isinstance(reply, AuthTokenCheckFailed):  # servers put the offset in place of the number
             return reply.request_id in (request.offset, request.request_id)
         if isinstance(reply, SegmentRead) and reply.offset != request.offset:
             return False
@@ -95,9 +95,9 @@ def answers(request: Message, reply: Message, segment: str | None = None) -> boo
 
 
 def _is_about(request: Message, named: str, segment: str | None) -> bool:
-    """Return whether a request is about the segment that a reply names."""
+    """Return True if a request concerns the segment that a reply names."""
     if isinstance(request, CreateTransientSegment):
         return named == request.parent or named.startswith(f"{request.parent}#transient.")
-    if isinstance(request, MergeSegments):  # servers refuse one that they cannot do with either name
+    if isinstance(request, MergeSegments):  # servers refuse a merge with either name
         return named in (request.target, request.source)
     return bool(named == getattr(request, "segment", segment))
