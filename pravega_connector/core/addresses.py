@@ -1,7 +1,7 @@
-"""Connections to a host by its name, which may have several addresses, some of them dead.
+"""Connections to a host by its name, which may have several addresses, some of them unreachable.
 
-RFC 8305: the families of the addresses alternate, and an address has a short time before the next one is tried as
-well. The first that accepts is taken.
+RFC 8305: the families of the addresses alternate. After a short delay, the next address is tried as well. The first
+address that accepts is used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _Address = tuple[Any, ...]  # as socket.getaddrinfo returns it
 
 
 def connect(endpoint: tuple[str, int], timeout: float) -> socket.socket:
-    """Return a connected socket that does not block, after at most ``timeout`` seconds.
+    """Return a connected, non-blocking socket after at most ``timeout`` seconds.
 
-    Raises OSError, and UnicodeError for what is not the name of a host.
+    Raises OSError, and UnicodeError for an invalid host name.
     """
     end = time.monotonic() + timeout
     addresses = deque(_alternating(_resolved(endpoint, timeout)))
@@ -75,7 +75,10 @@ def _begun(address: _Address) -> socket.socket:
 
 
 def _resolved(endpoint: tuple[str, int], timeout: float) -> list[_Address]:
-    """Return the addresses of a host. Raises OSError, also where its name is not resolved in time; UnicodeError."""
+    """Return the addresses of a host.
+
+    Raises OSError, also if the name is not resolved in time. Raises UnicodeError for an invalid name.
+    """
     host, port = endpoint
 
     def look_up(flags: int = 0) -> list[_Address]:
@@ -84,7 +87,7 @@ def _resolved(endpoint: tuple[str, int], timeout: float) -> list[_Address]:
     try:
         return look_up(socket.AI_NUMERICHOST)
     except socket.gaierror:
-        pass  # a name, which a resolver must be asked for: it knows no deadline
+        pass  # a name: the system's resolver has no timeout
     try:
         return io.outcome(io.in_background(look_up, f"pravega-resolver {host}"), timeout)
     except TimeoutError:
@@ -92,7 +95,7 @@ def _resolved(endpoint: tuple[str, int], timeout: float) -> list[_Address]:
 
 
 def _alternating(addresses: list[_Address]) -> list[_Address]:
-    """Return the addresses with their families in turn, the first one first."""
+    """Return the addresses with alternating families, the first address first."""
     first = [each for each in addresses if each[0] == addresses[0][0]]
     others = [each for each in addresses if each[0] != addresses[0][0]]
     return [each for pair in zip_longest(first, others) for each in pair if each is not None]

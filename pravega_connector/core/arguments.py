@@ -1,4 +1,4 @@
-"""Arguments of the client's calls: what a caller may write, checked at the call, as what the client works with."""
+"""Arguments of the client's calls: accepted types, checks at the call, and conversions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pravega_serde.suggestions import did_you_mean
 Stream = StreamName | str
 #: One stream, or several to be read together.
 Streams = Stream | Iterable[Stream]
-#: A place in a stream: a cut, its text, ``earliest``, ``latest``, a time; in several streams a cut for each.
+#: A position in a stream: a cut, its text, ``earliest``, ``latest`` or a time. For several streams, a cut for each.
 Place = StreamCut | str | Iterable[StreamCut | str]
 
 
@@ -29,13 +29,13 @@ class ReadOptions(TypedDict, total=False):
     limit: int | None
 
 
-#: What to do where something is there already, or missing.
+#: Behavior if the object exists already, or is missing.
 IfExists = Literal["ignore", "error"]
 
-# The classes that stand for a format.
+# Classes that are accepted as a format.
 _CLASSES: Final[dict[Any, str]] = {str: "string", bytes: "bytes"}
 
-# Names of arguments in other clients, and those of the client's calls.
+# Argument names of other clients, and the names in this client.
 _MEANT: Final = {
     "value_serializer": "serializer",
     "value_deserializer": "serializer",
@@ -54,7 +54,7 @@ _MEANT: Final = {
     "lease_time": "lease",
     "transaction_timeout": "lease",
 }
-LONGEST: Final = 1e9  # seconds that a call may wait, some thirty years
+LONGEST: Final = 1e9  # seconds that a call may wait, about thirty years
 _MODES: Final = frozenset({"mode", "writer_mode", "exactly_once", "at_least_once", "enable_idempotence", "acks"})
 
 
@@ -70,7 +70,7 @@ def _name_of(value: object) -> str:
 
 
 def stream_name(stream: Stream, scope: str | None) -> StreamName:
-    """The full name of a stream. Raises InvalidNameError."""
+    """Return the full name of a stream. Raises InvalidNameError."""
     if isinstance(stream, StreamName):
         return stream
     if not isinstance(stream, str):
@@ -83,12 +83,15 @@ def stream_name(stream: Stream, scope: str | None) -> StreamName:
 
 
 def is_one_stream(streams: Streams) -> bool:
-    """Whether a single stream is named, and not a collection of some."""
+    """Return True for a single stream, False for a collection of streams."""
     return isinstance(streams, StreamName | str) or not isinstance(streams, Iterable)
 
 
 def stream_names(streams: Streams, scope: str | None) -> list[StreamName]:
-    """The full names of one or several streams. Raises InvalidNameError, ConfigError for none and for one twice."""
+    """Return the full names of one or several streams.
+
+    Raises InvalidNameError. Raises ConfigError for an empty collection and for duplicates.
+    """
     if isinstance(streams, StreamName | str) or not isinstance(streams, Iterable):
         return [stream_name(streams, scope)]
     names = [stream_name(each, scope) for each in streams]
@@ -100,10 +103,10 @@ def stream_names(streams: Streams, scope: str | None) -> list[StreamName]:
 
 
 def places(place: Place | None, streams: list[StreamName], what: str) -> list[StreamCut | str | None]:
-    """A place for each stream: the one that is given for all, or its own cut.
+    """Return a position for each stream: the same for all, or a separate cut for each.
 
-    Raises ConfigError for what is no place, MalformedStreamCutError for a cut of another stream and for a stream
-    without one.
+    Raises ConfigError for an invalid position. Raises MalformedStreamCutError for a cut of another stream, and if a
+    stream has no cut.
     """
     if place is None or isinstance(place, str):
         return [place] * len(streams)
@@ -120,9 +123,9 @@ def places(place: Place | None, streams: list[StreamName], what: str) -> list[St
 
 
 def own_cuts(place: Any, what: str) -> dict[StreamName, StreamCut]:
-    """The stream cuts that are given, by their streams: one, or several, each as such or as text.
+    """Return stream cuts by stream, from one or several, each a StreamCut or its text.
 
-    Raises ConfigError for what is no place, MalformedStreamCutError for what is no cut's text.
+    Raises ConfigError for an invalid position, MalformedStreamCutError for an invalid text.
     """
     if isinstance(place, StreamCut):
         given: list[Any] = [place]
@@ -146,10 +149,10 @@ def own_cuts(place: Any, what: str) -> dict[StreamName, StreamCut]:
 
 
 def serializer_of(given: Any, *needs: str) -> Any:
-    """A serializer by the name of its format, or ``str`` or ``bytes``, or the one that is given; None stays so.
+    """Return the serializer for the name of a format, ``str`` or ``bytes``, or the serializer that is passed.
 
-    ``needs`` are the methods it must have. Raises UnsupportedFormatError, SerdeError for a format that needs options,
-    ConfigError for what is no serializer.
+    None stays None. ``needs`` are the methods that the serializer must have. Raises UnsupportedFormatError, SerdeError
+    for a format that needs options, ConfigError for an object that is not a serializer.
     """
     if given is None:
         return None
@@ -171,7 +174,7 @@ def serializer_of(given: Any, *needs: str) -> Any:
 
 
 def error_handler(given: Any) -> None:
-    """Raise ConfigError unless it can be called with the error of an event, or is None."""
+    """Raise ConfigError unless the value is None or can be called with the error of an event."""
     if given is not None and not callable(given):
         raise ConfigError(
             f"argument 'on_error' must be a function that takes each bad event's error (errors.append), not {given!r}"
@@ -182,25 +185,25 @@ def error_handler(given: Any) -> None:
 
 
 def seconds(what: str, value: Any, *, optional: bool = True) -> None:
-    """Raise ConfigError unless the value is a positive number of seconds, or None where that is a default."""
+    """Raise ConfigError unless the value is a positive number of seconds, or None if ``optional``."""
     if not (optional and value is None) and (not _is_number(value) or not 0 < value < math.inf):
         raise ConfigError(f"argument {what!r} must be a positive number of seconds, not {value!r}")
 
 
 def wait(what: str, value: Any) -> None:
-    """Raise ConfigError unless the value is a number of seconds to wait, of which 0 is one, and infinity none."""
+    """Raise ConfigError unless the value is a finite number of seconds to wait, 0 or more."""
     if not _is_number(value) or not 0 <= value <= LONGEST:
         raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
 
 
 def number(what: str, value: Any) -> None:
-    """Raise ConfigError unless the value is a finite number of seconds, or None. One below 0 is a time that is over."""
+    """Raise ConfigError unless the value is a finite number of seconds, or None. Below 0, the time is over."""
     if value is not None and not (_is_number(value) and -math.inf < value <= LONGEST):
         raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
 
 
 def count(what: str, value: Any, least: int = 0) -> None:
-    """Raise ConfigError unless the value is a whole number from ``least`` on, or None."""
+    """Raise ConfigError unless the value is a whole number of at least ``least``, or None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
         raise ConfigError(f"argument {what!r} must be a whole number of at least {least}, not {value!r}")
 
@@ -210,7 +213,7 @@ def _is_number(value: Any) -> bool:
 
 
 def scaling(segments: Any) -> ScalingPolicy:
-    """The policy of a number of segments, or the one that is given. Raises ConfigError."""
+    """Return the policy for a number of segments, or the policy that is passed. Raises ConfigError."""
     if isinstance(segments, ScalingPolicy):
         return segments
     if not isinstance(segments, int) or isinstance(segments, bool):
@@ -222,20 +225,23 @@ def scaling(segments: Any) -> ScalingPolicy:
 
 
 def instance(what: str, value: Any, kind: Any, how: str) -> None:
-    """Raise ConfigError unless the value is of a class, or None; ``how`` says how to get one."""
+    """Raise ConfigError unless the value is of class ``kind``, or None. ``how`` explains how to get one."""
     if value is not None and not isinstance(value, kind):
         raise ConfigError(_is_kind(value, f"argument {what!r} must be a {kind.__name__} ({how})"))
 
 
 def is_error(what: str, value: str) -> bool:
-    """Whether ``if_exists`` or ``if_missing`` says ``error``. Raises ConfigError for another word than the two."""
+    """Return True if ``if_exists`` or ``if_missing`` is ``error``.
+
+    Raises ConfigError unless it is ``ignore`` or ``error``.
+    """
     if value not in ("ignore", "error"):
         raise ConfigError(_is_kind(value, f"argument {what!r} must be 'ignore' or 'error'"))
     return value == "error"
 
 
 def only(call: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raise ConfigError for arguments by name that a call does not have; it names the one that is meant."""
+    """Raise ConfigError for an unknown argument name, and suggest the intended one."""
     for name in given:
         if name in known:
             continue

@@ -1,9 +1,9 @@
-"""Work that may block, done in the background for a loop that must not.
+"""Work that may block, done in the background for a loop that must not block.
 
-A reader or a writer talks to many servers at once. A look-up, a connect or a handshake with one that is frozen takes
-seconds, in which the loop must serve the others: so each such errand is done by a worker (a daemon thread, or a task of
-an event loop), and the loop takes the result when it comes. An errand touches nothing of the loop's own, so neither
-side needs a lock of the other's.
+A reader or a writer communicates with many servers at once. A lookup, a connect or a handshake with a frozen server
+takes seconds, and the loop must serve the other servers in that time. So each such errand runs in a worker (a daemon
+thread, or a task of an event loop), and the loop processes the result when it arrives. An errand does not touch the
+state of the loop, so neither side needs a lock of the other.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Final
 from pravega_connector.core import io
 from pravega_serde import after_fork
 
-Key = tuple[str, Any]  # what kind of errand, and what it is about
-# Of one kind: a stream may have thousands of segments to look up. A dead host takes four of them, those that connect.
+Key = tuple[str, Any]  # kind of errand, and its subject
+# Per kind: a stream may have thousands of segments to look up. A dead host occupies four workers: those that connect.
 _MOST_WORKERS: Final = 16
 
 
 class Errands:
-    """Errands of one loop, at most one for each key at a time, and so many workers for each kind."""
+    """Errands of one loop, at most one at a time for each key, with a limit of workers for each kind."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -46,15 +46,15 @@ class Errands:
         self._write.close()
 
     def fileno(self) -> int:
-        """File descriptor that becomes readable with each result, and with :meth:`wake`."""
+        """Return the file descriptor that becomes readable with each result, and with :meth:`wake`."""
         return self._read.fileno()
 
     def is_under_way(self, key: Key) -> bool:
-        """Whether an errand was begun whose result was not taken yet."""
+        """Return True if an errand was begun and its result was not taken yet."""
         return key in self._under_way
 
     def begin(self, key: Key, work: Callable[[], Any]) -> None:
-        """Run ``work`` as soon as there is a worker, unless an errand of the key is under way."""
+        """Run ``work`` as soon as a worker is free, unless an errand of the key is under way."""
         if key in self._under_way:
             return
         self._under_way.add(key)
@@ -67,7 +67,7 @@ class Errands:
         io.start(partial(self._run, kind), f"{self._name} errand")
 
     def take(self) -> list[tuple[Key, Any]]:
-        """The (key, result) of the errands that ended; an exception is a result too."""
+        """Return the (key, result) pairs of the errands that have ended. An exception is a result too."""
         with contextlib.suppress(OSError):
             while self._read.recv(4096):
                 pass
@@ -83,7 +83,7 @@ class Errands:
             self._write.send(b"\0")
 
     def close(self) -> None:
-        """Take no more results: connections that errands still bring are closed. Waits for none of them."""
+        """Accept no more results: close connections that errands still return. Does not wait for errands."""
         with self._lock:
             self._closed = True
             results, self._results = self._results, []
@@ -98,7 +98,7 @@ class Errands:
             key, work = errand
             try:
                 result = work()
-            except Exception as error:  # noqa: BLE001 - it is raised, or judged, in the loop
+            except Exception as error:  # noqa: BLE001 - raised or handled in the loop
                 result = error
             self._deliver(key, result)
 

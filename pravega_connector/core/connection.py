@@ -1,4 +1,4 @@
-"""Connections to segment stores: blocking ones and a pool of them for each process, and those that carry appends."""
+"""Connections to segment stores: blocking ones with a pool in each process, and connections for appends."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ from pravega_serde import after_fork
 
 Endpoint = tuple[str, int]
 
-# The buffer is used again for every message, and grows with them: one who follows a slow stream needs no mebibyte.
+# The buffer is reused for every message and grows with them: a reader of a slow stream does not need a mebibyte.
 _FIRST_BUFFER: Final = 1 << 16
-# Bytes of acknowledgements taken at once.
+# Most bytes of acknowledgements that are received at once.
 _RECEIVE: Final = 1 << 16
-# Seconds after which the system gives up a peer that acknowledges nothing: a host that lost its power says no goodbye.
+# Seconds before the system gives up a peer that acknowledges nothing: a host without power closes no connection.
 _UNACKNOWLEDGED: Final = 30
 _PROBE_AFTER: Final = 10
 _PROBE_EVERY: Final = 5
 _WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-# Idle connections kept for each endpoint; more are closed when they are given back.
+# Most idle connections that are kept for each endpoint. Others are closed when they are given back.
 _MAX_IDLE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS settings of connections: the context, and the certificate's name if it is not the host."""
+    """TLS settings of connections: the context, and the certificate's name if it differs from the host."""
 
     context: ssl.SSLContext
     server_name: str | None
 
 
 def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.socket:
-    """A connected socket to a segment store, non-blocking.
+    """Return a connected, non-blocking socket to a segment store.
 
-    Raises ConnectionLostError, AuthenticationError for its certificate.
+    Raises ConnectionLostError. Raises AuthenticationError if the store's certificate is refused.
     """
     try:
         deadline = time.monotonic() + timeout
@@ -75,7 +75,7 @@ def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.s
             f"the certificate of the segment store at {endpoint[0]}:{endpoint[1]} is refused: {error.verify_message}; "
             "check tls_ca_file, and tls_server_name or tls_validate_hostname"
         ) from None
-    except UnicodeError:  # of the name's encoding for the name service
+    except UnicodeError:  # the name cannot be encoded for the name service
         raise ProtocolError(f"the controller names {endpoint[0]!r} as a segment store, which is not a host") from None
     except OSError as error:
         raise ConnectionLostError(
@@ -84,7 +84,7 @@ def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.s
 
 
 def _secured(sock: socket.socket, tls: Tls, host: str, deadline: float) -> ssl.SSLSocket:
-    """The socket after the handshake. Raises OSError."""
+    """Return the socket after the TLS handshake. Raises OSError."""
     secured = tls.context.wrap_socket(sock, server_hostname=tls.server_name or host, do_handshake_on_connect=False)
     try:
         while True:
@@ -114,7 +114,7 @@ def _set_options(sock: socket.socket) -> None:
         ("TCP_KEEPCNT", (_UNACKNOWLEDGED - _PROBE_AFTER) // _PROBE_EVERY),
         ("TCP_USER_TIMEOUT", _UNACKNOWLEDGED * 1000),
     ):
-        if hasattr(socket, name):  # not every system has them
+        if hasattr(socket, name):  # not every system has these options
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
@@ -127,7 +127,10 @@ W = TypeVar("W", bound=_Waitable)
 
 
 def wait_ready(readers: Sequence[R], writers: Sequence[W], timeout: float) -> tuple[list[R], list[W]]:
-    """Wait until one of the connections can be read or written; (readable, writable), both empty after ``timeout``."""
+    """Wait until a connection can be read or written. Return the readable and the writable ones.
+
+    Both lists are empty after ``timeout`` seconds.
+    """
     if buffered := [r for r in readers if getattr(r, "has_buffered_input", False)]:
         return buffered, []
     masks: dict[int, int] = {}
@@ -136,7 +139,7 @@ def wait_ready(readers: Sequence[R], writers: Sequence[W], timeout: float) -> tu
     for writer in writers:
         masks[writer.fileno()] = masks.get(writer.fileno(), 0) | select.POLLOUT
     events = io.Watch(masks).wait(timeout)
-    # A connection that failed is "readable": reading tells how.
+    # A failed connection counts as readable: a read raises the error.
     failed = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
     return (
         [r for r in readers if events.get(r.fileno(), 0) & failed],
@@ -145,7 +148,7 @@ def wait_ready(readers: Sequence[R], writers: Sequence[W], timeout: float) -> tu
 
 
 class _StoreSocket:
-    """A non-blocking socket to a segment store."""
+    """Non-blocking socket to a segment store."""
 
     def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         self.endpoint = endpoint
@@ -154,39 +157,39 @@ class _StoreSocket:
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        # Closing is of the child's descriptor only: the parent's connection lasts, and ends when the parent closes it.
+        # This closes only the child's descriptor. The parent's connection stays open until the parent closes it.
         self._sock.close()
         self._sock = after_fork.inherited("connection")
 
     @property
     def is_inherited(self) -> bool:
-        """Whether the process that opened the connection is the parent of this one."""
+        """True if the parent of this process opened the connection."""
         return after_fork.is_inherited(self._sock)
 
     def fileno(self) -> int:
-        """The socket's file descriptor, for :func:`wait_ready`."""
+        """Return the socket's file descriptor, for :func:`wait_ready`."""
         return int(self._sock.fileno())
 
     @property
     def has_buffered_input(self) -> bool:
-        """Whether TLS holds decrypted bytes that polling does not see."""
+        """True if TLS holds decrypted bytes that polling does not see."""
         return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
 
     def gone_silent(self, seconds: float) -> ConnectionLostError:
-        """The error for a store that owes an answer for too long."""
+        """Return the error for a store that has owed an answer for too long."""
         return ConnectionLostError(f"{self._where} has not answered for {seconds:.0f} s")
 
     def shut_down(self) -> None:
-        """Have whoever waits for the socket find it at its end; from any thread."""
+        """Wake all waiters of the socket with an end of the connection. Can be called from any thread."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close the socket; unsent bytes are dropped."""
+        """Close the socket and drop unsent bytes."""
         io.close(self._sock)
 
     def _check_greeting(self, message: Message) -> None:
-        """Raise ProtocolError unless the store's first message is a Hello of a protocol that this client has."""
+        """Raise ProtocolError unless the first message is a Hello with a supported protocol version."""
         if not isinstance(message, Hello):
             raise ProtocolError(f"{self._where} began with {type(message).__name__} instead of Hello")
         if message.low > PROTOCOL_VERSION or message.high < OLDEST_PROTOCOL_VERSION:
@@ -203,17 +206,17 @@ class _StoreSocket:
 
 
 class Connection(_StoreSocket):
-    """One request-and-reply connection. Not thread safe. After any error it must be closed."""
+    """Connection for one request and its reply at a time. Not thread safe. Close it after any error."""
 
     def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         super().__init__(endpoint, tls, deadline)
         self._input = io.Watch({self._sock.fileno(): select.POLLIN})
         self._buffer = ReceiveBuffer(ReceiveBuffer.ROOM + _FIRST_BUFFER)
         self._header = memoryview(bytearray(8))
-        self._type: int | None = None  # of the message whose body is under way
+        self._type: int | None = None  # type of the message while its body is received
         self._view, self._filled = self._header, 0
         self.heard_at = time.monotonic()
-        """When bytes arrived last, or the connection was opened."""
+        """Time when bytes arrived last, or when the connection was opened (monotonic seconds)."""
         self._request_id = 0
         try:
             self.send(encode(Hello()), deadline)
@@ -223,7 +226,7 @@ class Connection(_StoreSocket):
             raise
 
     def is_usable(self) -> bool:
-        """Whether nothing has arrived, which on an idle connection would be its end."""
+        """Return True if nothing has arrived. On an idle connection, input means that it has ended."""
         return not self.has_buffered_input and not self._input.now()
 
     def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
@@ -241,17 +244,17 @@ class Connection(_StoreSocket):
             raise self._lost(error, " while sending") from None
 
     def next_request_id(self) -> int:
-        """Return a number for a request that no other request on this connection has."""
+        """Return a request number that no other request on this connection has."""
         self._request_id += 1
         return self._request_id
 
     def ask(
         self, request: Message, deadline: Deadline, *, data: bytes | None = None, segment: str | None = None
     ) -> Message:
-        """Send a request and return the reply to it, which may be a refusal.
+        """Send a request and return its reply, which may be a refusal.
 
-        ``data`` is what to send if that is not the encoded request, ``segment`` the name of the segment that an append
-        is for. Raises UnexpectedReplyError for any other message, and what :meth:`send` and :meth:`receive` raise.
+        ``data`` is sent instead of the encoded request if it is set. ``segment`` is the name of the segment of an
+        append. Raises UnexpectedReplyError for any other message, and the errors of :meth:`send` and :meth:`receive`.
         """
         self.send(encode(request) if data is None else data, deadline)
         reply = self.receive(deadline)
@@ -260,7 +263,7 @@ class Connection(_StoreSocket):
         return reply
 
     def receive(self, deadline: Deadline) -> Message:
-        """The next message. Its byte fields are views that the next receive overwrites.
+        """Return the next message. Its byte fields are views that the next receive overwrites.
 
         Raises ConnectionLostError, DeadlineExceededError, ProtocolError.
         """
@@ -270,15 +273,15 @@ class Connection(_StoreSocket):
             if message is not None:
                 return message
             if self.heard_at != heard and (self._filled or self._type is not None):
-                deadline.progress()  # part of a message has come; a KeepAlive says nothing of the answer
+                deadline.progress()  # part of a message has arrived; a KeepAlive is not progress
             left = deadline.remaining(f"an answer of {self._where}")
             if self.heard_at == heard:
                 self._input.wait(left)
 
     def receive_now(self) -> Message | None:
-        """The next message if all of it has arrived; as :meth:`receive`, without waiting.
+        """Return the next message if all of it has arrived, as :meth:`receive` but without waiting.
 
-        None after a KeepAlive too, so that the caller checks the clock though messages keep coming.
+        Returns None after a KeepAlive too, so that the caller checks the clock even if messages keep arriving.
         """
         try:
             while True:
@@ -305,10 +308,10 @@ class Connection(_StoreSocket):
 
 
 class ConnectionPool:
-    """Idle connections by endpoint. Thread safe; a forked process starts with none."""
+    """Idle connections by endpoint. Thread safe. A forked process starts with an empty pool."""
 
     def __init__(self, tls: Tls | None, health: ClusterHealth | None = None) -> None:
-        """``health`` is notified of every store that answers."""
+        """Create an empty pool. ``health`` is notified of every store that answers."""
         self._tls, self._health = tls, health
         self._closed = False
         self._after_fork()
@@ -319,7 +322,7 @@ class ConnectionPool:
         self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
 
     def take(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
-        """An idle connection or a new one; the caller gives it back or closes it."""
+        """Return an idle connection or a new one. The caller must give it back or close it."""
         with self._lock:
             idle = self._idle[endpoint]
             while idle:
@@ -339,7 +342,7 @@ class ConnectionPool:
                 connection.close()
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a connection that has no reply outstanding."""
+        """Keep a connection without an outstanding reply."""
         with self._lock:
             idle = self._idle[connection.endpoint]
             if len(idle) < _MAX_IDLE and not self._closed and not connection.is_inherited:
@@ -349,7 +352,7 @@ class ConnectionPool:
 
     @contextmanager
     def lease(self, endpoint: Endpoint, deadline: Deadline) -> Iterator[Connection]:
-        """A connection for the block; kept if the block ends normally, closed if it does not."""
+        """Yield a connection for the block. Keep it if the block ends normally, else close it."""
         connection = self.take(endpoint, deadline)
         try:
             yield connection
@@ -360,11 +363,14 @@ class ConnectionPool:
 
     @property
     def tls(self) -> Tls | None:
-        """The TLS settings of all connections."""
+        """TLS settings of all connections."""
         return self._tls
 
     def close(self) -> None:
-        """Close the idle connections, and from now on those that are given back: an errand may end after its client."""
+        """Close the idle connections, and from now on each connection that is given back.
+
+        An errand may end after its client.
+        """
         with self._lock:
             self._closed = True
             for idle in self._idle.values():
@@ -374,7 +380,7 @@ class ConnectionPool:
 
 
 class AppendConnection(_StoreSocket):
-    """Output queue, input decoder, and which segments and writer ids are bound to the connection."""
+    """Connection for appends: output queue, input decoder, and the segments and writer ids bound to it."""
 
     def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         super().__init__(endpoint, tls, deadline)
@@ -384,27 +390,27 @@ class AppendConnection(_StoreSocket):
         self._greeted = False
         self._output: deque[memoryview] = deque()
         self._last_output = time.monotonic()
-        self.heard = False  # whether the store has said anything
-        self.owes_since = math.inf  # when (monotonic) the store began to owe an answer, until the owner has it
+        self.heard = False  # True after the store has sent a message
+        self.owes_since = math.inf  # time (monotonic) since when the store owes an answer
         self.send(encode(Hello()))
 
     @property
     def has_output(self) -> bool:
-        """Whether bytes wait to be sent."""
+        """True if bytes wait to be sent."""
         return bool(self._output)
 
     def idle_for(self, seconds: float) -> bool:
-        """Whether nothing was sent within the last ``seconds``."""
+        """Return True if nothing was sent within the last ``seconds``."""
         return time.monotonic() - self._last_output >= seconds
 
     def send(self, data: bytes | memoryview) -> None:
-        """Queue bytes; they go out with the next flush."""
+        """Queue bytes. The next flush sends them."""
         self._output.append(memoryview(data))
         self._last_output = time.monotonic()
         self.owes_since = min(self.owes_since, self._last_output)
 
     def flush(self) -> None:
-        """Send what the socket takes now. Raises ConnectionLostError."""
+        """Send the bytes that the socket accepts now. Raises ConnectionLostError."""
         try:
             while self._output:
                 head = self._output[0]
@@ -419,7 +425,7 @@ class AppendConnection(_StoreSocket):
             raise self._lost(error, " while sending") from None
 
     def receive(self) -> list[Message]:
-        """Return the messages that arrived, without KeepAlives. Raises ConnectionLostError, ProtocolError."""
+        """Return the messages that have arrived, without KeepAlives. Raises ConnectionLostError, ProtocolError."""
         try:
             data = self._sock.recv(_RECEIVE)
         except _WOULD_BLOCK:

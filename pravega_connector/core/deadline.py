@@ -1,6 +1,6 @@
-"""Deadlines: how long a call may take, how long one attempt of it may wait for a sign of life, and when to look again.
+"""Deadlines: the time limit of a call, the time limit of one attempt without an answer, and pauses of polls.
 
-Attempts at something that fails are in ``health``, which tells of their trouble.
+Retries are in ``retry``, which also reports outages.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Final
 from pravega_connector.core import io
 from pravega_connector.errors import DeadlineExceededError
 
-# Seconds without a byte after which an attempt is given up for another one, and the controller is asked anew: waiting
-# on is in vain where a server is frozen and another one has taken over.
+# Seconds without a byte before an attempt is given up. The next attempt asks the controller again: a longer wait is in
+# vain if a server is frozen and another one has replaced it.
 QUIET: Final = 5.0
 _SHORTEST_QUIET: Final = 1.0
-_LONGER: Final = 1.5  # each pause between two looks than the one before
+_LONGER: Final = 1.5  # ratio of a pause between two polls to the previous pause
 
 
 class Deadline:
-    """A moment by which something must be done."""
+    """Time by which an operation must be done."""
 
     __slots__ = ("_at", "_end", "seconds")
 
@@ -28,7 +28,7 @@ class Deadline:
         self._at = self._end = time.monotonic() + seconds
 
     def remaining(self, what: str) -> float:
-        """Seconds left, more than 0. Raises DeadlineExceededError that names ``what`` was not done."""
+        """Return the seconds left, more than 0. Raises DeadlineExceededError, which names ``what``."""
         left = self._at - time.monotonic()
         if left <= 0:
             raise DeadlineExceededError(f"{what} was not done within {self.seconds:g} s")
@@ -41,15 +41,15 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the deadline has passed."""
+        """True if the deadline has passed."""
         return time.monotonic() >= self._at
 
     def share(self, troubled: float = 0.0, quiet: float = QUIET) -> Deadline:
-        """The deadline of one attempt: seconds without a sign of life, and never later than this one.
+        """Return the deadline of one attempt: some seconds without an answer, and never later than this one.
 
-        ``quiet`` is how long a healthy server may be silent, ``troubled`` how many seconds have gone by in attempts
-        that failed. An attempt gets a tenth of them if that is more: so an answer that is slow gets its time, and a
-        recovery is noticed at most a tenth later.
+        ``quiet`` is the time for which a healthy server may be silent. ``troubled`` is the number of seconds that
+        failed attempts have lasted. An attempt gets a tenth of them if that is more. So a slow answer gets its time,
+        and a recovery is noticed at most a tenth later.
         """
         quiet = max(min(quiet, self.seconds / 3), _SHORTEST_QUIET, troubled / 10)
         part = Deadline(min(quiet, self.left))
@@ -57,11 +57,11 @@ class Deadline:
         return part
 
     def progress(self) -> None:
-        """Note a sign of life: the attempt's seconds begin anew, up to the end of the whole."""
+        """Note a sign of life: the seconds of the attempt restart, up to the end of the whole deadline."""
         self._at = min(self._end, time.monotonic() + self.seconds)
 
     def pause(self, seconds: float, keep: float = 0.0) -> bool:
-        """Sleep for so long, or until ``keep`` seconds are left; False, at once, when no more than those are left."""
+        """Sleep for ``seconds``, or until ``keep`` seconds are left. Return False at once if no more are left."""
         left = self.left - keep
         if left <= 0:
             return False
@@ -70,20 +70,20 @@ class Deadline:
 
 
 class Looks:
-    """Polls of the progress of others, up to a deadline; each pause between two of them is longer than the last."""
+    """Polls of the progress of others, up to a deadline. Each pause is longer than the last one."""
 
     def __init__(
         self, deadline: Deadline, first: float = 0.02, longest: float = 0.25, *, to_the_end: bool = False
     ) -> None:
-        """``first`` and ``longest`` are pauses in seconds.
+        """Poll with pauses of ``first`` to ``longest`` seconds.
 
-        A look that must itself be done by the deadline needs some time, so none comes in the last pause; with
-        ``to_the_end`` it has a deadline of its own, and the last one comes when this one has passed.
+        A poll that must be done by the deadline needs some time, so none starts in the last pause. With ``to_the_end``,
+        a poll has its own deadline, and the last poll starts when this deadline has passed.
         """
         self._deadline, self._next, self._longest, self._to_the_end = deadline, first, longest, to_the_end
 
     def again(self) -> bool:
-        """Pause before another look; False, at once, when there is no time for one."""
+        """Pause before another poll. Return False at once if there is no time for one."""
         pause = self._next
         self._next = min(_LONGER * pause, self._longest)
         return (self._to_the_end or self._deadline.left > pause) and self._deadline.pause(pause)

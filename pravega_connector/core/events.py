@@ -1,4 +1,4 @@
-"""Events as a writer takes them (values and their serializer, bytes, columns), cut to what is sent at a time."""
+"""Events as a writer accepts them (values with their serializer, bytes, columns), divided into blocks to send."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.wire import Block, frame_column
 from pravega_serde.errors import SerializationError
 
-# io.pravega.client.stream.Serializer.MAX_EVENT_SIZE: what the Java and Rust clients write at most.
+# io.pravega.client.stream.Serializer.MAX_EVENT_SIZE: the limit of the Java and Rust clients.
 MAX_EVENT_SIZE: Final = 8 << 20
-# One append. Measured: larger ones are not faster, and a server holds each whole in memory.
+# Bytes of one append. Measured: larger appends are not faster, and a server holds a whole append in memory.
 _BLOCK_SIZE: Final = 1 << 20
-# A frame above this goes through a transient segment: a wire message ends at 16 MiB.
+# A larger frame is written through a transient segment: a wire message has at most 16 MiB.
 _LARGE_FRAME: Final = MAX_EVENT_SIZE + 8
-# Larger columns go piece by piece: one that fills the whole window waits for all of it, and then leaves it empty.
+# Larger columns are written in pieces: a column that fills the whole window waits for all of it, then leaves it empty.
 _LARGE_COLUMN: Final = 16 << 20
 _PIECE_SIZE: Final = 8 << 20
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -27,34 +27,34 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class SupportsSerialize(Protocol[T_contra]):
-    """Serializer as far as a writer needs one."""
+    """Method of a serializer that a writer uses."""
 
     def serialize(self, value: T_contra, /) -> bytes:
-        """Bytes of one event."""
+        """Return the bytes of one event."""
         ...
 
 
 class SupportsDeserialize(Protocol[T_co]):
-    """Serializer as far as a reader needs one."""
+    """Method of a serializer that a reader uses."""
 
     def deserialize(self, data: bytes, /) -> T_co:
-        """Value of one event."""
+        """Return the value of one event."""
         ...
 
 
 class RawEvents:
-    """Events as they are: single ones, or the column ``event`` of a batch."""
+    """Serializer for events that are bytes: single events, or the column ``event`` of a batch."""
 
     def serialize(self, value: bytes, /) -> bytes:
-        """The event."""
+        """Return the event unchanged."""
         return value
 
     def deserialize(self, data: bytes, /) -> bytes:
-        """The event."""
+        """Return the event unchanged."""
         return data
 
     def encode_column(self, column: pa.RecordBatch) -> pa.Array:
-        """The events of a batch. Raises ColumnTypeError."""
+        """Return the events of a batch. Raises ColumnTypeError."""
         if column.schema.get_field_index("event") < 0:
             raise ColumnTypeError(
                 f"the batch has no column 'event' (it has: {', '.join(column.schema.names)}): name the bytes 'event', "
@@ -64,7 +64,7 @@ class RawEvents:
 
 
 def as_bytes(event: Any, *, raw: bool = False) -> bytes:
-    """Bytes that a serializer returned, or that ``raw`` events are. Raises SerializationError for anything else."""
+    """Return the bytes from a serializer, or of a ``raw`` event. Raises SerializationError for other types."""
     if raw and not isinstance(event, bytes | bytearray | memoryview):
         raise SerializationError(
             f"without a serializer events are bytes, not {type(event).__name__}: name one, such as 'string' or 'json'"
@@ -88,7 +88,7 @@ def check_key(routing_key: str) -> None:
 
 
 def as_binary(column: pa.Array) -> pa.Array:
-    """The column in a type whose lengths Arrow can tell."""
+    """Return the column in a type with lengths that Arrow can compute. Raises ColumnTypeError."""
     t = pa.types
     if t.is_binary(column.type) or t.is_string(column.type) or t.is_large_binary(column.type):
         return column
@@ -101,7 +101,7 @@ def as_binary(column: pa.Array) -> pa.Array:
 def blocks_of(
     column: pa.Array, positions: npt.NDArray[np.float64], targets: npt.NDArray[np.int64]
 ) -> Iterator[tuple[int, Block]]:
-    """Cut a column of events into blocks, by segment, each segment's events in the order of the column."""
+    """Yield blocks of a column by segment. The events of each segment keep the order of the column."""
     ids = np.unique(targets)
     for segment_id in ids:
         if len(ids) == 1:
@@ -119,13 +119,13 @@ def blocks_of(
 
 
 def pieces_of(lengths: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows to write one after the other, from the lengths of a column's events."""
+    """Return ranges of rows to write one after the other, from the lengths of a column's events."""
     ends = np.cumsum(lengths, dtype=np.int64)
     return iter([(0, len(ends))]) if ends[-1] <= _LARGE_COLUMN else _cuts(ends, _PIECE_SIZE)
 
 
 def _cuts(ends: npt.NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that fill ``size`` bytes; a row that is larger is alone in its own."""
+    """Yield ranges of rows that fill ``size`` bytes. A larger row has a separate range."""
     first, begin = 0, 0
     while first < len(ends):
         last = int(np.searchsorted(ends, begin + size, side="right"))

@@ -1,11 +1,11 @@
-"""How the client waits: every place at which it blocks, for threads and for event loops.
+"""Blocking operations of the client, for threads and for event loops.
 
-The client is written as plain functions that wait where they must. Where they run in a thread, a wait blocks it. Where
-they run on behalf of a coroutine (``event_loop``), the same wait hands control to the event loop, and comes back with
-what was waited for; a cancellation is raised there, as an interrupt would be. Which of the two holds is looked up in
-:func:`seam` alone. Objects that have a lock, a condition or a background worker choose when they make it.
+The client consists of plain functions that wait where they must. In a thread, a wait blocks the thread. On behalf of a
+coroutine (``event_loop``), the same wait passes control to the event loop and returns the result. A cancellation is
+raised there, as an interrupt would be. Only :func:`seam` determines which of the two applies. Objects with a lock, a
+condition or a background worker choose when they create it.
 
-Locks that are never held across a wait stay those of ``threading`` in either case.
+Locks that are never held across a wait are locks of ``threading`` in both cases.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ V = TypeVar("V")
 
 
 class Lock(Protocol):
-    """A lock that may be held across a wait."""
+    """Lock that may be held across a wait."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it; whether that was done, within ``timeout`` seconds unless they are negative."""
+        """Acquire the lock, within ``timeout`` seconds unless negative. Return True if it was acquired."""
         ...
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         ...
 
     def __enter__(self) -> bool: ...
@@ -46,22 +46,22 @@ class Lock(Protocol):
 
 
 class PlainLock(Lock, Protocol):
-    """A lock that is taken once."""
+    """Lock that its holder cannot acquire again."""
 
     def locked(self) -> bool:
-        """Whether somebody holds it."""
+        """Return True if the lock is held."""
         ...
 
 
 class Condition(Protocol):
-    """News that others wait for. Within its context nothing but its own :meth:`wait` waits."""
+    """Condition variable. Within its context, only its own :meth:`wait` may wait."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Return when notified, or after ``timeout`` seconds; whether it was notified."""
+        """Return True when notified, or False after ``timeout`` seconds."""
         ...
 
     def notify_all(self) -> None:
-        """Wake all that wait."""
+        """Wake all waiters."""
         ...
 
     def __enter__(self) -> bool: ...
@@ -72,66 +72,72 @@ class Condition(Protocol):
 
 
 class Bell(Protocol):
-    """Wakes those that wait until something is so."""
+    """Signal that wakes waiters when a condition has become true."""
 
     def wait(self, is_so: Callable[[], bool], timeout: float) -> None:
-        """Return at once if something is so, else with the next :meth:`ring`, or after ``timeout`` seconds."""
+        """Return at once if ``is_so()`` is true, else with the next :meth:`ring` or after ``timeout`` seconds."""
         ...
 
     def ring(self) -> None:
-        """Wake all that wait; after something has become so."""
+        """Wake all waiters. Call it after the condition has become true."""
         ...
 
 
 class Worker(Protocol):
-    """A function that runs in the background."""
+    """Function that runs in the background."""
 
     def join(self) -> None:
-        """Wait until it has ended."""
+        """Wait until the function has ended."""
         ...
 
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """Return True until the function has ended."""
         ...
 
 
 class Seam(Protocol):
-    """What an event loop has in place of what blocks."""
+    """Operations that block in a thread, mapped to an asyncio event loop."""
 
     def wait_ready(self, masks: Mapping[int, int], timeout: float) -> None:
-        """Return when one of the descriptors may be ready, or after ``timeout`` seconds; let others run in any case."""
+        """Return when a descriptor may be ready, or after ``timeout`` seconds.
+
+        Other tasks can run in any case.
+        """
         ...
 
     def forget(self, descriptor: int) -> None:
-        """End a wait for a descriptor that is about to be closed; its number may come again soon."""
+        """End a wait for a descriptor that is about to be closed. Its number may be reused soon."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Return after so many seconds."""
+        """Return after ``seconds``."""
         ...
 
     def blocking(self, work: Callable[[], T]) -> T:
-        """The result of ``work``, which blocks the thread in which it runs."""
+        """Return the result of ``work``, which blocks the thread that runs it."""
         ...
 
     def outcome(self, future: Future[T], timeout: float) -> T:
-        """Return the result of a thread's work. Raises TimeoutError after ``timeout`` seconds, and leaves it behind."""
+        """Return the result of a thread's work. Raises TimeoutError after ``timeout`` seconds.
+
+        After a timeout, the work continues and its result is dropped.
+        """
         ...
 
     def lock(self) -> PlainLock:
-        """A lock; one of these for each purpose."""
+        """Return a new lock."""
         ...
 
     def rlock(self) -> Lock:
-        """A lock that who holds it may take again."""
+        """Return a new lock that its holder may acquire again."""
         ...
 
     def condition(self) -> Condition:
-        """A condition."""
+        """Return a new condition."""
         ...
 
     def bell(self) -> Bell:
-        """A bell."""
+        """Return a new bell."""
         ...
 
     def start(self, work: Callable[[], object], name: str) -> Worker:
@@ -139,7 +145,7 @@ class Seam(Protocol):
         ...
 
     def grpc_channels(self) -> Any:
-        """What has gRPC's ``insecure_channel`` and ``secure_channel``."""
+        """Return an object with gRPC's ``insecure_channel`` and ``secure_channel``."""
         ...
 
 
@@ -147,20 +153,20 @@ _look_up: Callable[[], Seam | None] | None = None
 
 
 def install(look_up: Callable[[], Seam | None]) -> None:
-    """Have :func:`seam` ask ``look_up``."""
+    """Set the function that :func:`seam` calls."""
     global _look_up  # noqa: PLW0603 - one switch for the process: without an event loop, nothing is looked up
     _look_up = look_up
 
 
 def seam() -> Seam | None:
-    """The seam of the event loop on whose behalf the present code runs; None in a plain thread."""
+    """Return the seam of the event loop for which the present code runs; None in a plain thread."""
     return None if _look_up is None else _look_up()
 
 
 class Watch:
-    """Descriptors that are watched, each for a mask of ``select.POLLIN`` and ``select.POLLOUT``.
+    """Watched descriptors, each with a mask of ``select.POLLIN`` and ``select.POLLOUT``.
 
-    Not select(), which fails in processes with more than 1,024 open files.
+    It does not use select(), which fails in processes with more than 1,024 open files.
     """
 
     __slots__ = ("_masks", "_poll")
@@ -172,7 +178,7 @@ class Watch:
             self._poll.register(descriptor, mask)
 
     def wait(self, timeout: float) -> dict[int, int]:
-        """The descriptors that are ready, and for what, as soon as there is one; none after ``timeout`` seconds."""
+        """Return the ready descriptors and their events as soon as there is one; none after ``timeout`` seconds."""
         loop = seam()
         if loop is None:
             return dict(self._poll.poll(math.ceil(min(timeout, _LONGEST) * 1000)))
@@ -181,7 +187,7 @@ class Watch:
         return ready or self.now()
 
     def now(self) -> dict[int, int]:
-        """The descriptors that are ready now."""
+        """Return the descriptors that are ready now, and their events."""
         return dict(self._poll.poll(0))
 
 
@@ -195,7 +201,7 @@ def close(sock: socket.socket) -> None:
 
 
 def sleep(seconds: float) -> None:
-    """Return after so many seconds."""
+    """Return after ``seconds``."""
     loop = seam()
     if loop is None:
         time.sleep(seconds)
@@ -204,37 +210,40 @@ def sleep(seconds: float) -> None:
 
 
 def blocking(work: Callable[[], T]) -> T:
-    """The result of ``work``, which knows nothing of event loops and waits by itself."""
+    """Return the result of ``work``, which does not know event loops and waits by itself."""
     loop = seam()
     return work() if loop is None else loop.blocking(work)
 
 
 def outcome(future: Future[T], timeout: float) -> T:
-    """Return the result of a thread's work. Raises TimeoutError after ``timeout`` seconds, and leaves it behind."""
+    """Return the result of a thread's work. Raises TimeoutError after ``timeout`` seconds.
+
+    After a timeout, the work continues and its result is dropped.
+    """
     loop = seam()
     return future.result(timeout) if loop is None else loop.outcome(future, timeout)
 
 
 def lock() -> PlainLock:
-    """A lock that may be held across a wait."""
+    """Return a new lock that may be held across a wait."""
     loop = seam()
     return threading.Lock() if loop is None else loop.lock()
 
 
 def rlock() -> Lock:
-    """A lock that may be held across a wait, and that who holds it may take again."""
+    """Return a new lock that may be held across a wait, and that its holder may acquire again."""
     loop = seam()
     return threading.RLock() if loop is None else loop.rlock()
 
 
 def condition() -> Condition:
-    """A condition."""
+    """Return a new condition."""
     loop = seam()
     return threading.Condition() if loop is None else loop.condition()
 
 
 class _ThreadBell:
-    """Bell for threads. It has no lock, so an interrupt at any line of a wait leaves nothing held."""
+    """Bell for threads. It has no lock, so an interrupt at any line of a wait leaves no lock held."""
 
     def __init__(self) -> None:
         self._waiters: deque[threading.Lock] = deque()
@@ -244,7 +253,7 @@ class _ThreadBell:
         waiter.acquire()
         self._waiters.append(waiter)
         if not is_so() and not waiter.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
-            with contextlib.suppress(ValueError):  # it rings just now
+            with contextlib.suppress(ValueError):  # it is ringing now
                 self._waiters.remove(waiter)
 
     def ring(self) -> None:
@@ -256,7 +265,7 @@ class _ThreadBell:
 
 
 def bell() -> Bell:
-    """A bell."""
+    """Return a new bell."""
     loop = seam()
     return _ThreadBell() if loop is None else loop.bell()
 
@@ -272,7 +281,7 @@ def start(work: Callable[[], object], name: str) -> Worker:
 
 
 def in_background(step: Callable[[], T], name: str) -> Future[T]:
-    """Run a step in a daemon thread, which never delays the end of the process. See :func:`outcome`."""
+    """Run ``step`` in a daemon thread, which never delays the end of the process. See :func:`outcome`."""
     outcome: Future[T] = Future()
     outcome.set_running_or_notify_cancel()  # so that a waiter that gives up does not cancel it
 
@@ -287,10 +296,10 @@ def in_background(step: Callable[[], T], name: str) -> Future[T]:
 
 
 def side_by_side(call: Callable[[V], T], values: Iterable[V], most: int) -> list[T]:
-    """The results of a call for each value, in the order of the values; at most so many calls are under way at once.
+    """Return the results of ``call`` for each value, in their order, with at most ``most`` calls at once.
 
-    Raises the error that one call after the other would have met: that of the first value, in their order, which has
-    one. None is begun after an error, and those under way have ended when it is raised: each has its own deadline.
+    Raises the error that sequential calls would have raised: the error of the first value that fails. After an error,
+    no further call begins. The error is raised when the calls in flight have ended; each call has its own deadline.
     """
     left = deque(enumerate(values))
     if len(left) < 2:
@@ -301,7 +310,7 @@ def side_by_side(call: Callable[[V], T], values: Iterable[V], most: int) -> list
     def work() -> None:
         while True:
             try:
-                place, value = left.popleft()  # in order: when one fails, all before it have begun
+                place, value = left.popleft()  # in order: when a call fails, all earlier ones have begun
             except IndexError:
                 return
             try:
@@ -315,13 +324,13 @@ def side_by_side(call: Callable[[V], T], values: Iterable[V], most: int) -> list
         for worker in workers:
             worker.join()
     finally:
-        left.clear()  # an interrupt, if there are any left
+        left.clear()  # values are left only after an interrupt
     if errors:
         raise errors[min(errors)]
     return [results[place] for place in sorted(results)]
 
 
 def grpc_channels(blocking: Any) -> Any:
-    """What makes channels: ``blocking``, which is gRPC, or its counterpart for the event loop."""
+    """Return ``blocking``, which is gRPC, or its counterpart for the event loop."""
     loop = seam()
     return blocking if loop is None else loop.grpc_channels()

@@ -1,9 +1,9 @@
-"""A cluster's health as a client knows it: how long calls wait, what is tried again, what is in trouble, what happened.
+"""Health of a cluster as a client knows it: timeouts, retries, outages and counters.
 
-Until any server has answered, callers wait for a first sign: a wrong address must be an error soon. From then on the
-client goes on by itself: a server that is lost is replaced by another one in 25 to 30 s, and a call waits for that.
+Until a server has answered, callers wait only a short time, so that a wrong address raises an error soon. After that,
+the client retries by itself. Another server replaces a lost one in 25 to 30 s, and a call waits for it.
 
-All that is tried again goes by :class:`Attempts`: its pauses and times, its lines in the log, its outage if it is one.
+All retries use :class:`Attempts`: its pauses and timeouts, its log lines, and its outage if there is one.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from pravega_serde.errors import PravegaError
 T = TypeVar("T")
 DEFAULT_TIMEOUT: Final = 15.0
 DEFAULT_FAILOVER_TIMEOUT: Final = 300.0
-# Seconds of trouble before it is worth a warning, and between two warnings about the same thing.
+# Seconds of failures before a warning, and between two warnings about the same operation.
 OUTAGE_AFTER: Final = 10.0
 WARN_EVERY: Final = 30.0
-# Seconds between two lines of a kind that is no outage: moves, new connections, new tokens, retries.
+# Seconds between two log lines of a kind that is not an outage: moves, new connections, new tokens, retries.
 NOTE_EVERY: Final = 10.0
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
-# Seconds kept back for the last attempt: enough to connect and ask a server that is up.
+# Seconds reserved for the last attempt: enough to connect to a running server and ask it.
 _LAST_ATTEMPT: Final = 0.05
-# Threads of ours must not draw from the sequence that a program has seeded for itself.
+# Our threads must not use the random sequence that a program has seeded for itself.
 _CHANCE: Final = random.SystemRandom()
 
 
-# What a client counts by these names counts for the process as well.
+# A client's counters of these names are also counted for the process.
 _OF_PROCESS: Final = {
     "retries": metrics.RETRIES,
     "reconnects": metrics.RECONNECTS,
@@ -53,12 +53,12 @@ _OF_PROCESS: Final = {
 
 
 class Counters:
-    """Counts of what has happened to a client. Thread safe."""
+    """Counters of one client. Thread safe."""
 
     NAMES: Final = tuple(_OF_PROCESS)
 
     def __init__(self, outages: Collection[object] = ()) -> None:
-        """``outages`` has what is in an outage now, for as long as it exists."""
+        """Start from 0. ``outages`` has the operations that are in an outage now, as long as they exist."""
         self._counts = dict.fromkeys(self.NAMES, 0)
         self._outages = outages
         self._outage_seconds = 0.0
@@ -70,13 +70,13 @@ class Counters:
         self._outage_began: float | None = None
 
     def add(self, name: str) -> None:
-        """Count one more."""
+        """Increase a counter by 1."""
         with self._lock:
             self._counts[name] += 1
         _OF_PROCESS[name].add(1)
 
     def outage_begins(self, began: float) -> None:
-        """Count an outage that began at a time (monotonic seconds)."""
+        """Count an outage that began at ``began`` (monotonic seconds)."""
         with self._lock:
             self._end()
             self._counts["outages"] += 1
@@ -86,12 +86,12 @@ class Counters:
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is an outage now."""
+        """True if there is an outage now."""
         self.settle()
         return self._outage_began is not None
 
     def settle(self) -> None:
-        """End the outage if nothing is in it any more, because it is over or was dropped."""
+        """End the outage if no operation is in it any more, because it has recovered or was dropped."""
         with self._lock:
             if not self._outages:
                 self._end()
@@ -104,12 +104,15 @@ class Counters:
         metrics.OUTAGE_SECONDS.add(lasted)
 
     def as_dict(self) -> dict[str, int | float]:
-        """The numbers by name.
+        """Return the numbers by name.
 
-        ``retries`` (attempts that failed and were repeated), ``reconnects`` (connections to segment stores that were
-        opened in place of a lost one), ``segment_moves``, ``token_refreshes``, ``repeated_commits`` (of transactions
-        that were decided and did not become visible), ``outages`` (of 10 s or more), and ``outage_seconds``, the time
-        spent in them.
+        - ``retries``: attempts that failed and were repeated
+        - ``reconnects``: connections to segment stores that replaced a lost one
+        - ``segment_moves``: segments that were found at another segment store
+        - ``token_refreshes``: tokens that were renewed
+        - ``repeated_commits``: commits of transactions that were decided and did not become visible
+        - ``outages``: outages of 10 s or more
+        - ``outage_seconds``: the time spent in them
         """
         self.settle()
         with self._lock:
@@ -118,7 +121,7 @@ class Counters:
 
 
 class ClusterHealth:
-    """Patience, counters and outages of one client. Thread safe."""
+    """Timeouts, counters and outages of one client. Thread safe."""
 
     def __init__(
         self,
@@ -127,14 +130,17 @@ class ClusterHealth:
         *,
         service: bool = False,
     ) -> None:
-        """Seconds for the first contact and for going on after it; with ``service`` it goes on from the start."""
+        """Set the timeouts of calls in seconds: ``timeout`` before the first contact, ``failover_timeout`` after it.
+
+        With ``service``, ``failover_timeout`` applies from the start.
+        """
         for name, seconds in (("timeout", timeout), ("failover_timeout", failover_timeout)):
             if not 0 < seconds <= arguments.LONGEST:
                 raise ConfigError(f"the {name} must be above 0 s and at most {arguments.LONGEST:g} s, not {seconds!r}")
         self.timeout, self.failover_timeout, self.service = timeout, failover_timeout, service
-        self._outages: weakref.WeakSet[Attempts] = weakref.WeakSet()  # those that last long enough to be one
+        self._outages: weakref.WeakSet[Attempts] = weakref.WeakSet()  # attempts that have failed for long enough
         self.counters = Counters(self._outages)
-        self._lines: dict[tuple[str, str], tuple[float, int]] = {}  # when the last line came, how many were left out
+        self._lines: dict[tuple[str, str], tuple[float, int]] = {}  # time of the last line, number of omitted lines
         self._after_fork()
         after_fork.register(self)
 
@@ -143,11 +149,11 @@ class ClusterHealth:
         self._lock = threading.Lock()
         self._outages.clear()
 
-    # ---------------------------------------------------------------- patience
+    # ---------------------------------------------------------------- timeouts
 
     @property
     def going_on(self) -> bool:
-        """Whether a server has answered in this process, or is known to be there."""
+        """True if a server has answered in this process, or is known to exist."""
         return self.service or self._answered
 
     @property
@@ -156,7 +162,10 @@ class ClusterHealth:
         return self.failover_timeout if self.going_on else self.timeout
 
     def deadline(self, seconds: float | None = None) -> Deadline:
-        """The deadline of a call that starts now: after ``seconds`` if they are given, which must be a number."""
+        """Return the deadline of a call that starts now: after ``seconds``, by default after :attr:`seconds`.
+
+        Raises ConfigError unless ``seconds`` is a number or None.
+        """
         arguments.number("timeout", seconds)
         return Deadline(self.seconds if seconds is None else seconds)
 
@@ -167,29 +176,29 @@ class ClusterHealth:
     # ---------------------------------------------------------------- attempts
 
     def attempts(self, logger: logging.Logger, what: str, deadline: Deadline | None = None) -> Attempts:
-        """Attempts at something that ``what`` names in the log.
+        """Return attempts at an operation that log lines name ``what``.
 
-        Without a deadline each time of trouble has its own: as many seconds as a call may take, from the first failure.
-        With one of infinite seconds they never end.
+        Without a deadline, each outage has its own: the seconds that a call may take, from the first failure. With a
+        deadline of infinite seconds, the attempts never end.
         """
         return Attempts(self, logger, what, deadline)
 
-    # ---------------------------------------------------------------- what is told
+    # ---------------------------------------------------------------- reports
 
     @property
     def trouble(self) -> str | None:
-        """One line about the outage that has lasted longest; None when all is well."""
+        """One line about the outage that has lasted longest; None if there is no outage."""
         with self._lock:
             oldest = min(self._outages, key=lambda attempts: attempts.began, default=None)
         return None if oldest is None else oldest.describe()
 
     def count(self, counter: str, logger: logging.Logger, text: str) -> None:
-        """Count something that happened, and log it, unless a line of its kind has come just before."""
+        """Increase a counter and log ``text``, unless a line of its kind was logged just before."""
         self.counters.add(counter)
         self._line(logger, logging.INFO, counter, NOTE_EVERY, text)
 
     def warn(self, logger: logging.Logger, kind: str, text: str) -> None:
-        """Log a warning, unless one of its kind has come just before."""
+        """Log a warning, unless one of its kind was logged just before."""
         self._line(logger, logging.WARNING, kind, WARN_EVERY, text)
 
     def _line(self, logger: logging.Logger, level: int, kind: str, every: float, text: str) -> None:
@@ -202,7 +211,7 @@ class ClusterHealth:
             if not due:
                 self._lines[key] = last, left_out + 1
             else:
-                if len(self._lines) > 1000:  # kinds that name a stream, in a client of very many
+                if len(self._lines) > 1000:  # kinds that name a stream, in a client of very many streams
                     self._lines.clear()
                 self._lines[key] = now, 0
         if due:
@@ -216,7 +225,7 @@ class ClusterHealth:
                 self.counters.outage_begins(attempts.began)
 
     def _leave_outage(self, attempts: Attempts) -> bool:
-        """Remove attempts from the current outages. Returns whether they were one."""
+        """Remove attempts from the current outages. Return True if they were an outage."""
         with self._lock:
             if attempts not in self._outages:
                 return False
@@ -226,10 +235,10 @@ class ClusterHealth:
 
 
 class Attempts:
-    """The attempts at one thing, from the first failure to the success or the end of the time. Not thread safe.
+    """Attempts at one operation, from the first failure to the success or the timeout. Not thread safe.
 
-    A function is called by :meth:`run`. A loop of one's own asks :meth:`share` for the time of an attempt, and tells
-    how it ended by :meth:`done`, by :meth:`again`, which waits, or by :meth:`failed`, which does not.
+    :meth:`run` calls a function. A caller with its own loop gets the time for an attempt from :meth:`share`. It reports
+    the result with :meth:`done`, with :meth:`again`, which waits, or with :meth:`failed`, which does not.
     """
 
     def __init__(self, health: ClusterHealth, logger: logging.Logger, what: str, deadline: Deadline | None) -> None:
@@ -239,9 +248,9 @@ class Attempts:
         self._failures = 0
         self._reason: PravegaError | None = None
         self.began = 0.0
-        """When the trouble began (monotonic seconds)."""
+        """Time of the first failure (monotonic seconds)."""
         self.due = 0.0
-        """When the next attempt is due (monotonic seconds), after :meth:`failed`."""
+        """Time of the next attempt (monotonic seconds), after :meth:`failed`."""
 
     def __enter__(self) -> Attempts:
         return self
@@ -251,7 +260,7 @@ class Attempts:
 
     @property
     def in_trouble(self) -> bool:
-        """Whether the last attempt failed."""
+        """True if the last attempt failed."""
         return self._failures > 0
 
     @property
@@ -264,16 +273,19 @@ class Attempts:
         return time.monotonic() - self.began if self._failures else 0.0
 
     def share(self, quiet: float = QUIET) -> Deadline:
-        """The deadline of the next attempt; ``quiet`` is how long a healthy server may be silent."""
+        """Return the deadline of the next attempt.
+
+        ``quiet`` is the time for which a healthy server may be silent.
+        """
         troubled = self._troubled
-        if math.isinf(self.deadline.seconds):  # an attempt of a tenth of the trouble would grow without a bound
+        if math.isinf(self.deadline.seconds):  # a tenth of the outage would grow without a bound
             troubled = min(troubled, self._health.failover_timeout)
         return self.deadline.share(troubled, quiet)
 
     def run(self, attempt: Callable[[Deadline], T], failed: Callable[[PravegaError], None]) -> T:
-        """Call ``attempt`` with its share of the time until it does not fail for a passing reason.
+        """Call ``attempt`` with its share of the time, and retry transient failures.
 
-        ``failed`` sees each such error, the last one too. Raises the reason when the time is up.
+        ``failed`` is called with each such error, including the last one. Raises the reason when the time is up.
         """
         with self:
             while True:
@@ -286,12 +298,12 @@ class Attempts:
                     return result
 
     def failed(self, error: PravegaError) -> None:
-        """Note a failure that may pass; :attr:`due` is when to try again."""
+        """Note a transient failure. Sets :attr:`due`, the time of the next attempt."""
         if not self._failures:
             self.began = time.monotonic()
             self._deadline = self._deadline or self._health.deadline()
         self._failures += 1
-        # An attempt that had no time of its own only hides why the others failed.
+        # An attempt without enough time only hides why the others failed.
         late = isinstance(error, DeadlineExceededError) or (
             isinstance(error, ControllerUnavailableError) and self.deadline.passed
         )
@@ -305,7 +317,7 @@ class Attempts:
         self.due = time.monotonic() + longest * _CHANCE.uniform(0.5, 1.0)
 
     def again(self, error: PravegaError, instead: PravegaError | None = None) -> None:
-        """Note a failure that may pass, and pause. Raises the reason, or ``instead``, at once when the time is up."""
+        """Note a transient failure and pause. When the time is up, raise the reason or ``instead`` at once."""
         self.failed(error)
         if not self.deadline.pause(max(self.due - time.monotonic(), 0.0), keep=_LAST_ATTEMPT):
             end = instead or self.given_up()
@@ -314,14 +326,17 @@ class Attempts:
             raise end from error
 
     def settle(self, error: PravegaError, failed: Callable[[PravegaError], None]) -> None:
-        """Pause after a failure that may pass, and tell ``failed``. Raises what cannot pass, else as :meth:`again`."""
+        """Call ``failed`` with a transient failure and pause.
+
+        Raises errors that are not retriable, and the errors of :meth:`again`.
+        """
         if not error.retriable:
             raise error
         failed(error)
         self.again(error)
 
     def given_up(self) -> PravegaError:
-        """The error for what was not done in time: the reason of the attempts."""
+        """Return the error for a timeout: the reason why the attempts failed."""
         reason = self._reason
         assert reason is not None
         if not isinstance(reason, DeadlineExceededError):
@@ -337,17 +352,17 @@ class Attempts:
             self._logger.warning("%s: goes on after %.0f s", self._what, troubled)
 
     def close(self) -> None:
-        """End without a success; what comes next begins anew."""
+        """End without a success. The next failure starts from the beginning."""
         if self._failures:
             self._end()
 
     def _end(self) -> bool:
-        """Begin anew; whether there was an outage."""
+        """Reset the attempts. Return True if there was an outage."""
         self._failures, self._reason, self._deadline = 0, None, self._given
         return self._health._leave_outage(self)
 
     def describe(self) -> str:
-        """One line about the trouble that goes on."""
+        """Return one line about the current outage."""
         reason = self._reason
         left = "as long as it takes" if math.isinf(self.deadline.seconds) else f"{self.deadline.left:.0f} s more"
         return (

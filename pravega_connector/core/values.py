@@ -1,7 +1,8 @@
-"""Values that the controller takes and gives: configurations of streams, segments, transactions, subscribers.
+"""Values of the controller's calls: configurations of streams, segments, transactions, subscribers.
 
-A transaction is a register that is set once: OPEN becomes COMMITTING and then COMMITTED, or ABORTING and then ABORTED,
-and stays so. A commit or an abort is *decided* when the controller has left OPEN; what follows is the server's work.
+The outcome of a transaction is set once: OPEN becomes COMMITTING and then COMMITTED, or ABORTING and then ABORTED. It
+does not change afterwards. A commit or an abort is *decided* when the controller has left OPEN. The server does the
+rest.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from pravega_connector.wire import SegmentRange, StreamName
 
 MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints
 MAX_LONG: Final = 2**63 - 1  # RetentionPolicy: "no upper limit"
-# Several looks of the controller (10 s each), and several micro-batches of a usual query.
+# Several polls of the controller (every 10 s), and several micro-batches of a typical query.
 AGGREGATION_TIMEOUT_MS: Final = 60_000
-#: Tag of each stream that this project creates for its own state: it holds no events, so no pattern includes it.
+#: Tag of the streams that hold this project's own state. They hold no events, so no pattern includes them.
 STATE_TAG: Final = "pravega-serde.state"
 
 ScalingKind = Literal["fixed", "events", "kbytes"]
@@ -61,23 +62,23 @@ class ScalingPolicy(HintedNames):
 
     @classmethod
     def fixed(cls, segments: int) -> ScalingPolicy:
-        """Fixed number of segments, changed only by explicit scaling."""
+        """Return a policy with a fixed number of segments, changed only by explicit scaling."""
         return cls(min_segments=segments)
 
     @classmethod
     def by_events(cls, rate: int, factor: int = 2, min_segments: int = 1) -> ScalingPolicy:
-        """Split a segment that takes more than ``rate`` events per second, merge those that take far fewer."""
+        """Return a policy that splits segments above ``rate`` events per second and merges those far below."""
         return cls(kind="events", target_rate=rate, scale_factor=factor, min_segments=min_segments)
 
     @classmethod
     def by_kbytes(cls, rate: int, factor: int = 2, min_segments: int = 1) -> ScalingPolicy:
-        """Split a segment that takes more than ``rate`` KiB per second, merge those that take far less."""
+        """Return a policy that splits segments above ``rate`` KiB per second and merges those far below."""
         return cls(kind="kbytes", target_rate=rate, scale_factor=factor, min_segments=min_segments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPolicy(HintedNames):
-    """Policy for the part of a stream that the server keeps; the rest is truncated every 30 minutes by default."""
+    """Policy for the part of a stream that the server keeps. It truncates the rest every 30 minutes by default."""
 
     kind: RetentionKind
     """Limited property: the age of events, or the bytes of the stream."""
@@ -95,18 +96,18 @@ class RetentionPolicy(HintedNames):
 
     @classmethod
     def by_time(cls, ms: int, most_ms: int = MAX_LONG) -> RetentionPolicy:
-        """Keep events for at least ``ms`` milliseconds."""
+        """Return a policy that keeps events for at least ``ms`` milliseconds."""
         return cls(kind="time", least=ms, most=most_ms)
 
     @classmethod
     def by_size(cls, size: int, most: int = MAX_LONG) -> RetentionPolicy:
-        """Keep at least ``size`` bytes of events."""
+        """Return a policy that keeps at least ``size`` bytes of events."""
         return cls(kind="size", least=size, most=most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
-    """The whole configuration of a stream; change one with :func:`dataclasses.replace` and write it back."""
+    """Complete configuration of a stream. To change it, use :func:`dataclasses.replace` and write it back."""
 
     scaling: ScalingPolicy = ScalingPolicy()
     """Scaling policy of the stream."""
@@ -117,9 +118,9 @@ class StreamConfig:
     timestamp_aggregation_timeout_ms: int = AGGREGATION_TIMEOUT_MS
     """Milliseconds for which a writer that notes no later time holds the watermarks back.
 
-    With 0, the server's own default, no writer is waited for: of several writers the fastest one then makes the
-    watermarks, and the lower bounds of the others' events are wrong. Choose more than the longest pause between
-    two notes of a writer. It costs nothing in streams without noted times.
+    With 0, the server's default, the server waits for no writer. The fastest of several writers then determines the
+    watermarks, and the lower bounds of the other writers' events are wrong. Choose more than the longest pause
+    between two notes of a writer. It costs nothing in streams without noted times.
     """
     rollover_size_bytes: int = 0
     """Size of a segment's chunks in long-term storage; 0 is the server's default."""
@@ -127,55 +128,55 @@ class StreamConfig:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """A segment that takes over keys of a sealed one."""
+    """Segment that continues keys of a sealed segment."""
 
     range: SegmentRange
     """The segment and its key range."""
     predecessors: tuple[int, ...]
-    """All the segments it follows; for order per routing key, read every one of them to its end first."""
+    """All segments that it follows. For order per routing key, read each of them to its end first."""
 
 
 class TransactionStatus(Enum):
     """Status of a transaction at the controller."""
 
     OPEN = "open"
-    """Open for events, until its lease ends."""
+    """Open for events, until its lease expires."""
     COMMITTING = "committing"
-    """Committed for good; readers see its events soon."""
+    """Committed permanently; readers see its events soon."""
     COMMITTED = "committed"
     """Readers see its events."""
     ABORTING = "aborting"
-    """Aborted for good."""
+    """Aborted permanently."""
     ABORTED = "aborted"
-    """Aborted, and its events are gone."""
+    """Aborted, and its events were deleted."""
     UNKNOWN = "unknown"
-    """Never there, or completed so long ago (24 h by default) that it is forgotten: the outcome is unknown."""
+    """Never existed, or completed so long ago (24 h by default) that it is forgotten. The outcome is unknown."""
 
     @property
     def is_committed(self) -> bool:
-        """Whether it is decided that readers see its events."""
+        """True if it is decided that readers see its events."""
         return self in (TransactionStatus.COMMITTING, TransactionStatus.COMMITTED)
 
     @property
     def is_aborted(self) -> bool:
-        """Whether it is decided that readers never see its events."""
+        """True if it is decided that readers never see its events."""
         return self in (TransactionStatus.ABORTING, TransactionStatus.ABORTED)
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedTransaction:
-    """A transaction that was just begun."""
+    """Transaction that was just begun."""
 
     id: uuid.UUID
-    """Its id, which any process can commit or abort it by."""
+    """Its id, with which any process can commit or abort it."""
     segments: list[SegmentRange]
-    """Parents of its own segments. After a scaling with transactions open, they need not be segments of the stream."""
+    """Parents of its segments. After a scaling during open transactions, they may not be segments of the stream."""
 
 
 def status_error(
     status: TransactionStatus, action: str, stream: StreamName, transaction: uuid.UUID
 ) -> TransactionError:
-    """The error for an action that the transaction's status, which is not OPEN, does not allow."""
+    """Return the error for an action that the transaction's status, which is not OPEN, does not allow."""
     what = f"cannot {action} transaction {transaction} of stream {stream}"
     if status.is_committed:
         return TransactionCommittedError(f"{what}: it is {status.value}")
@@ -192,7 +193,7 @@ def status_error(
 
 @dataclass(frozen=True, slots=True)
 class SubscriberId:
-    """A reader group as the controller tells it from an earlier one of the same name."""
+    """Reader group as the controller distinguishes it from an earlier one of the same name."""
 
     group: str
     """Name of the reader group, in the stream's scope."""
