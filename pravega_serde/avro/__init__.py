@@ -1,9 +1,11 @@
 """Avro binary data with a given schema.
 
-``schema`` reads schemas, ``resolve`` makes the plan of a writer's and a reader's, ``values`` says what values look
-like. ``rows`` and ``columns`` read by a plan. ``write_rows`` writes by a schema, and so does ``write_columns``, from
-the one form of columns that ``storage`` makes. ``serializer`` puts them together. ``derive`` makes schemas of columns,
-``registry`` is what schema registries need.
+- ``schema`` parses schemas, and ``resolve`` plans the reading of a writer's schema as a reader's.
+- ``values`` defines the values in Python and Arrow.
+- ``rows`` and ``columns`` read with a plan.
+- ``write_rows`` and ``write_columns`` write with a schema. Columns are first converted to the one form in ``storage``.
+- ``serializer`` combines them.
+- ``derive`` creates schemas from columns, and ``registry`` is the part for schema registries.
 """
 
 from pravega_serde.avro.derive import avro_schema_of

@@ -1,8 +1,8 @@
-"""Columns: reading all events of a column at once, by a tree of closures made from the plan.
+"""Column reader: reads all events of a column at once, with a tree of closures compiled from the plan.
 
-Where events take different ways (another branch of a union) the rows that go one way are selected, read on, and put
-back; how the items of lists are read is documented in ``items``. Any schema can be read so, except where items take no
-bytes: those are counted by the plain path, which bounds them.
+If events take different paths (another branch of a union), the rows of each path are selected, read and put back.
+``items`` documents how the items of lists are read. All schemas are supported, except those with items of zero bytes:
+the plain path reads those and limits their number.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from pravega_serde.errors import SchemaError
 
 
 class FastReader:
-    """Reads columns of events by a plan."""
+    """Reader of columns of events with a plan."""
 
     __slots__ = ("_read",)
 
@@ -59,7 +59,7 @@ class FastReader:
         self._read = _compile(node, kind)
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
-        """Values, and the rows left to the plain path."""
+        """Return the values, and the rows left for the plain path."""
         opened = ByteColumn.of(column)
         cursor = Cursor.of(opened, MemoryBudget(MEMORY.of(len(opened.data))))
         values = self._read(cursor)
@@ -69,7 +69,7 @@ class FastReader:
 
 
 def fast_path(node: Node, kind: pa.DataType) -> FastReader | None:
-    """Fast path for a plan and its Arrow type; None if the plan has to be read by rows."""
+    """Return the fast path for a plan and its Arrow type, or None if the plan must be read by rows."""
     if _has_empty_items(node):
         return None
     try:
@@ -117,14 +117,14 @@ def _record(node: RecordNode, kind: pa.DataType) -> Read:
 
 
 def _compile_skip(node: Node) -> Read:
-    """Reads over a value. Bytes are not copied; the rest is read and forgotten."""
+    """Compile the skipping of a value. Bytes are not copied; other values are read and dropped."""
     if isinstance(node, Leaf) and node.wire in ("bytes", "fixed"):
         size = _size_of(node)
         return lambda cursor: cursor.spans(_lengths(cursor, size))
     try:
         return _compile(node, arrow_type(node))
     except SchemaError:
-        # Recursive: it has no type, even though the column is dropped.
+        # A recursive value has no type, although the column is dropped.
         raise FallbackError from None
 
 
@@ -133,7 +133,7 @@ def _union(node: UnionNode, kind: pa.DataType) -> Read:
 
 
 def _bare(node: UnionNode, kind: pa.DataType) -> Read:
-    """A union that the reader sees as values and nulls."""
+    """Compile a union that the reader sees as values and nulls."""
     known = np.array([arm.node is not None for arm in node.arms])
     arms = [
         (branch, _compile(arm.node, kind))
@@ -157,7 +157,7 @@ def _bare(node: UnionNode, kind: pa.DataType) -> Read:
 
 
 def _members(node: UnionNode, kind: pa.DataType) -> Read:
-    """A union that the reader sees as a struct of members."""
+    """Compile a union that the reader sees as a struct of members."""
     arms: list[Read | None] = []
     for arm in node.arms:
         inner = pa.null() if arm.member is None else kind.field(arm.member).type
@@ -183,7 +183,7 @@ def _members(node: UnionNode, kind: pa.DataType) -> Read:
 
 
 def _branches(cursor: Cursor, known: Bools) -> Int64s:
-    """Index of the arm of each row; -1 for rows that are bad, or take one that the reader does not have."""
+    """Return the arm's index of each row, or -1 for malformed rows and for arms that the reader does not have."""
     index = cursor.longs()
     outside = (index < 0) | (index >= len(known))
     if outside.any() or not known.all():
@@ -204,7 +204,7 @@ def _read_some(cursor: Cursor, rows: Int64s, read: Read) -> pa.Array:
 
 
 def _interleave(parts: list[pa.Array], rows: list[Int64s], count: int, kind: pa.DataType) -> pa.Array:
-    """Put the values of several selections of rows in place; other rows become null."""
+    """Put the values of several selections of rows in place. Other rows become null."""
     if not parts:
         return pa.nulls(count, kind)
     there = np.zeros(count, np.bool_)
@@ -221,7 +221,7 @@ def _interleave(parts: list[pa.Array], rows: list[Int64s], count: int, kind: pa.
 
 
 def _either(first: pa.Array, second: pa.Array, from_second: Bools) -> pa.Array:
-    """Values of one member from two branches of the writer."""
+    """Combine the values of one member from two branches of the writer."""
     if first.null_count == len(first):
         return second
     index = np.arange(len(first))
@@ -256,7 +256,7 @@ def _map(node: MapNode, kind: pa.DataType) -> Read:
 
 
 def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
-    """Rows whose map has a key twice, of which the plain path keeps the last."""
+    """Return the rows with a repeated key in a map. The plain path keeps the last entry."""
     repeated = np.zeros(len(counts), np.bool_)
     if not len(keys) or counts.max() < 2:
         return repeated
@@ -264,8 +264,8 @@ def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
     codes = numbers_of(encoded.indices)
     rising = codes[1:] > codes[:-1]
     rising[bounds_of(counts[counts > 0])[1:-1] - 1] = True  # from one row to the next
-    if not rising.all():  # all rows have the same keys in the same order, mostly
-        # One number for each pair of row and key: sorted, repeated keys are equal neighbours.
+    if not rising.all():  # in most columns, all rows have the same keys in the same order
+        # One number for each pair of row and key. After sorting, repeated keys are equal neighbors.
         entries = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
         entries.sort()
         repeated[entries[1:][entries[1:] == entries[:-1]] // len(encoded.dictionary)] = True
@@ -273,9 +273,9 @@ def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
 
 
 def _leaf(node: Leaf, kind: pa.DataType) -> Read:
-    """Reads a primitive or fixed."""
+    """Compile the reading of a primitive or fixed."""
     if node.wire == "null":
-        # The reader may have a union with null there: then nulls of its type.
+        # The reader may have a union with null here. The nulls then have its type.
         return lambda cursor: pa.nulls(len(cursor), kind)
     if node.wire in ("int", "long"):
         return _integer(node, kind)
@@ -300,13 +300,13 @@ def _bytes(node: Leaf, kind: pa.DataType) -> Read:
     if kind == pa.string():
         return _strings
     if node.wire == "string":
-        # Bytes are made of a string: it must be one all the same.
+        # Bytes are read from a string, which must still be a valid string.
         return lambda cursor: _strings(cursor).cast(pa.binary())
     return lambda cursor: cursor.binaries(_lengths(cursor, size))
 
 
 def _size_of(node: Leaf) -> int | None:
-    """Bytes of a fixed; None for what says its length itself."""
+    """Return the bytes of a fixed, or None for a value that stores its length."""
     return node.target.size if isinstance(node.target, Fixed) else None
 
 
@@ -325,7 +325,10 @@ def _uuid(cursor: Cursor) -> pa.Array:
 
 
 def _large_decimal(cursor: Cursor, *, size: int | None, surely: int) -> pa.Array:
-    """Bytes of a decimal that Arrow has no type for; the plain path counts digits where there may be too many."""
+    """Compile the bytes of a decimal without an Arrow type.
+
+    The plain path counts digits if there may be too many.
+    """
     starts, ends = cursor.spans(_lengths(cursor, size))
     cursor.fail((ends == starts) | (ends - starts > surely))
     return cut(cursor.data, starts, np.where(cursor.bad, starts, ends))
@@ -344,7 +347,7 @@ def _float(cursor: Cursor) -> pa.Array:
 
 def _float_to_double(cursor: Cursor) -> pa.Array:
     floats = cursor.fixed(4).astype(np.uint32).view(np.float32)
-    # A signalling NaN is a NaN like any other.
+    # A signaling NaN counts as any other NaN.
     with np.errstate(invalid="ignore"):
         return number_column(floats.astype(np.float64))
 
@@ -394,7 +397,7 @@ def _integer(node: Leaf, kind: pa.DataType) -> Read:
 
 
 def _enum(node: EnumNode, kind: pa.DataType) -> Read:
-    """Reads a symbol."""
+    """Compile the reading of a symbol."""
     known = np.array([symbol is not None for symbol in node.symbols], np.bool_)
     symbols = text_column([symbol or "" for symbol in node.symbols], kind)
 
@@ -409,7 +412,10 @@ def _enum(node: EnumNode, kind: pa.DataType) -> Read:
 
 
 def _decimals(cursor: Cursor, size: int | None, precision: int, scale: int) -> pa.Array:
-    """Next decimals, two's complement of any size; rows with too many digits, or more than sixteen bytes, fail."""
+    """Read decimals in two's complement of any size.
+
+    Rows with too many digits or more than sixteen bytes fail.
+    """
     starts, ends = cursor.spans(_lengths(cursor, size))
     lengths = ends - starts
     cursor.fail((lengths < 1) | (lengths > 16))
@@ -423,7 +429,7 @@ def _decimals(cursor: Cursor, size: int | None, precision: int, scale: int) -> p
 
 
 def _from_big_endian(words: UInt64s, starts: Int64s, lengths: Int64s) -> tuple[Int64s, UInt64s]:
-    """High and low halves of numbers of 1 to 16 bytes."""
+    """Return the high and low halves of numbers of 1 to 16 bytes."""
     first = words[starts].byteswap().view(np.int64)
     short = lengths <= 8
     # The first (up to eight) bytes, shifted down with their sign: the lower half, or the upper one of longer numbers.
@@ -435,7 +441,7 @@ def _from_big_endian(words: UInt64s, starts: Int64s, lengths: Int64s) -> tuple[I
 
 
 def within(high: Int64s, low: UInt64s, limit: int) -> Bools:
-    """Whether each number lies strictly between -limit and limit."""
+    """Return True for each number strictly between -limit and limit."""
     return _less(high, low, limit) & ~_less(high, low, 1 - limit)
 
 

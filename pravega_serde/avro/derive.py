@@ -1,7 +1,7 @@
-"""Avro schemas that follow from columns, and schemas as text.
+"""Avro schemas derived from columns, and schemas as text.
 
-:func:`avro_schema_of` makes a schema of an Arrow one. :func:`avro_text` prints a schema as Java's ``Schema.toString()``
-does, which is what Java's serializers register; :func:`print_schema` prints one whose types were exchanged for others.
+:func:`avro_schema_of` derives a schema from an Arrow schema. :func:`avro_text` prints a schema like Java's
+``Schema.toString()``, which Java's serializers register. :func:`print_schema` prints a schema with replaced types.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def avro_schema_of(schema: pa.Schema, name: str) -> str:
-    """The Avro schema of a record called ``name`` (with its namespace before it) with the columns as fields.
+    """Return the Avro schema of a record called ``name`` with the columns as fields.
+
+    ``name`` may begin with a namespace.
 
     | Arrow | Avro |
     |---|---|
@@ -56,7 +58,7 @@ def avro_schema_of(schema: pa.Schema, name: str) -> str:
     | a nullable field, item or value | a union of the type and null; a field has the default null |
 
     Nanoseconds are rounded down to microseconds when they are written. Raises :class:`SchemaError` for types that Avro
-    does not have (uint64 and durations among them), and for invalid Avro names.
+    does not have (for example uint64 and durations), and for invalid Avro names.
     """
     return avro_text(_record(list(schema), name, "$"))
 
@@ -152,10 +154,10 @@ _BUILDERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Build], ...]] = (
 )
 
 
-# ---- as Java prints it ----
+# ---- Java's form ----
 
 # Checked against Avro 1.11.1: attributes in a fixed order, names without a namespace that they inherit, unknown
-# attributes after the known ones. All of them are kept (doc, defaults, aliases): for the registry they count.
+# attributes after the known ones. All are kept (doc, defaults, aliases), because the registry compares them.
 
 _NAMED: Final = frozenset({"enum", "error", "fixed", "record"})
 _TYPE_NAMES: Final = PRIMITIVES | {"array", "enum", "fixed", "map", "record", "union"}
@@ -170,15 +172,16 @@ _Name = tuple[str, str]
 
 
 def avro_text(schema: SchemaLike) -> str:
-    """Text of a schema. Raises :class:`SchemaError`."""
+    """Return the text of a schema. Raises :class:`SchemaError`."""
     _, text = load(schema)
     return _JavaPrinter().print(json.loads(text), "")
 
 
 def avro_name(schema: SchemaLike) -> str:
-    """The type under which a schema is registered: the full name of a record, enum or fixed, else the type's name.
+    """Return the name under which a schema is registered.
 
-    Raises :class:`SchemaError` for a union: a group holds one of its branches at a time.
+    It is the full name of a record, enum or fixed, otherwise the type's name. Raises :class:`SchemaError` for a union:
+    a group holds its branches one at a time.
     """
     _, text = load(schema)
     definition = json.loads(text)
@@ -191,7 +194,7 @@ def avro_name(schema: SchemaLike) -> str:
 
 
 def avro_names(schema: SchemaLike) -> frozenset[str]:
-    """The full names that a schema goes by: its own, and its aliases."""
+    """Return the full names of a schema: its own name and its aliases."""
     definition = json.loads(load(schema)[1])
     if not isinstance(definition, Mapping) or definition["type"] not in _NAMED:
         return frozenset({avro_name(schema)})
@@ -200,7 +203,7 @@ def avro_names(schema: SchemaLike) -> frozenset[str]:
 
 
 class _JavaPrinter:
-    """Prints one schema; knows the names that have been printed, which are only referred to afterwards."""
+    """Printer of one schema. A name that was printed is only referred to afterwards."""
 
     def __init__(self) -> None:
         self._known: set[_Name] = set()
@@ -280,18 +283,18 @@ def _full(name: _Name) -> str:
 
 
 def _qualified(name: _Name, space: str) -> str:
-    """A name as it is referred to inside a namespace: in full, if it would be taken for another."""
+    """Return a name as referred to in a namespace: in full, if the short name would be ambiguous."""
     inherited = name[1] == space and name[0] not in _TYPE_NAMES
     return name[0] if inherited else _full(name)
 
 
 def _others(schema: Mapping[str, Any], without: Iterable[str] = ()) -> Iterable[tuple[str, str]]:
-    """The attributes that Avro does not know, in the order of the schema."""
+    """Return the attributes that Avro does not define, in the order of the schema."""
     return [(key, _value(value)) for key, value in schema.items() if key not in _RESERVED and key not in without]
 
 
 def _default(kind: Any, default: Any) -> Any:
-    """Java takes a text for a default of a floating-point field as the number that it says."""
+    """Return a default as Java prints it. A text for a floating-point field becomes its number."""
     if isinstance(default, str) and kind in ("float", "double"):
         try:
             return float(default)
@@ -309,7 +312,7 @@ def _texts(texts: Iterable[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """A JSON string as Jackson writes it to text: nothing escaped that need not be, escapes in capitals."""
+    """Return a JSON string as Jackson prints it: with minimal escapes, in capitals."""
     return _ESCAPE.sub(lambda match: f"\\u00{match[1].upper()}", json.dumps(text, ensure_ascii=False))
 
 
@@ -325,14 +328,14 @@ def _value(value: Any) -> str:
     return _text(value) if isinstance(value, str) else json.dumps(value)
 
 
-# ---- after a change ----
+# ---- changed schemas ----
 
 
 def print_schema(schema: Type) -> str:
-    """The text of a schema; what does not count for readers (docs, orders) is left out.
+    """Return the text of a schema, without the attributes that readers ignore (docs, orders).
 
-    Two records of one name that are not the same one, because a type inside one of them was exchanged, get different
-    names: resolution goes by their fields.
+    Two different records with the same name, because a type inside one of them was replaced, get different names.
+    Resolution compares their fields.
     """
     return json.dumps(_Printer().of(schema), separators=(",", ":"))
 
@@ -354,7 +357,7 @@ class _Printer:
 
     def _named(self, schema: Fixed | Enum | Record) -> dict[str, Any]:
         name, taken = schema.name, set(self._names.values())
-        # Only the last part has to stay: an enum or a fixed is resolved by it.
+        # Only the last part must stay, because it resolves an enum or a fixed.
         while name in taken:
             name = f"again.{name}"
         self._names[id(schema)] = name

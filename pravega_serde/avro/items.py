@@ -1,6 +1,6 @@
-"""Items: reading what the lists or maps of all rows hold, which are of different lengths.
+"""Reader of the items in the lists or maps of all rows, which have different lengths.
 
-Where they begin is found first (``items_vector``). Then the items of all rows are read at once, as rows of their own.
+``items_vector`` first finds the start of each item. Then the items of all rows are read at once, as separate rows.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from pravega_serde.columnar.arrays import Bools, Int64s
 #: Reads the next value of each row.
 Read = Callable[[Cursor], pa.Array]
 
-#: Items that are read at once, each with some hundred bytes of numpy's.
+#: Items that are read at once. Each uses some hundred bytes in NumPy.
 _AT_ONCE: Final = 1 << 15
 
 
 class ItemReader:
-    """Reads the items of lists, or the keys and values of maps, in parts: one for lists, two for maps."""
+    """Reader of the items of lists (one part), or the keys and values of maps (two parts)."""
 
     def __init__(self, node: ArrayNode | MapNode, parts: Sequence[tuple[Read, pa.DataType]]) -> None:
-        """``parts`` read one part of an item each, in order, and have its type."""
+        """Create a reader. Each of the ``parts`` reads one part of an item, in order, and has its type."""
         self._parts = parts
         self._find = ItemFinder(Items.of(node))
         self._weight = item_weight(node)
 
     def __call__(self, cursor: Cursor) -> tuple[Int64s, list[pa.Array]]:
-        """Number of items of each row, and the items of all rows in order, one array for each part."""
+        """Return the number of items of each row, and the items of all rows in order, one array per part."""
         begun = cursor.position
         counts, starts = self._find(cursor)
         cursor.fail(self._too_heavy(cursor, counts, cursor.position - begun))
@@ -43,8 +43,8 @@ class ItemReader:
             starts = starts[np.repeat(~cursor.bad, counts)]
             counts[cursor.bad] = 0
         there = np.flatnonzero(counts)
-        # Each item ends where the next one of its row begins, at the latest: so the bytes of bad items, which are put
-        # at their ends, do not lie behind those of the next ones.
+        # Each item ends at the latest at the start of the next one in its row. Malformed items move to their ends, so
+        # their bytes are not after those of the next items.
         ends = np.append(starts[1:], 0)
         ends[np.cumsum(counts[there]) - 1] = cursor.position[there]
         pieces = [
@@ -58,10 +58,11 @@ class ItemReader:
         ]
 
     def _too_heavy(self, cursor: Cursor, counts: Int64s, sizes: Int64s) -> Bools:
-        """Rows whose items take more memory than an event of so many bytes may have; all, if all of them take more.
+        """Return the rows with items that exceed the memory of an event of their size.
 
-        Lists are counted one by one. An event of which only several together take more is refused by row, and read by
-        column, where the memory of the whole column bounds it.
+        If all items together exceed the limit, all rows are returned. Lists are counted one by one. An event in which
+        only several lists together exceed the limit is rejected by row. By column it is read, because the memory of the
+        whole column limits it.
         """
         weights = self._weight * counts
         if not cursor.budget.allows(int(weights.sum())):
@@ -69,7 +70,7 @@ class ItemReader:
         return weights > MEMORY.base + MEMORY.per_byte * sizes
 
     def _read(self, items: Cursor) -> tuple[Int64s, list[pa.Array]]:
-        """The bad ones of some items, and what each part of them is."""
+        """Return the malformed ones among some items, and the values of each part."""
         values = [read_part(items) for read_part, _ in self._parts]
         return np.flatnonzero(items.bad), values
 

@@ -1,9 +1,9 @@
-"""Find where the items of a list or map begin, one after the other, in plain Python.
+"""Scalar search for the start of each item of a list or map, one after the other, in plain Python.
 
-What the values are is not looked at, only how far they reach. For most values their first byte says that: a text's
-length, a number's single byte, a union's branch without bytes, an empty list. So a value is a look into a table, and a
-call where that does not tell. All the items that are found can then be read at once, which also checks them: a walk
-checks no more than that it stays inside the event.
+It reads only the lengths of values, not the values. For most values, the first byte is enough: a text's length, a
+one-byte number, a union's branch without bytes, an empty list. So a value needs one table lookup, and a call if the
+first byte is not enough. All items are then read at once, which also checks them. The search itself checks only that it
+stays inside the event.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from pravega_serde.avro.resolve import ArrayNode, EnumNode, Leaf, MapNode, Node,
 from pravega_serde.avro.rows import read_block, read_long
 from pravega_serde.avro.schema import Fixed, Primitive
 
-#: From the event, up to its end, and a position in it, to the position behind a value. Raises one of ``WRONG``; what
-#: passes the event's end finds an IndexError there when it reads on, at the latest at the end of its list.
+#: Function of the event, up to its end, and a position. It returns the position after a value. Raises one of ``WRONG``.
+#: A position after the event's end causes an IndexError at the next read, at the latest at the end of its list.
 Skip = Callable[[memoryview, int], int]
 
-#: From the event, up to its end, the position of an item, and the number of items left in its block, to the position
-#: behind the list or map; the positions of the items are appended. Raises one of ``WRONG``, as a ``Skip`` does.
+#: Function of the event, up to its end, the position of an item, and the number of items left in its block. It returns
+#: the position after the list or map, and appends the positions of the items. Raises one of ``WRONG``, like a ``Skip``.
 Walk = Callable[[memoryview, int, int, "array[int]"], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A value, or bytes of fixed size behind it, too."""
+    """Value, optionally followed by bytes of fixed size."""
 
     sizes: tuple[int, ...]
-    """Bytes in all, by the first one; 0 where that does not say it."""
+    """Total bytes by the first byte. 0 if the first byte does not determine them."""
     skip: Skip
-    """What finds the end of such a value; ``more`` bytes follow."""
+    """Function that finds the end of such a value. ``more`` bytes follow."""
     more: int = 0
     is_number: bool = False
-    """Whether it is a number, and not the length of bytes behind it."""
+    """True for a number. False for the length of the bytes after it."""
     arms: Sequence[Layout] = ()
-    """Of a union."""
+    """Branches of a union."""
     items: Items | None = None
-    """Of a list or map."""
+    """Items of a list or map."""
 
     def and_more(self, size: int) -> Part:
-        """The same with so many bytes behind it."""
+        """Return the part with ``size`` more bytes after it."""
         return replace(self, sizes=tuple(each and each + size for each in self.sizes), more=self.more + size)
 
 
-#: Bytes of fixed size, and what follows them, of values one behind the other.
+#: Bytes of fixed size, and the parts after them, of consecutive values.
 Layout = tuple[int, list[Part]]
 
 
@@ -60,12 +60,12 @@ class Items:
 
     @classmethod
     def of(cls, node: ArrayNode | MapNode) -> Items:
-        """Those of a plan."""
+        """Return the items of a plan."""
         layout = _layout([node.item] if isinstance(node, ArrayNode) else [_KEY, node.value])
         return cls(layout, _walk_of(layout))
 
     def depth(self) -> int:
-        """Number of lists and maps inside each other, this one among them."""
+        """Return the number of nested lists and maps, including this one."""
         return 1 + _depth(self.layout)
 
 
@@ -102,7 +102,7 @@ _NULL: Final = Leaf("null", Primitive("null"))
 
 
 def _fixed_walk(size: int) -> Walk:
-    """Walk through items of that many bytes each."""
+    """Return a walk through items of ``size`` bytes each."""
 
     def walk(data: memoryview, at: int, left: int, starts: array[int]) -> int:
         while left:
@@ -119,7 +119,7 @@ def _fixed_walk(size: int) -> Walk:
 def _skip_of(layout: Layout) -> Skip:
     head, parts = layout
     looks = _looks(parts)
-    if len(looks) == 1:  # mostly; a third faster without the loop
+    if len(looks) == 1:  # the usual case; a third faster without the loop
         ((sizes, skip_part, more),) = looks
 
         def skip_one(data: memoryview, at: int) -> int:
@@ -157,7 +157,7 @@ def _layout(nodes: Iterable[Node]) -> Layout:
 
 
 def _parts(node: Node) -> Iterator[Part | int]:
-    """Parts of a value in order; of fixed size its bytes."""
+    """Yield the parts of a value in order, or the number of bytes for a fixed size."""
     if isinstance(node, RecordNode):
         for step in node.steps:
             yield from _parts(step.node)
@@ -189,7 +189,7 @@ def _skip_bytes(data: memoryview, at: int) -> int:
     return at + size
 
 
-# A byte below 128 is all of a number: twice a length or branch, which so is below this.
+# A byte below 128 is a whole number. It is twice a length or branch, which is therefore below this.
 _SHORT: Final = 64
 _NUMBER: Final = Part(_table(dict.fromkeys(range(2 * _SHORT), 1)), _skip_number, is_number=True)
 _BYTES: Final = Part(_table({2 * length: 1 + length for length in range(_SHORT)}), _skip_bytes)
@@ -208,7 +208,7 @@ _LEAVES: Final[Mapping[str, Part | int]] = {
 
 
 def _union(node: UnionNode) -> Iterator[Part | int]:
-    # A branch that the reader has no place for makes the event a bad one, whatever its length.
+    # A branch that the reader does not have makes the event malformed, with any length.
     nodes = [_NULL if arm.node is None else arm.node for arm in node.arms]
     if not node.indexed:
         yield from _parts(nodes[0])
@@ -232,7 +232,7 @@ def _union(node: UnionNode) -> Iterator[Part | int]:
 
 
 def _list(node: ArrayNode | MapNode) -> Part:
-    """A list or map inside an item."""
+    """Return the part of a list or map inside an item."""
     items = Items.of(node)
 
     def skip(data: memoryview, at: int) -> int:

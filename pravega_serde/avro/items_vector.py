@@ -1,8 +1,8 @@
-"""Find where the items of many lists or maps begin, in rounds: each round finds one more item of each list.
+"""Vectorized search for the items of many lists or maps. Each round finds one more item of each list.
 
-What the values are is not looked at, only how far they reach, by the tables that walks have. A round costs as much for
-ten rows as for a hundred: when few have items left, these are walked. So the number of items counts, not that of the
-longest list.
+It reads only the lengths of values, not the values, with the tables of ``items_scalar``. A round costs as much for ten
+rows as for a hundred. If few rows have items left, those are walked one by one. So the cost depends on the number of
+items, not on the longest list.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from pravega_serde.columnar import Cursor
 from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s, bounds_of
 from pravega_serde.columnar.cursor import varints_at
 
-#: From positions of values to those behind them, in place, within the ends of their rows as far as it reads: what is
-#: bad there may lead anywhere behind the value's start.
+#: Function that moves positions of values past the values, in place. It reads only up to the ends of their rows. A
+#: malformed value may move to any position after its start.
 Stride = Callable[[Cursor, Int64s, Int64s], Int64s]
 
-#: Items that a walk finds in the time that a round takes, and for how many it counts that an event is walked at all;
-#: for how many rounds it counts that there are any.
+#: Costs: items that a walk finds in the time of a round, the fixed cost of a walked event in items, and the fixed cost
+#: of all rounds in rounds.
 _ROUND: Final = 96
 _EVENT: Final = 8
 _BEFORE: Final = 2
 
-#: Items of a list that is walked; the plain path reads those with more.
+#: Maximum items of a walked list. The plain path reads longer ones.
 _LONGEST: Final = 1 << 17
 
-#: Lists inside each other. For each, all those inside it are found once more; the plain path reads deeper ones.
+#: Maximum depth of nested lists. Each level finds all inner lists once more. The plain path reads deeper ones.
 _DEEPEST: Final = 8
 
 
 class ItemFinder:
-    """Finds where the items of lists begin, or the keys and values of maps."""
+    """Finder of the start of each item of lists, or of the keys and values of maps."""
 
     def __init__(self, items: Items) -> None:
         self._walk = items.walk
@@ -46,7 +46,10 @@ class ItemFinder:
         self._too_deep = items.depth() > _DEEPEST
 
     def __call__(self, cursor: Cursor) -> tuple[Int64s, Int64s]:
-        """Number of items of each row, and where they begin, row by row; the rows are put behind their lists."""
+        """Return the number of items of each row, and their start positions, row by row.
+
+        The cursor moves past the lists.
+        """
         left = _next_block(cursor)
         if self._too_deep:
             cursor.fail(left > 0)
@@ -54,7 +57,7 @@ class ItemFinder:
         rows = np.flatnonzero(left)
         if not len(rows):
             return left, left[:0]
-        # In each round, those that have items left are the first ones.
+        # In each round, the rows with items left come first.
         rows = rows[np.argsort(-left[rows], kind="stable")]
         lengths = left[rows]
         walked = _fewest(lengths)
@@ -75,12 +78,15 @@ class ItemFinder:
         counts[rows] += lengths
         if not len(first):
             return counts, then
-        # Those that were walked lie behind the others of their rows.
+        # The walked items come after the others of their rows.
         parts = zip(np.split(first, np.cumsum(strided)[rows]), np.split(then, np.cumsum(lengths)), strict=True)
         return counts, np.concatenate([part for both in parts for part in both])
 
     def _by_strides(self, cursor: Cursor, rows: Int64s, counts: Int64s) -> Int64s:
-        """Where so many items of each row begin; the rows, of which those with the most come first, are put behind."""
+        """Return the start positions of ``counts`` items of each row, and move the rows past them.
+
+        The rows are sorted by count, largest first.
+        """
         starts = np.empty(int(counts.sum()), np.int64)
         place, lengths = (bounds_of(counts)[:-1])[rows], counts[rows]
         block = cursor.select(rows)
@@ -89,12 +95,12 @@ class ItemFinder:
             starts[place[:active]] = at[:active]
             place[:active] += 1
             at[:active] = self._stride(cursor, at[:active], ends[:active])
-        block.fail(at >= ends)  # the list's end would still be to come
+        block.fail(at >= ends)  # the end of the list is missing
         cursor.update(rows, block)
         return starts
 
     def _by_walks(self, cursor: Cursor, rows: Int64s, left: Int64s) -> tuple[Int64s, Int64s]:
-        """Number of items that the rows have left in this block and the next ones, and where these begin."""
+        """Return the number of items left in this block and the next ones of each row, and their start positions."""
         starts = array("q")
         lengths: list[int] = []
         stops: list[int] = []
@@ -118,20 +124,20 @@ class ItemFinder:
 
 
 def _fewest(lengths: Int64s) -> int:
-    """Number of rows, the longest first, that are better walked where those of the others are read in rounds."""
-    # To walk more than these takes longer than all rounds.
+    """Return the number of rows, the longest first, that are cheaper to walk. The others are read in rounds."""
+    # Walking more rows takes longer than all rounds.
     most = min(len(lengths), _ROUND * (int(lengths[0]) + _BEFORE) // _EVENT)
     longest = lengths[: most + 1]
     rounds = longest + _BEFORE
     if most == len(lengths):
         longest, rounds = np.append(longest, 0), np.append(rounds, 0)
     rows = np.arange(most + 1)
-    walked = bounds_of(lengths[:most]) - rows * longest  # their items behind the last round
+    walked = bounds_of(lengths[:most]) - rows * longest  # their items after the last round
     return int(np.argmin(_ROUND * rounds + walked + _EVENT * rows))
 
 
 def _next_block(cursor: Cursor) -> Int64s:
-    """Number of items in each row's next block; 0 at the end of the list, and for bad rows."""
+    """Return the number of items in each row's next block: 0 at the end of the list, and for malformed rows."""
     count = cursor.longs()
     sized = np.flatnonzero(count < 0)
     if len(sized):
@@ -139,17 +145,17 @@ def _next_block(cursor: Cursor) -> Int64s:
         some = cursor.select(sized)
         some.longs()
         cursor.update(sized, some)
-        # The smallest number has no positive: it stays negative, and the row is bad.
+        # The smallest number has no positive counterpart. It stays negative, and the row is malformed.
         np.negative(count, out=count, where=count < 0)
         cursor.fail(count < 0)
-    cursor.fail(count > cursor.ends - cursor.position)  # no item is without a byte
+    cursor.fail(count > cursor.ends - cursor.position)  # every item has at least one byte
     if cursor.bad.any():
         count[cursor.bad] = 0
     return count
 
 
 def _stride_of(layout: Layout) -> Stride:
-    """Stride over values one behind the other."""
+    """Return the stride over consecutive values."""
     head, parts = layout
     steps = [_step(part) for part in parts]
 
@@ -208,7 +214,7 @@ def _union(part: Part) -> Stride:
 
 
 def _doubled(cursor: Cursor, at: Int64s) -> tuple[UInt8s | UInt64s, Int64s]:
-    """Twice the index of each branch, and the positions behind it."""
+    """Return twice the index of each branch, and the positions after it."""
     first = cursor.data[at]
     if not len(first) or first.max() < 0x80:
         return first, at + 1
@@ -217,7 +223,7 @@ def _doubled(cursor: Cursor, at: Int64s) -> tuple[UInt8s | UInt64s, Int64s]:
 
 
 def _list(items: Items) -> Stride:
-    """A list or map inside an item."""
+    """Return the stride over a list or map inside an item."""
     find = ItemFinder(items)
 
     def stride(cursor: Cursor, at: Int64s, ends: Int64s) -> Int64s:

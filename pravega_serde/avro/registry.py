@@ -1,4 +1,4 @@
-"""Registry part of Avro: types of events, schemas to read them as some columns, compatibility, resolution."""
+"""Registry part of Avro: event types, schemas to read as given columns, compatibility, resolution."""
 
 from __future__ import annotations
 
@@ -51,70 +51,73 @@ class AvroRegistry(RegistryFormat):
     compared_by_server = True
 
     def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:  # noqa: ARG002
-        """Type of a schema's events; a name that is given must be the schema's own."""
+        """Return the type of a schema's events. A given name must be the schema's own."""
         info = SchemaInfo(avro_name(schema), SerializationFormat.AVRO, avro_text(schema).encode())
         if name not in (None, info.type):
             raise SchemaError(f"an Avro schema is registered under its own name, {info.type!r}, not {name!r}")
         return EventType(info, AvroSerializer(schema))
 
     def payloads(self, info: SchemaInfo) -> AvroSerializer:
-        """Serializer of the schema."""
+        """Return the serializer of the schema."""
         return AvroSerializer(schema_text(info))
 
     def print(self, info: SchemaInfo) -> bytes:
-        """Text of the schema as Java prints it."""
+        """Return the text of the schema as Java prints it."""
         return avro_text(schema_text(info)).encode()
 
     def names(self, info: SchemaInfo) -> frozenset[str]:
-        """Name and aliases of the schema: an alias takes the events that were written under it."""
+        """Return the name and aliases of the schema. An alias matches the events that were written with it."""
         return avro_names(schema_text(info))
 
     def derive(self, columns: pa.Schema, name: str) -> str:
-        """Schema with the columns as fields of a record; see :func:`avro_schema_of`."""
+        """Return a record schema with the columns as fields; see :func:`avro_schema_of`."""
         return avro_schema_of(columns, name)
 
     def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:  # noqa: ARG002
-        """Type of the record."""
+        """Return the type of the record."""
         return self.event_type(json.loads(self.derive(columns, name)), name)
 
     def reader_for(self, info: SchemaInfo, columns: pa.StructType) -> EventType:
-        """Type that reads events of a registered schema, of all its versions, as some columns.
+        """Return a type that reads events of a registered schema, of all its versions, as some columns.
 
-        Its schema is the registered one, where that has all of them. Otherwise what the columns have in common with it,
-        inside structs, lists and maps, too, stays as registered, and the rest gets the schema that follows from the
-        columns: schema resolution promotes what is there and fills what is not with null.
+        Its schema is the registered one if that has all the columns. Otherwise, the common parts stay as registered,
+        also inside structs, lists and maps, and the rest follows from the columns. Schema resolution promotes existing
+        values and fills missing ones with null.
 
-        Raises :class:`SchemaError` for a column that has no form in Avro, and for one that the registered schema's
-        events can never be read as.
+        Raises :class:`SchemaError` for a column that Avro cannot express, and for one as which the registered schema's
+        events can never be read.
         """
         chosen = _reader_schema(info, columns)
         return EventType(chosen, self.payloads(chosen))
 
     def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG002
-        """Reasons that resolution gives.
+        """Return the reasons that resolution reports.
 
-        Stricter than the server in one thing: an enum symbol that the reader does not know is a fault here, although it
-        is one only when it turns up.
+        This is stricter than the server in one respect. An enum symbol that the reader does not have is a fault here,
+        although it is an error only when it occurs.
         """
         written, read = (load(schema.data.decode(errors="replace"))[0] for schema in (writer, reader))
         try:
             node = resolve(written, read)
         except SchemaError as error:
-            # Nothing of the writer's could be read at all.
+            # No event of the writer could be read.
             yield error.message
         else:
             yield from _lacking(node, "$", set())
 
     def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[AvroSerializer | None, str]:
-        """Serializer of both schemas, by Avro's schema resolution."""
-        self.payloads(writer)  # an invalid schema of the writer's is not a misfit
+        """Return a serializer of both schemas, which uses Avro's schema resolution."""
+        self.payloads(writer)  # an invalid writer's schema is not a misfit
         try:
             return AvroSerializer(schema_text(writer), reader_schema=schema_text(reader.info)), ""
         except SchemaError as error:
             return None, error.message
 
     def widened(self, writer: SchemaInfo, reader: EventType) -> AvroSerializer | None:
-        """Serializer with the reader's schema widened: Avro's resolution refuses the pair, and Java with it."""
+        """Return a serializer with a widened reader's schema.
+
+        Avro's resolution rejects the original pair, and so does Java.
+        """
         text, read = schema_text(writer), load(schema_text(reader.info))[0]
         wide = _widened(load(text)[0], read)
         return None if wide is read else AvroSerializer(text, reader_schema=print_schema(wide))
@@ -134,12 +137,12 @@ def _reader_schema(schema: SchemaInfo, columns: pa.StructType) -> SchemaInfo:
     derived = load(avro_schema_of(pa.schema(list(columns)), schema.type))[0]
     made = _merged(own, columns, derived)
     _check_readable(own, made, schema.type)
-    # Aliases of a record count for events that were written under another name.
+    # Aliases of a record match events that were written with another name.
     return replace(schema, data=avro_text(print_schema(made)).encode())
 
 
 def _merged(own: Type, wanted: pa.DataType, derived: Type) -> Type:
-    """Schema that reads ``own`` as the type that is wanted; ``derived`` follows from that type alone."""
+    """Return a schema that reads ``own`` as the wanted type. ``derived`` follows only from that type."""
     if arrow_type(resolve(own)) == wanted:
         return own
     if isinstance(own, Union):
@@ -160,7 +163,7 @@ def _merged_inside(own: Type, wanted: pa.DataType, derived: Type) -> Type:
 
 
 def _merged_union(own: Union, wanted: pa.DataType, derived: Type) -> Type:
-    """A type or null, as nullable columns are; other unions have columns of their own."""
+    """Merge a union of a type and null, as for nullable columns. Other unions have their own columns."""
     rest = branches_of(own)
     if len(rest) != 1 or not isinstance(derived, Union):
         return derived
@@ -177,7 +180,7 @@ def _merged_record(own: Record, wanted: pa.StructType, derived: Record) -> Recor
 
 
 def _merged_field(own: Field, wanted: pa.DataType, derived: Field) -> Field:
-    """Under the registered name and aliases, and with its default where that still fits."""
+    """Merge a field. It keeps its registered name and aliases, and its default if that still fits."""
     kind = _merged(own.type, wanted, derived.type)
     if kind is own.type:
         return own
@@ -185,7 +188,10 @@ def _merged_field(own: Field, wanted: pa.DataType, derived: Field) -> Field:
 
 
 def _check_readable(own: Type, made: Type, name: str) -> None:
-    """Raise SchemaError if no event of the registered schema could be read: better now than as bad records."""
+    """Raise SchemaError if no event of the registered schema could be read.
+
+    An early error is better than malformed records.
+    """
     try:
         place = next(_unreadable(resolve(own, _widened(own, made)), "$"), None)
     except SchemaError as error:
@@ -195,7 +201,7 @@ def _check_readable(own: Type, made: Type, name: str) -> None:
 
 
 def _unreadable(node: Node, path: str) -> Iterator[str]:
-    """Places of unions of which no branch but null can be read."""
+    """Yield the paths of unions without a readable branch other than null."""
     if isinstance(node, UnionNode):
         rest = [arm for arm in node.arms if not (isinstance(arm.node, Leaf) and arm.node.wire == "null")]
         if rest and all(arm.node is None for arm in rest):
@@ -205,11 +211,11 @@ def _unreadable(node: Node, path: str) -> Iterator[str]:
             yield from _unreadable(each, place)
 
 
-# ---- what is in a plan ----
+# ---- contents of a plan ----
 
 
 def _lacking(node: Node, path: str, seen: set[int]) -> Iterator[str]:
-    """Branches and symbols that the reader does not have: errors only when they turn up."""
+    """Yield the branches and symbols that the reader does not have. They are errors only when they occur."""
     if id(node) in seen:
         return
     seen.add(id(node))
@@ -223,7 +229,7 @@ def _lacking(node: Node, path: str, seen: set[int]) -> Iterator[str]:
 
 
 def _inside(node: Node, path: str) -> list[tuple[Node | None, str]]:
-    """The nodes right inside one, and where they stand."""
+    """Return the direct children of a node, and their paths."""
     if isinstance(node, Link):
         return [(node.target, path)]
     if isinstance(node, ArrayNode):
@@ -237,12 +243,12 @@ def _inside(node: Node, path: str) -> list[tuple[Node | None, str]]:
 
 # ---- wider numbers ----
 
-#: The reader's number -> what a writer may have instead: the promotions of Avro, backwards.
+#: Reader's number type -> wider types of a writer: the reverse of Avro's promotions.
 _WIDER: Final = {"int": ("long", "float", "double"), "long": ("float", "double"), "float": ("double",)}
 
 
 def _widened(writer: Type, reader: Type) -> Type:
-    """The reader's schema with the writer's numbers where its own are narrower; ``reader`` itself if none are."""
+    """Return the reader's schema with the writer's wider numbers, or ``reader`` itself if none are wider."""
     if isinstance(writer, Union):
         for branch in writer.branches:
             reader = _widened(branch, reader)
@@ -262,7 +268,7 @@ def _widened(writer: Type, reader: Type) -> Type:
 
 
 def _widened_union(writer: Type, reader: Union) -> Union:
-    """Union with one branch widened, if no branch accepts the written type as it is, or promoted."""
+    """Widen one branch of a union if no branch accepts the written type directly or promoted."""
     kinds = {kind_of(branch) for branch in reader.branches}
     if isinstance(writer, Primitive) and {writer.name, *_WIDER.get(writer.name, ())} & kinds:
         return reader

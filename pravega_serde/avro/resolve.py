@@ -1,11 +1,11 @@
-"""Schema resolution: what a reader makes of what a writer wrote, worked out once for each pair of schemas.
+"""Schema resolution: a plan to read a writer's events with a reader's schema, computed once per pair.
 
-The plan is a tree over the writer's bytes in which every step already knows its result in the reader's terms: which
-promotion, which member of a union, which field, which default. Rows and columns are two interpreters of the same
-plan, so they cannot disagree about schema resolution. A schema alone is its own writer and reader.
+The plan is a tree over the writer's bytes. Every step holds its result in the reader's terms: the promotion, the member
+of a union, the field, the default. Rows and columns are two interpreters of the same plan, so they resolve schemas
+equally. A single schema is both writer and reader.
 
-The rules are those of the Avro 1.12 specification, as ``org.apache.avro.Resolver`` applies them: a record outside a
-union is resolved by its fields, whatever it is called.
+The rules are those of the Avro 1.12 specification, as ``org.apache.avro.Resolver`` applies them. A record outside a
+union is resolved by its fields, with any name.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from pravega_serde.errors import SchemaError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """A primitive or fixed value."""
+    """Primitive or fixed value."""
 
     wire: str
-    """Type that is written: the name of a primitive, or ``fixed``."""
+    """Written type: the name of a primitive, or ``fixed``."""
     target: Primitive | Fixed
-    """Type that it becomes."""
+    """Reader's type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnumNode:
-    """A symbol."""
+    """Symbol of an enum."""
 
     symbols: tuple[str | None, ...]
-    """Symbols of the reader for those of the writer; None where the reader has none."""
+    """Reader's symbol for each of the writer's, or None if the reader lacks it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,12 +71,12 @@ class MapNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One of the writer's fields."""
+    """Field of the writer."""
 
     name: str
     node: Node
     slot: int | None
-    """Index of the reader's field that it becomes; None to skip it."""
+    """Index of the reader's field, or None to skip the field."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,36 +87,38 @@ class RecordNode:
     names: tuple[str, ...]
     steps: tuple[Step, ...]
     defaults: tuple[tuple[int, Field], ...]
-    """Slots that the writer does not fill, and the reader's fields whose defaults do."""
+    """Slots that the writer does not fill, and the reader's fields with the defaults for them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arm:
-    """One branch of the writer's union, and what it becomes."""
+    """Branch of the writer's union, and its result."""
 
     node: Node | None
-    """None if the reader has no place for it: an event with this branch is an error."""
+    """None if the reader does not have the branch. An event with it is then an error."""
     member: int | None
-    """Index of the reader's member that it is; None for null, and where the reader has no choice of members."""
+    """Index of the reader's member, or None for null and for a reader without a choice of members."""
     label: str
     """Name of the branch in the reader."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnionNode:
-    """A choice, made by the writer (arms) or by the reader (members) or by both."""
+    """Choice of the writer (arms), of the reader (members), or of both."""
 
     indexed: bool
-    """Whether the event has the index of the arm; otherwise there is just one."""
+    """True if the event holds the arm's index. Otherwise there is only one arm."""
     arms: tuple[Arm, ...]
     members: tuple[Node, ...]
-    """Branches of the reader other than null, if they are more than one: then the value is one of these members.
-    Otherwise it is bare: the only member's, or null."""
+    """Branches of the reader other than null, if there are several. The value is then one of these members.
+
+    Otherwise the value is bare: the only member's, or null.
+    """
 
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """A record inside itself. Its target is set when that is complete."""
+    """Record inside itself. Its target is set when the record is complete."""
 
     name: str
     target: RecordNode | None = None
@@ -126,7 +128,7 @@ Node = Leaf | EnumNode | ArrayNode | MapNode | RecordNode | UnionNode | Link
 
 
 def min_size(node: Node) -> int:
-    """Lower bound of a value's size in bytes: 1, or 0 for values that may take none."""
+    """Return the lower bound of a value's size in bytes: 1, or 0 for values that may have no bytes."""
     if isinstance(node, Leaf):
         empty = node.wire == "null" or (node.wire == "fixed" and node.target.size == 0)  # type: ignore[union-attr]
         return 0 if empty else 1
@@ -140,14 +142,17 @@ def min_size(node: Node) -> int:
 
 
 def may_be_null(node: Node) -> bool:
-    """Whether a value can be null itself."""
+    """Return True if a value can be null."""
     if isinstance(node, UnionNode):
         return any(arm.node is not None and may_be_null(arm.node) for arm in node.arms)
     return isinstance(node, Leaf) and node.wire == "null"
 
 
 def ambiguous_labels(node: UnionNode) -> set[str]:
-    """Names of the arms whose values are tagged with them: named types that share a Python type with another."""
+    """Return the names of the arms with tagged values.
+
+    These are named types that share a Python type with another arm.
+    """
     shapes: dict[str, int] = {}
     for member in node.members:
         shapes[_shape(member)] = shapes.get(_shape(member), 0) + 1
@@ -170,7 +175,7 @@ def _shape(node: Node) -> str:
     return "list" if isinstance(node, ArrayNode) else "dict"
 
 
-#: Types that the reader may have where the writer has the key, beyond the same.
+#: Writer's type -> other types that the reader may have for it.
 _PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "int": ("long", "float", "double"),
     "long": ("float", "double"),
@@ -181,7 +186,10 @@ _PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def resolve(writer: Type, reader: Type | None = None) -> Node:
-    """Plan for reading events of ``writer`` as ``reader``; :class:`SchemaError` if no event could be read."""
+    """Return the plan for reading events of ``writer`` as ``reader``.
+
+    Raises :class:`SchemaError` if no event could be read.
+    """
     return _Resolver().resolve(writer, writer if reader is None else reader, "$")
 
 
@@ -229,7 +237,7 @@ class _Resolver:
         try:
             link.target = self._steps(writer, reader, path)
         except SchemaError:
-            # Whatever was planned inside this record may link to it: forget that, too.
+            # Plans inside this record may link to it, so they are discarded too.
             for inside in list(self._records)[known:]:
                 del self._records[inside]
             raise
@@ -250,7 +258,7 @@ class _Resolver:
         return RecordNode(reader.name, names, tuple(steps), _defaults(writer, reader, set(matches.values()), path))
 
     def _skip(self, writer: Type, path: str) -> Node:
-        """A field that is only read over: by its own schema, without logical types."""
+        """Plan a skipped field, with its own schema, without logical types."""
         outer, self._skipping = self._skipping, True
         try:
             return self.resolve(writer, writer, path)
@@ -264,7 +272,7 @@ class _Resolver:
         return UnionNode(indexed=True, arms=tuple(arms), members=self._members(reader, path))
 
     def _arm(self, branch: Type, reader: Type, path: str) -> Arm:
-        """One branch of the writer's union; a reader that lacks it is an error only when it turns up."""
+        """Plan one branch of the writer's union. A branch that the reader lacks is an error only when it occurs."""
         try:
             if not isinstance(reader, Union):
                 return Arm(self.resolve(branch, reader, path), None, label_of(branch))
@@ -290,7 +298,10 @@ class _Resolver:
         return tuple(self.resolve(branch, branch, path) for branch in others) if len(others) > 1 else ()
 
     def _choose(self, writer: Type, reader: Union, path: str) -> int:
-        """Index of the reader's branch for the writer's type: its own kind before promotions, in Java's order."""
+        """Return the index of the reader's branch for the writer's type.
+
+        The same kind precedes promotions, in Java's order.
+        """
         same = [index for index, branch in enumerate(reader.branches) if kind_of(branch) == kind_of(writer)]
         named = isinstance(writer, Record | Enum | Fixed)
         for exact in (True, False):
@@ -332,9 +343,9 @@ def _leaf(writer: Primitive, reader: Type, path: str) -> Leaf:
 
 
 def _check_meaning(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> None:
-    """Refuse what would become another value: milliseconds as microseconds, a decimal of another scale.
+    """Reject values that would change: milliseconds as microseconds, a decimal of another scale.
 
-    Java reads such values wrongly, without a word.
+    Java reads such values wrongly, without an error.
     """
     here, there = reader.logical, writer.logical
     if here is not None and there is not None and (here.name, here.scale) != (there.name, there.scale):
@@ -345,7 +356,7 @@ def _check_meaning(writer: Primitive | Fixed, reader: Primitive | Fixed, path: s
 
 
 def _same_name(writer: Type, reader: Type) -> bool:
-    """Whether two named types are the same: by their last names, or by an alias of the reader."""
+    """Return True if two named types are the same: by their last names, or by an alias of the reader."""
     assert isinstance(writer, Fixed | Enum | Record)
     assert isinstance(reader, Fixed | Enum | Record)
     last = writer.name.rpartition(".")[2]
@@ -353,10 +364,10 @@ def _same_name(writer: Type, reader: Type) -> bool:
 
 
 def match_fields(writer: Record, reader: Record) -> dict[str, int]:
-    """Slots of the reader by the names of the writer's fields. A field's own name comes before its aliases.
+    """Return the reader's slots by the names of the writer's fields. A field's own name precedes its aliases.
 
-    Aliases of fields are those of a record by its full name, as ``org.apache.avro.Schema.applyAliases`` has it: between
-    records that stand for each other under different names they do not count.
+    Aliases of fields belong to a record with its full name, as in ``org.apache.avro.Schema.applyAliases``. They do not
+    apply between matching records with different names.
     """
     written = {entry.name for entry in writer.fields}
     renaming = _takes_aliases(writer, reader)
@@ -393,7 +404,7 @@ def _defaults(writer: Record, reader: Record, filled: set[int], path: str) -> tu
 
 
 def _member_index(reader: Union, chosen: int) -> int | None:
-    """Index among the branches other than null; None for null, and where there is only one."""
+    """Return the index among the branches other than null, or None for null and for a single branch."""
     others = [index for index, branch in enumerate(reader.branches) if kind_of(branch) != "null"]
     return others.index(chosen) if chosen in others and len(others) > 1 else None
 
@@ -410,7 +421,10 @@ def _show(schema: Type) -> str:
 
 
 def arrow_type(node: Node) -> pa.DataType:
-    """Arrow type of a plan's values, whose writer is its reader. Raises SchemaError for recursive or too wide types."""
+    """Return the Arrow type of a plan's values. Its writer is its reader.
+
+    Raises SchemaError for recursive types and for types that are too wide.
+    """
     return _Types().of(node)
 
 

@@ -1,13 +1,12 @@
-"""Rows: reading one event at a time, by a tree of closures made from the plan. The authority on what is valid.
+"""Row reader: reads one event at a time, with a tree of closures compiled from the plan.
 
-The values of a union are bare: the branch is known by the value's type. Only where two branches would give the same
-Python type (two records, an enum and a string) is a named type's value the pair ``(full name, value)``, which the
-writer takes, too.
+It is the authority on valid events. The values of a union are bare: the value's type identifies the branch. If two
+branches have the same Python type (two records, an enum and a string), a named type's value is the pair ``(full name,
+value)``, which the writer accepts too.
 
-An item of one byte may be a record of many fields: nulls, defaults, records in records. A mebibyte of them would be
-gigabytes. The memory that a value takes at the least is known from the plan, so it is counted (:class:`Budget`,
-:class:`Weights`) before the items of a block are read, and where an event chooses: at the branches of unions, and at
-records inside themselves.
+An item of one byte may be a record of many fields: nulls, defaults, nested records. A mebibyte of them would need
+gigabytes. The minimum memory of a value follows from the plan. It is counted (:class:`Budget`, :class:`Weights`) before
+the items of a block are read, at the branches of unions, and at records inside themselves.
 """
 
 from __future__ import annotations
@@ -41,22 +40,22 @@ from pravega_serde.columnar import MalformedError, MemoryLimit
 from pravega_serde.columnar.bad_rows import invalid_utf8
 from pravega_serde.errors import DeserializationError, LimitExceededError
 
-#: A value from the data at a position, and the position behind it.
+#: Function of the data and a position. It returns the value, and the position after it.
 Read = Callable[[bytes, int], tuple[Any, int]]
 
-#: How often a record may contain itself. Each level takes Python frames, of which there are 1000 by default.
+#: Maximum depth of a record inside itself. Each level uses several of Python's frames, by default limited to 1000.
 MAX_DEPTH: Final = 200
 
-#: Memory of an item's place in a list; of an entry: its key, its place in a dict, and a tuple for a while.
+#: Memory of an item's slot in a list. For an entry: its key, its slot in a dict, and a temporary tuple.
 _SLOT: Final = 8
 _ENTRY: Final = 200
 
-#: Raised by reading wrong bytes, and beyond the end of the event.
+#: Errors of reading malformed bytes, or bytes after the end of the event.
 WRONG: Final = (IndexError, struct.error, MalformedError)
 
 
 class RowReader:
-    """Reads single events by a plan."""
+    """Reader of single events with a plan."""
 
     __slots__ = ("_budget", "_read", "_weight")
 
@@ -67,7 +66,10 @@ class RowReader:
         self._weight = compiler.weights.of(node)
 
     def __call__(self, data: bytes) -> Any:
-        """Value of an event. Zeros behind it are ignored: some of Java's writers pad; anything else is an error."""
+        """Return the value of an event.
+
+        Zeros after it are ignored, because some Java writers pad. Other bytes are an error.
+        """
         self._budget.start(len(data))
         try:
             self._budget.spend(self._weight)
@@ -88,7 +90,7 @@ def _as_malformed(error: Exception) -> MalformedError:
 
 
 class _Compiler:
-    """Makes the closure of every node once, so that shared and recursive records share theirs."""
+    """Compiler of nodes to closures. Each node is compiled once, so shared and recursive records share a closure."""
 
     def __init__(self, budget: Budget, *, arrow: bool) -> None:
         self._budget = budget
@@ -133,7 +135,7 @@ class _Compiler:
                     for _ in range(count):
                         item, at = read_item(data, at)
                         items.append(item)
-                    if not data[at]:  # no further block: what read_block says, without the call
+                    if not data[at]:  # no further block: the result of read_block, without the call
                         return items, at + 1
                     count, at = read_block(data, at)
             except WRONG as error:
@@ -180,7 +182,7 @@ class _Compiler:
     def _default(self, entry: Field) -> Callable[[], Any]:
         data = encode_default(entry)
         read = self.compile(resolve(entry.type))
-        # Made anew for each record: a list given to the caller is the caller's.
+        # Created for each record, because the caller owns a returned list.
         return lambda: read(data, 0)[0]
 
     def _union(self, node: UnionNode) -> Read:
@@ -210,7 +212,7 @@ class _Compiler:
         return read_union
 
     def _weighed(self, node: Node, counted: int) -> Read:
-        """A branch of a union; what it takes beyond the lightest one is counted when it is chosen."""
+        """Compile a branch of a union. Its memory beyond the lightest branch is counted when it is chosen."""
         read_value = self.compile(node)
         spend = self._budget.for_value(self.weights.of(node) - counted, 1 + min_size(node))
         if spend is None:
@@ -227,7 +229,7 @@ class _Compiler:
 
 
 class _Linked:
-    """A record inside itself: compiled when first met, with its depth counted."""
+    """Record inside itself. It is compiled on first use, and its depth is counted."""
 
     def __init__(self, compiler: _Compiler, link: Link, budget: Budget) -> None:
         self._compiler, self._link, self._budget = compiler, link, budget
@@ -259,7 +261,7 @@ _BUILDERS: Final[Mapping[type, Callable[[_Compiler, Any], Read]]] = {
 
 
 def _read_as_written(fields: list[tuple[str, Read]]) -> Read:
-    """A record whose fields are the writer's, all of them."""
+    """Compile a record with exactly the writer's fields."""
 
     def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
         record = {}
@@ -277,7 +279,7 @@ def _read_as_written(fields: list[tuple[str, Read]]) -> Read:
 def _read_resolved(
     names: tuple[str, ...], steps: list[tuple[str, str | None, Read]], defaults: list[tuple[str, Callable[[], Any]]]
 ) -> Read:
-    """A record whose fields are the reader's: some skipped, some renamed, some by default."""
+    """Compile a record with the reader's fields: some skipped, some renamed, some with defaults."""
 
     def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
         record: dict[str, Any] = dict.fromkeys(names)
@@ -313,15 +315,15 @@ def _tagged(read_value: Read, label: str) -> Read:
 
 
 def _last_of_each(entries: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Arrow would keep all entries of a key; Java's maps keep the last."""
+    """Keep the last entry of each key, like Java's maps. Arrow would keep all."""
     last = dict(entries)
     return entries if len(last) == len(entries) else list(last.items())
 
 
 def read_block(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """Number of items in the next block of an array or map; 0 at its end."""
+    """Return the number of items in the next block of an array or map, or 0 at its end."""
     byte = data[at]
-    if byte < 0x80 and not byte & 1:  # nearly always: less than 64 items, without the block's size
+    if byte < 0x80 and not byte & 1:  # the usual case: less than 64 items, without the block's size
         return byte >> 1, at + 1
     count, at = read_long(data, at)
     if count < 0:
@@ -331,7 +333,7 @@ def read_block(data: bytes | memoryview, at: int) -> tuple[int, int]:
 
 
 def default_array(entry: Field, kind: pa.DataType) -> pa.Array:
-    """Default of a field, as an array of one."""
+    """Return the default of a field as an array of one value."""
     return pa.array([RowReader(resolve(entry.type), arrow=True)(encode_default(entry))], kind)
 
 
@@ -372,7 +374,7 @@ def _read_null(data: bytes, at: int) -> tuple[None, int]:  # noqa: ARG001
 
 
 def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
-    # Java takes any other byte for false; so much leniency would hide a wrong schema.
+    # Java reads any other byte as false. That would hide a wrong schema.
     byte = data[at]
     if byte > 1:
         raise MalformedError(f"invalid boolean {byte}")
@@ -417,7 +419,7 @@ _PRIMITIVES: Final[Mapping[str, Read]] = {
 
 
 def _read_fixed(size: int) -> Read:
-    """Reads a fixed number of bytes."""
+    """Return a reader of a fixed number of bytes."""
 
     def read(data: bytes, at: int) -> tuple[bytes, int]:
         end = at + size
@@ -429,7 +431,7 @@ def _read_fixed(size: int) -> Read:
 
 
 def _converted(read_raw: Read, convert: Converter | None) -> Read:
-    """Reads, then converts."""
+    """Return a reader that also converts."""
     if convert is None:
         return read_raw
 
@@ -440,15 +442,15 @@ def _converted(read_raw: Read, convert: Converter | None) -> Read:
     return read
 
 
-#: Items that take no bytes (nulls, empty records) can be claimed in any number by a few bytes: so many are allowed.
+#: Maximum items without bytes (nulls, empty records). Otherwise a few bytes could claim any number of them.
 MAX_EMPTY_ITEMS: Final = 65_536
 
-#: 60 MiB for an event of one.
+#: 60 MiB for an event of 1 MiB.
 MEMORY: Final = MemoryLimit(36, base=24 << 20)
-# By themselves: they are needed for every event, which takes some microseconds.
+# Separate names, because every event uses them and takes only some microseconds.
 _BASE, _PER_BYTE = MEMORY.base, MEMORY.per_byte
 
-#: Memory of CPython's values of logical types. Numbers and texts take in proportion to their bytes, or little.
+#: Memory of CPython's values of logical types. Numbers and texts use little, or in proportion to their bytes.
 _LOGICAL: Final = {"decimal": 112, "uuid": 80, "timestamp": 56, "local-timestamp": 56, "time": 48, "date": 40}
 _LIST: Final = 88
 _MAP: Final = 128
@@ -459,26 +461,27 @@ _CELL: Final = 16
 
 
 class Budget(threading.local):
-    """Items without bytes, and bytes of memory, that the event being read may still take."""
+    """Items without bytes, and bytes of memory, that the current event may still use."""
 
     _items = 0
     _memory = 0
     _size = 0
 
     def start(self, size: int) -> None:
-        """Begin an event of so many bytes."""
+        """Start an event of ``size`` bytes."""
         self._items, self._memory, self._size = MAX_EMPTY_ITEMS, _BASE + _PER_BYTE * size, size
 
     def spend(self, weight: int) -> None:
-        """Take memory; raises MalformedError if there is not as much left."""
+        """Use memory. Raises MalformedError if not enough is left."""
         self._memory -= weight
         if self._memory < 0:
             raise MEMORY.exceeded(self._size)
 
     def for_items(self, weight: int, size: int) -> Callable[[int, int], None] | None:
-        """Check of a block, from the number of its items and of the bytes left; None where the bytes are limit enough.
+        """Return a check of a block, or None if its bytes are a sufficient limit.
 
-        ``weight`` and ``size`` are the memory and the bytes that an item takes at the least.
+        The check accepts the number of items and the number of bytes left. ``weight`` and ``size`` are the minimum
+        memory and bytes of an item.
         """
         if size and weight <= _PER_BYTE * size:
             return None
@@ -487,7 +490,7 @@ class Budget(threading.local):
             if not size:
                 self._spend_empty(count)
             elif count > left // size:
-                count = left // size + 1  # what the event is too short for is never read
+                count = left // size + 1  # items after the event's end are never read
             memory = self._memory = self._memory - weight * count
             if memory < 0:
                 self.spend(0)
@@ -495,7 +498,7 @@ class Budget(threading.local):
         return spend
 
     def for_value(self, weight: int, size: int) -> Callable[[], None] | None:
-        """Check of a single value; None where its bytes are limit enough."""
+        """Return a check of a single value, or None if its bytes are a sufficient limit."""
         return None if weight <= _PER_BYTE * size else lambda: self.spend(weight)
 
     def _spend_empty(self, count: int) -> None:
@@ -505,16 +508,16 @@ class Budget(threading.local):
 
 
 class Weights:
-    """Bytes that a value takes at the least; for Arrow, with the columns that it is put into."""
+    """Minimum memory of values, in bytes. For Arrow, it includes the columns that hold the value."""
 
     def __init__(self, *, arrow: bool) -> None:
         self._arrow = arrow
-        # Records are shared: a small schema may unfold into an enormous tree.
+        # Records are shared: a small schema may expand to a very large tree.
         self._known: dict[Node, int] = {}
         self._cells: dict[Node, int] = {}
 
     def of(self, node: Node) -> int:
-        """Weight of a value, without items, chosen branches and records inside themselves."""
+        """Return the weight of a value, without items, chosen branches and records inside themselves."""
         if node not in self._known:
             self._known[node] = self._weigh(node)
         return self._known[node]
@@ -535,31 +538,31 @@ class Weights:
         )
 
     def least(self, node: UnionNode) -> int:
-        """Weight of the lightest branch."""
+        """Return the weight of the lightest branch."""
         return min((self.of(arm.node) for arm in node.arms if arm.node is not None), default=0)
 
     def _choice(self, node: UnionNode) -> int:
-        """Weight of what says which member it is."""
+        """Return the weight of a union's member index or label."""
         if self._arrow:
             return _MEMBER + _CELL * self._width(node) if node.members else 0
         return _PAIR if ambiguous_labels(node) else 0
 
     def _width(self, node: Node) -> int:
-        """Columns that hold a value: of a union, those of all members."""
+        """Return the number of columns of a value. For a union, count those of all members."""
         if node not in self._cells:
             self._cells[node] = sum(map(self._width, _parts(node))) or 1
         return self._cells[node]
 
 
 def _item(node: ArrayNode | MapNode, weights: Weights) -> tuple[int, int]:
-    """Bytes of memory, and bytes of the event, that an item takes at the least."""
+    """Return the minimum memory of an item, and its minimum bytes in the event."""
     if isinstance(node, ArrayNode):
         return _SLOT + weights.of(node.item), min_size(node.item)
     return _ENTRY + weights.of(node.value), 1 + min_size(node.value)
 
 
 def item_weight(node: ArrayNode | MapNode) -> int:
-    """Bytes of memory that an item in a column takes at the least; 0 where its bytes are limit enough."""
+    """Return the minimum memory of an item in a column, or 0 if its bytes are a sufficient limit."""
     weight, size = _item(node, Weights(arrow=True))
     return weight if weight > _PER_BYTE * size else 0
 
@@ -576,7 +579,7 @@ def _parts(node: Node) -> list[Node]:
 
 
 def _deep(default: Any) -> int:
-    """Memory of a default, which is JSON."""
+    """Return the memory of a default, which is JSON."""
     size = sys.getsizeof(default)
     if isinstance(default, dict):
         return size + sum(map(_deep, default.values()))

@@ -1,7 +1,7 @@
-"""Avro schemas: read once from JSON into checked objects, which everything else works on.
+"""Avro schemas: parsed once from JSON into checked objects, which all other modules use.
 
-Follows the Avro 1.12 specification. Names are checked for sense, not for spelling: writers exist that put other
-characters into them. An unknown or ill-formed ``logicalType`` is ignored, as the specification demands.
+Follows the Avro 1.12 specification. Names are checked loosely, because some writers use other characters in them. An
+unknown or malformed ``logicalType`` is ignored, as the specification requires.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pravega_serde.errors import SchemaError
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
-#: Default of a field without one (None is a default, too).
+#: Default of a field without one (None is a valid default).
 MISSING: Final = object()
 
 
@@ -26,14 +26,14 @@ class Logical:
 
     name: str
     precision: int = 0
-    """Digits of a decimal in all."""
+    """Total digits of a decimal."""
     scale: int = 0
-    """Digits of a decimal behind the point."""
+    """Digits of a decimal after the point."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Primitive:
-    """One of the eight primitive types."""
+    """Primitive type, one of eight."""
 
     name: str
     logical: Logical | None = None
@@ -41,7 +41,7 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed:
-    """A fixed number of bytes."""
+    """Fixed number of bytes."""
 
     name: str
     aliases: frozenset[str]
@@ -51,7 +51,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enum:
-    """One of several symbols."""
+    """Enumeration of symbols."""
 
     name: str
     aliases: frozenset[str]
@@ -75,18 +75,18 @@ class Map:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """A field of a record."""
+    """Field of a record."""
 
     name: str
     aliases: tuple[str, ...]
     type: Type
     default: Any
-    """JSON, or MISSING. Checked only where it is used: a writer's defaults are not."""
+    """JSON, or MISSING. Checked only on use, so a writer's defaults are not checked."""
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """Named fields in order. Its fields are set after it is made: one of them may contain the record itself."""
+    """Named fields in order. The fields are set after creation, because a field may contain the record itself."""
 
     name: str
     aliases: frozenset[str]
@@ -95,7 +95,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union:
-    """One of several types."""
+    """Union of several types."""
 
     branches: tuple[Type, ...]
 
@@ -104,27 +104,27 @@ Type = Primitive | Fixed | Enum | Array | Map | Record | Union
 
 
 def kind_of(schema: Type) -> str:
-    """Name of a type in a schema: the primitive's, or the class's."""
+    """Return the name of a type in a schema: the primitive's, or the class's."""
     return schema.name if isinstance(schema, Primitive) else type(schema).__name__.lower()
 
 
 def branches_of(schema: Union) -> list[Type]:
-    """Branches of a union other than null."""
+    """Return the branches of a union other than null."""
     return [branch for branch in schema.branches if kind_of(branch) != "null"]
 
 
 def label_of(schema: Type) -> str:
-    """Name of a union's branch: the full name of a named type, otherwise the kind."""
+    """Return the name of a union's branch: the full name of a named type, otherwise the kind."""
     return schema.name if isinstance(schema, Fixed | Enum | Record) else kind_of(schema)
 
 
-#: Forms in which a schema is given: JSON text, the name of a primitive type, the path of a file, or parsed JSON.
+#: Accepted forms of a schema: JSON text, the name of a primitive type, the path of a file, or parsed JSON.
 SchemaLike = str | Path | Mapping[str, Any] | list[Any]
 
-#: Types inside types. Everything that walks a schema is recursive, and takes up to four Python frames a level.
+#: Maximum depth of nested types. All functions on schemas are recursive, with up to four Python frames per level.
 MAX_NESTING: Final = 64
 
-#: Logical types and what they may annotate.
+#: Logical type -> the types that it may annotate.
 _LOGICAL: Final[Mapping[str, frozenset[str]]] = {
     "date": frozenset({"int"}),
     "decimal": frozenset({"bytes", "fixed"}),
@@ -143,7 +143,7 @@ _FIXED_SIZE: Final = {"duration": 12, "uuid": 16}
 
 
 def load(schema: SchemaLike) -> tuple[Type, str]:
-    """Checked schema, and its text as compact JSON. :class:`SchemaError` says what is wrong with it."""
+    """Return the checked schema, and its text as compact JSON. Raises :class:`SchemaError`, which names the fault."""
     definition = _definition(schema)
     try:
         return _Parser().parse(definition, ""), json.dumps(definition, separators=(",", ":"))
@@ -154,14 +154,14 @@ def load(schema: SchemaLike) -> tuple[Type, str]:
 
 
 class _Parser:
-    """Walks the JSON once, and keeps the named types that it has met."""
+    """Parser of the JSON, in one pass. It collects the named types."""
 
     def __init__(self) -> None:
         self._names: dict[str, Fixed | Enum | Record] = {}
         self._depth = 0
 
     def parse(self, schema: Any, space: str) -> Type:
-        """Type of a schema inside a namespace."""
+        """Return the type of a schema inside a namespace."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise SchemaError(f"the Avro schema is nested more than {MAX_NESTING} levels deep")
@@ -234,7 +234,7 @@ class _Parser:
             if name in parsed or not name:
                 raise SchemaError(f"record {record} has the field {name!r} twice, or no name for it")
             where = f"field {name} of record {record}"
-            # A logical type beside the field's type, instead of inside it, is ignored: by Java, Spark and fastavro too.
+            # A logical type next to the field's type, instead of inside it, is ignored, as in Java, Spark and fastavro.
             kind = self.parse(_need(entry, "type", (str, Mapping, list), where), space)
             parsed[name] = Field(name, _names(entry, "aliases", where), kind, entry.get("default", MISSING))
         return tuple(parsed.values())
@@ -277,7 +277,7 @@ def _logical(schema: Mapping[str, Any], kind: str, size: int) -> Logical | None:
 
 
 def _full_name(schema: Mapping[str, Any], kind: str, space: str) -> tuple[str, str]:
-    """Full name of a named type, and the namespace for what stands inside it."""
+    """Return the full name of a named type, and the namespace for the types inside it."""
     name = _need(schema, "name", (str,), kind)
     if "." not in name:
         own = schema.get("namespace", space)

@@ -15,21 +15,21 @@ from pravega_serde.avro.write_columns import AvroColumnWriter
 from pravega_serde.avro.write_rows import RowWriter
 from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath, bytes_at_once
 
-#: Rows of a flat record below which reading and writing by row are faster.
+#: Number of rows of a flat record below which reading and writing by row are faster.
 _FEW: Final = 32
 
 
 class AvroSerializer(ColumnSerializer):
-    """Avro binary data of a given schema: one datum is one event, without header, container or fingerprint.
+    """Serializer of Avro binary data: one datum is one event, without header, container or fingerprint.
 
-    ``schema`` is the writer's: JSON text, parsed JSON, or the path of a file. ``reader_schema`` is what to make of the
-    events instead, by Avro's schema resolution; values are always written with ``schema``.
+    ``schema`` is the writer's: JSON text, parsed JSON, or the path of a file. With ``reader_schema``, events are
+    converted to that schema with Avro's schema resolution. Values are always written with ``schema``.
 
-    What values look like in Python and in Arrow is described in ``pravega_serde.avro.values``. Zeros behind a datum are
-    ignored, because some of Java's writers pad; any other bytes there are an error, because they most likely mean that
-    the event was written with another schema. (Java ignores them all.)
+    ``pravega_serde.avro.values`` documents the values in Python and in Arrow. Zeros after a datum are ignored, because
+    some Java writers pad. Any other bytes there are an error, because the event was most likely written with another
+    schema. (Java ignores them all.)
 
-    Raises :class:`SchemaError` for an invalid schema, and for a reader's that does not fit the writer's.
+    Raises :class:`SchemaError` for an invalid schema, and for a reader's schema that does not fit the writer's.
     """
 
     def __init__(self, schema: SchemaLike, *, reader_schema: SchemaLike | None = None) -> None:
@@ -47,17 +47,17 @@ class AvroSerializer(ColumnSerializer):
 
     @property
     def read_schema(self) -> str:
-        """JSON text of the schema whose values are read: the reader's, else the writer's."""
+        """JSON text of the schema of the values that are read: the reader's, else the writer's."""
         return self._text if self._reader_text is None else self._reader_text
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of decoded columns; :class:`SchemaError` for a schema that contains itself."""
+        """Arrow type of decoded columns. Raises :class:`SchemaError` for a schema that contains itself."""
         return arrow_type(resolve(self._reader))
 
     @cached_property
     def never_null(self) -> frozenset[str]:
-        """Fields of a record that are null in no value that an event decodes to."""
+        """Fields of a record that are never null in decoded values."""
         node = resolve(self._reader)
         if not isinstance(node, RecordNode):
             return frozenset()
@@ -65,15 +65,15 @@ class AvroSerializer(ColumnSerializer):
 
     @cached_property
     def bytes_at_once(self) -> int:
-        """Bytes of events that are best decoded together; 0 if that makes no difference."""
+        """Bytes of events that are best decoded together. 0 if that makes no difference."""
         return bytes_at_once(self.arrow_type)
 
     def serialize(self, value: Any) -> bytes:
-        """Event of a natural value."""
+        """Return the event of a natural value."""
         return self._write(value)
 
     def deserialize(self, data: bytes) -> Any:
-        """Natural value of an event."""
+        """Return the natural value of an event."""
         return self._read(data if isinstance(data, bytes) else bytes(data))
 
     def _make_reader(self) -> ColumnReader:

@@ -1,7 +1,7 @@
-"""Storage: the one Arrow form that values of each Avro type are written from, and how columns are brought into it.
+"""Storage form of columns: the one Arrow type from which each Avro type is written, and the conversion to it.
 
-It has numbers for dates, times and timestamps (microseconds), ``string`` and ``binary``, decimals of the schema's
-precision and scale, and structs with the schema's fields in their order.
+Dates, times and timestamps are numbers (microseconds). Texts and bytes are ``string`` and ``binary``. Decimals have the
+schema's precision and scale. Structs have the schema's fields in their order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from pravega_serde.errors import SchemaError, SerializationError
 
 
 def storage_type(schema: Type) -> pa.DataType:
-    """Arrow type that values of a schema are written from."""
+    """Return the Arrow type from which values of a schema are written."""
     return _STORAGE[type(schema)](schema)
 
 
@@ -74,7 +74,7 @@ _STORAGE: Final[Mapping[type, Callable[[Any], pa.DataType]]] = {
 
 
 def lowering(schema: Type, kind: pa.DataType, path: str = "$") -> Lower:
-    """Lowering of columns of a type; :class:`SchemaError` if the type does not fit."""
+    """Return the conversion of columns of a type. Raises :class:`SchemaError` if the type does not fit."""
     if pa.types.is_dictionary(kind):
         return dictionary_lowering(lowering(schema, kind.value_type, path))
     if isinstance(schema, Union):
@@ -114,7 +114,10 @@ _HINTS: Final = {
 
 
 def _exactly(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Decimals in the schema's scale; left as they are if some do not fit, for the plain path to name them."""
+    """Convert decimals to the schema's scale.
+
+    If some do not fit, the column stays unchanged, and the plain path names them.
+    """
     try:
         return column.cast(target)
     except pa.ArrowInvalid:
@@ -149,7 +152,7 @@ def _timestamp(kind: pa.DataType, *, local: bool) -> Lower | None:
 
 def _timestamp_millis(kind: pa.DataType, *, local: bool) -> Lower | None:
     if fits_64_bits(kind):
-        # Numbers are what is written: milliseconds.
+        # Numbers are written unchanged: milliseconds.
         return lambda column: to_micros(column, "ms", what="timestamp")
     return _timestamp(kind, local=local)
 
@@ -162,7 +165,7 @@ def _time(kind: pa.DataType, unit: str, target: pa.DataType) -> Lower | None:
     if pa.types.is_time(kind):
         return lambda column: time_of_day(column, unit).cast(target)
     if _is_small_int(kind) or (fits_64_bits(kind) and target == pa.int64()):
-        # Numbers are what is written; those that are no time of a day cannot be read.
+        # Numbers are written unchanged. A number that is not a time of day cannot be read.
         as_time = pa.time32(unit) if target == pa.int32() else pa.time64(unit)
         return lambda column: time_of_day(column.cast(target).cast(as_time), unit).cast(target)
     return None
@@ -243,7 +246,7 @@ def _union(schema: Union, kind: pa.DataType, path: str) -> Lower:
 
 
 def _members(schema: Union, others: list[Type], kind: pa.DataType, path: str) -> Lower:
-    """A struct of members, as such unions are read; a missing member is one that never occurs."""
+    """Convert a struct of members, the form of such unions. A missing member means that it never occurs."""
     names = [f"member{index}" for index in range(len(others))]
     if not pa.types.is_struct(kind) or not {entry.name for entry in kind} <= set(names):
         raise _misfit(schema, kind, path, f"; a union takes a struct of {', '.join(names)}")

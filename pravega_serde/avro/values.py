@@ -1,7 +1,7 @@
-"""Values: what each type is in Python and in Arrow, and how the one bytes format becomes either. Defaults, too.
+"""Values of each type in Python and in Arrow, and their conversion from the one bytes format. Also defaults.
 
 *Natural* values are those of ``deserialize``: ``datetime``, ``date``, ``time``, ``Decimal``, ``UUID``. *Arrow* values
-are what ``pa.array(..., type)`` takes without loss: a timestamp beyond Python's year 9999 is still a number there.
+are those that ``pa.array(..., type)`` accepts without loss: a timestamp after Python's year 9999 stays a number there.
 
 | Avro | natural | Arrow |
 |---|---|---|
@@ -12,14 +12,14 @@ are what ``pa.array(..., type)`` takes without loss: a timestamp beyond Python's
 | timestamp-millis, -micros | datetime in UTC | timestamp[us, tz=UTC] |
 | local-timestamp-millis, -micros | datetime without zone | timestamp[us] |
 | timestamp-nanos, local- | int | int64: microseconds would lose digits, and Spark has no finer type |
-| time-millis, time-micros | time | int32, int64: what Spark's own Avro reader makes of them; its time type is new |
-| decimal | Decimal | decimal128; binary beyond 38 digits, Spark's limit |
+| time-millis, time-micros | time | int32, int64, as in Spark's own Avro reader; Spark's time type is new |
+| decimal | Decimal | decimal128; binary for more than 38 digits, Spark's limit |
 | uuid | UUID | string, or binary if it annotates a fixed |
 | duration | bytes | binary |
 | array, map | list, dict | list<element>, map<key, value> |
 | record | dict | struct |
 | union with null | value or None | nullable value |
-| any other union | value, see ``rows`` | struct of member0, member1, …: all null but the one that is there |
+| any other union | value, see ``rows`` | struct of member0, member1, …: all are null except the chosen one |
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from pravega_serde.columnar.bad_rows import invalid_utf8
 
 Converter = Callable[[Any], Any]
 
-#: Most digits of a decimal in Spark, and of a decimal128.
+#: Maximum digits of a decimal in Spark, and of a decimal128.
 MAX_DECIMAL_DIGITS: Final = 38
 
 INT64_MAX: Final = (1 << 63) - 1
@@ -62,7 +62,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = datetime(1970, 1, 1)
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
-#: More digits than any event has, so that making a decimal never rounds.
+#: More digits than any event has, so that creating a decimal never rounds.
 _EXACT: Final = Context(prec=1_000_000)
 
 #: Arrow type of each primitive without logical type.
@@ -87,12 +87,12 @@ _LOGICAL_TYPES: Final = {
 
 
 def is_decimal(logical: Logical | None) -> bool:
-    """Whether a type is a decimal that Arrow and Spark can hold."""
+    """Return True if a type is a decimal that Arrow and Spark can hold."""
     return logical is not None and logical.name == "decimal" and logical.precision <= MAX_DECIMAL_DIGITS
 
 
 def arrow_leaf_type(target: Primitive | Fixed) -> pa.DataType:
-    """Arrow type of a primitive or fixed."""
+    """Return the Arrow type of a primitive or fixed."""
     logical = target.logical
     if logical is not None and is_decimal(logical):
         return pa.decimal128(logical.precision, logical.scale)
@@ -102,16 +102,16 @@ def arrow_leaf_type(target: Primitive | Fixed) -> pa.DataType:
 
 
 def list_type(item: pa.DataType) -> pa.DataType:
-    """Type of lists, with the name that Spark gives their items."""
+    """Return the type of lists, with Spark's name for their items."""
     return pa.list_(pa.field("element", item))
 
 
 def promoter(wire: str, target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the writer's primitive into the reader's; None if values stay as they are."""
+    """Return the conversion of the writer's primitive to the reader's, or None if values stay unchanged."""
     if isinstance(target, Fixed) or wire == target.name:
         return None
     if target.name == "float":
-        # Java's (float) rounds once; through a double it would be twice.
+        # Java's (float) rounds once. A conversion through a double would round twice.
         return lambda value: float(np.int64(value).astype(np.float32))
     return _PROMOTERS.get(target.name)
 
@@ -126,13 +126,13 @@ def _text(data: bytes) -> str:
 _PROMOTERS: Final[dict[str, Converter]] = {"double": float, "bytes": str.encode, "string": _text}
 
 
-#: RFC 4122's text of a UUID. Java and Python each take more than that, and not the same.
+#: RFC 4122's text of a UUID. Java and Python accept further forms, but different ones.
 UUID_PATTERN: Final = "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$"
 is_uuid: Final = re.compile(UUID_PATTERN.replace("$", r"\Z")).match
 
 
 class SpelledUUID(uuid.UUID):
-    """A UUID that came in capitals: equal to any other, and written again as it was."""
+    """UUID that was written in capitals. It equals any other UUID, and is written again with its original spelling."""
 
     __slots__ = ("_text",)
 
@@ -150,7 +150,7 @@ class SpelledUUID(uuid.UUID):
 
 
 def natural_converter(target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the reader's primitive into its natural value; None if values stay as they are."""
+    """Return the conversion of the reader's primitive to its natural value, or None if values stay unchanged."""
     logical = target.logical
     if logical is None:
         return None
@@ -162,9 +162,9 @@ def natural_converter(target: Primitive | Fixed) -> Converter | None:
 
 
 def arrow_converter(target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the reader's primitive into the value that pyarrow takes; None if values stay as they are.
+    """Return the conversion of the reader's primitive to pyarrow's value, or None if values stay unchanged.
 
-    It refuses what :func:`natural_converter` refuses.
+    It rejects the same values as :func:`natural_converter`.
     """
     logical = target.logical
     if logical is None:
@@ -178,7 +178,7 @@ def arrow_converter(target: Primitive | Fixed) -> Converter | None:
 
 
 def _unchanged(check: Converter) -> Converter:
-    """Converter that gives what it gets, if ``check`` takes it."""
+    """Return a converter that returns its argument if ``check`` accepts it."""
 
     def convert(value: Any) -> Any:
         check(value)
@@ -191,7 +191,7 @@ def _decimal(data: bytes, logical: Logical) -> Decimal:
     if not data:
         raise MalformedError("invalid decimal: no bytes")
     unscaled = int.from_bytes(data, "big", signed=True)
-    # Java does not check this; but a decimal128 with too many digits is wrong data in Arrow and null in Spark.
+    # Java does not check this. But a decimal128 with too many digits is invalid in Arrow and null in Spark.
     if abs(unscaled) >= 10**logical.precision:
         raise MalformedError(f"a decimal of more than {logical.precision} digits")
     return Decimal(unscaled).scaleb(-logical.scale, _EXACT)
@@ -256,7 +256,10 @@ _SHAPES: Final = {"int": "int", "long": "int", "float": "float", "double": "floa
 
 
 def shape_of(target: Primitive | Fixed) -> str:
-    """Python type of a leaf's natural values; leaves of one shape cannot be told apart by their values."""
+    """Return the Python type of a leaf's natural values.
+
+    Leaves of one shape cannot be distinguished by their values.
+    """
     logical = target.logical.name if target.logical else ""
     if logical in _NATURAL:
         return logical.rpartition("-")[0] or logical
@@ -268,7 +271,7 @@ def shape_of(target: Primitive | Fixed) -> str:
 
 
 def default_value(schema: Type, default: Any) -> Any:
-    """Natural value of a default. One that does not fit is left for the writer to refuse."""
+    """Return the natural value of a default. The writer rejects a default that does not fit."""
     if isinstance(schema, Union):
         return _of_union(schema, default)
     if isinstance(schema, Record) and isinstance(default, dict):
@@ -288,7 +291,7 @@ def default_value(schema: Type, default: Any) -> Any:
 
 
 def _of_union(schema: Union, default: Any) -> Any:
-    """Default by the first branch that accepts it; before Avro 1.12 only the very first branch did."""
+    """Return the default of the first branch that accepts it. Before Avro 1.12, only the very first branch could."""
     labelled = sum(label_of(branch) != "null" for branch in schema.branches) > 1
     for branch in schema.branches:
         if _may_be(branch, default):
@@ -298,7 +301,7 @@ def _of_union(schema: Union, default: Any) -> Any:
 
 
 def _of_text(schema: Primitive | Fixed, default: str) -> Any:
-    """Bytes are written as text, a character for each byte."""
+    """Convert text to bytes, one byte for each character."""
     if isinstance(schema, Primitive) and schema.name != "bytes":
         return default
     try:
@@ -310,9 +313,9 @@ def _of_text(schema: Primitive | Fixed, default: str) -> Any:
 
 
 def _may_be(branch: Type, default: Any) -> bool:
-    """Whether JSON of this kind can be the default of a branch."""
+    """Return True if JSON of this kind can be the default of a branch."""
     if isinstance(default, bool):
-        # Asked first: Python's bool is an int.
+        # Checked first, because Python's bool is an int.
         return kind_of(branch) == "boolean"
     return isinstance(default, _JSON_KINDS.get(kind_of(branch), str))
 

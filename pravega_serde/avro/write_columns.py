@@ -1,10 +1,10 @@
-"""Writing columns: into storage form, then into pieces, then into events; or, three times as fast, by pyruhvro.
+"""Column writer: converts to storage form, then to pieces, then to events. With pyruhvro it is 3 times as fast.
 
-Everything that can be wrong with a value (a null where none may be, an unknown symbol) only stops the fast path; the
-plain path then writes row by row, and names the row and field.
+Any invalid value (a null in a required field, an unknown symbol) only stops the fast path. The plain path then writes
+row by row, and names the row and field.
 
-pyruhvro is used where it is installed and writes the schema. It panics on several types (bytes, fixed, decimals,
-times), so it is only given what is listed here: records of types that the tests check against the other paths.
+pyruhvro is used if it is installed and supports the schema. It panics on several types (bytes, fixed, decimals, times).
+So it only receives records of the types listed here, which the tests compare with the other paths.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ else:
 
 
 class AvroColumnWriter(StagedWriter):
-    """Writes columns of a schema, whose JSON is ``text``."""
+    """Writer of columns of a schema. ``text`` is the schema's JSON."""
 
     def __init__(self, schema: Type, text: str, *, few: int) -> None:
         super().__init__(
@@ -147,7 +147,7 @@ _KEY: Final = Primitive("string")
 
 
 def _blocks(lengths: Int64s, items: pa.BinaryArray) -> list[Piece]:
-    """Each row's items as one block, as Java writes them, and the empty block."""
+    """Return each row's items as one block, as Java writes them, and the empty block."""
     return [*varints(lengths, lengths > 0), regroup(items, bounds_of(lengths)), constant(0, 1, len(lengths))]
 
 
@@ -164,7 +164,7 @@ def _union(schema: Union, column: pa.Array) -> list[Piece]:
     codes = np.full(len(column), -1 if null is None else null)
     for branch, present in zip(others, there, strict=True):
         codes[present] = schema.branches.index(branch)
-    # None is set where one must be, or several are.
+    # A required member is not set, or several members are set.
     if (codes < 0).any() or (len(there) > 1 and (np.sum(there, axis=0) > 1).any()):
         raise FallbackError
     pieces = varints(codes)
@@ -187,7 +187,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any, pa.Array], list[Piece]]]] = {
 
 
 def _halves(column: pa.Array) -> tuple[Int64s, UInt64s]:
-    """High and low halves of a decimal128 column without nulls."""
+    """Return the high and low halves of a decimal128 column without nulls."""
     if len(column) == 0:
         return np.empty(0, np.int64), np.empty(0, np.uint64)
     both = np.frombuffer(column.buffers()[1], np.uint64, 2 * len(column), 16 * column.offset)
@@ -195,10 +195,10 @@ def _halves(column: pa.Array) -> tuple[Int64s, UInt64s]:
 
 
 def _signed_sizes(high: Int64s, low: UInt64s) -> Int64s:
-    """Fewest bytes of each number's two's complement: those of Java's ``BigInteger.toByteArray``."""
+    """Return the minimum bytes of each number in two's complement, as in Java's ``BigInteger.toByteArray``."""
     sign = high >> 63
     top, bottom = (high ^ sign).view(np.uint64), low ^ sign.view(np.uint64)
-    # A number of n bytes has the bits up to 8n - 1, its sign, equal from there on: those of x ^ sign are zero.
+    # In a number of n bytes, all bits from 8n - 1, its sign, are equal. So these bits of x ^ sign are zero.
     size = np.ones(len(high), np.int64)
     for octets in range(1, 9):
         size += (top > 0) | (bottom >= np.uint64(1 << (8 * octets - 1)))
@@ -208,9 +208,9 @@ def _signed_sizes(high: Int64s, low: UInt64s) -> Int64s:
 
 
 def _big_endian(high: Int64s, low: UInt64s, size: Int64s) -> list[Words]:
-    """Lowest ``size`` bytes, at most sixteen, of each number, highest first."""
-    # Shifted up to the top of a word and swapped, the wanted bytes come first.
-    # Without upper bytes the shift would be by 64, which is undefined; by 56 does as well, as none are taken.
+    """Return the lowest ``size`` bytes (at most sixteen) of each number, highest first."""
+    # After the shift to the top of a word and the swap, the wanted bytes come first.
+    # Without upper bytes, the shift would be 64, which is undefined. 56 is fine, because no bytes are used.
     upper = np.maximum(size - 8, 0)
     lower = np.minimum(size, 8)
     head = (high.view(np.uint64) << (8 * np.minimum(8 - upper, 7)).astype(np.uint64)).byteswap()
@@ -218,7 +218,7 @@ def _big_endian(high: Int64s, low: UInt64s, size: Int64s) -> list[Words]:
     return [Words(head, upper), Words(tail, lower)]
 
 
-#: Writes a column in storage form; None if it has to be written otherwise.
+#: Function that writes a column in storage form. It returns None if the fast path does not support the column.
 Compiled = Callable[[pa.Array], pa.BinaryArray | None]
 
 _COMPILED_PRIMITIVES: Final = frozenset({"boolean", "int", "long", "float", "double", "string"})
@@ -226,7 +226,10 @@ _COMPILED_LOGICAL: Final = frozenset({"date", "timestamp-micros", "timestamp-mil
 
 
 class _Threads:
-    """Whether pyruhvro has threads in this process: it keeps them, and a forked child, which has none, would wait."""
+    """State of pyruhvro's threads in this process.
+
+    pyruhvro keeps its threads. A forked child does not have them and would wait forever.
+    """
 
     used = False
     lost = False
@@ -240,7 +243,10 @@ os.register_at_fork(after_in_child=_Threads.after_fork)
 
 
 def _compiled_writer(schema: Type, text: str) -> Compiled | None:
-    """Compiled writer of a schema, whose JSON is ``text``; None if pyruhvro is missing or does not write it."""
+    """Return the compiled writer of a schema, whose JSON is ``text``.
+
+    Return None if pyruhvro is missing or does not support the schema.
+    """
     if not _INSTALLED or not isinstance(schema, Record) or not _is_written(schema):
         return None
     wanted = unless_refused(lambda: pyruhvro.avro_to_arrow_schema(text))
@@ -248,7 +254,7 @@ def _compiled_writer(schema: Type, text: str) -> Compiled | None:
 
 
 class _CompiledWriter:
-    """Writes columns by pyruhvro; not those with nulls, or symbols, where none may be: it does not look."""
+    """Writer of columns with pyruhvro. It rejects invalid nulls and symbols, because pyruhvro does not check them."""
 
     __slots__ = ("_schema", "_text", "_wanted")
 
@@ -271,7 +277,7 @@ class _CompiledWriter:
 
 
 def _without_null(schema: Type) -> Type:
-    """Type that an optional type has besides null; the type itself of others."""
+    """Return the type of an optional type besides null, or the type itself for others."""
     optional = isinstance(schema, Union) and len(schema.branches) == 2 and len(branches_of(schema)) == 1
     return branches_of(schema)[0] if optional else schema  # type: ignore[arg-type]
 
@@ -290,14 +296,14 @@ def _is_written(schema: Type) -> bool:
 
 
 def _shaped(schema: Type, column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Stored column in pyruhvro's type."""
+    """Convert a stored column to pyruhvro's type."""
     leaf = _without_null(schema)
     shape = _SHAPES[type(leaf)]
     if column.null_count and not isinstance(schema, Union):
         raise FallbackError
     if column.null_count == 0 or isinstance(leaf, Primitive | Enum):
         return shape(leaf, column, wanted)
-    # What stands in the columns under a null is arbitrary.
+    # The values in the columns under a null are arbitrary.
     there = valid_rows(column)
     return expand(shape(leaf, column.drop_null(), wanted), there)
 
@@ -328,7 +334,7 @@ def _shape_enum(schema: Enum, column: pa.Array, wanted: pa.DataType) -> pa.Array
 
 
 def _shape_primitive(schema: Primitive, column: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: ARG001
-    """Dates and timestamps as such again."""
+    """Convert numbers back to dates and timestamps."""
     logical = schema.logical.name if schema.logical else ""
     if logical == "timestamp-millis":
         return floor_divide(column, 1000).view(pa.timestamp("ms"))

@@ -1,7 +1,7 @@
-"""Writing rows: one value at a time, by a tree of closures made from the schema.
+"""Row writer: writes one value at a time, with a tree of closures compiled from the schema.
 
-Strict where a wrong value would become a wrong event: a float is not an int, a bool is not an int, a number must fit
-its type; an unknown field of a record is an error, and so is a missing one without default.
+It rejects values that would become wrong events. A float or a bool is not an int, and a number must fit its type. An
+unknown field of a record is an error, and so is a missing field without a default.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import invalid, lone_surrogate, raw_bytes
 from pravega_serde.errors import SchemaError, SerializationError
 
-#: Writes a value behind what is there already.
+#: Function that appends a value to the written bytes.
 Write = Callable[[Any, bytearray], None]
 
 
 class RowWriter:
-    """Writes single values of a schema.
+    """Writer of single values of a schema.
 
-    With ``arrow``, the values are those of an Arrow column whose timestamps were made numbers: microseconds, members of
-    unions in a dict, maps as pairs.
+    With ``arrow``, the values are those of an Arrow column with timestamps as numbers of microseconds, members of
+    unions in a dict, and maps as pairs.
     """
 
     __slots__ = ("_write",)
@@ -51,7 +51,7 @@ class RowWriter:
         self._write = _Compiler(arrow=arrow).compile(schema)
 
     def __call__(self, value: Any) -> bytes:
-        """Event of a value; :class:`SerializationError` names the field that does not fit."""
+        """Return the event of a value. Raises :class:`SerializationError`, which names the field that does not fit."""
         out = bytearray()
         try:
             self._write(value, out)
@@ -65,7 +65,7 @@ class RowWriter:
 
 
 class _Compiler:
-    """Makes the closure of every type once; a recursive record's is found when it is first written."""
+    """Compiler of types to closures. Each type is compiled once. A recursive record is resolved at its first write."""
 
     def __init__(self, *, arrow: bool) -> None:
         self._arrow = arrow
@@ -79,7 +79,7 @@ class _Compiler:
         return self._done[schema]
 
     def _later(self, schema: Record) -> Write:
-        """Stands in for a record inside itself while its writer is being made."""
+        """Return a placeholder for a record inside itself during the compilation of its writer."""
 
         def write(value: Any, out: bytearray) -> None:
             self._done[schema](value, out)
@@ -146,7 +146,7 @@ class _Compiler:
                     elif entry.default is MISSING:
                         raise MalformedError("no value and no default")
                     else:
-                        # Made when needed: a wrong default that is never used is not an error.
+                        # Created on use: an invalid default that is never used is not an error.
                         write_field(default_value(entry.type, entry.default), out)
                 except MalformedError as error:
                     raise error.within(f".{name}") from error
@@ -181,7 +181,7 @@ _BUILDERS: Final[Mapping[type, Callable[[_Compiler, Any], Write]]] = {
 
 
 def _write_blocks(items: Iterable[Any], write_item: Write, out: bytearray) -> None:
-    """One block of all items, as Java writes them, and the empty block."""
+    """Write one block of all items, as Java does, and the empty block."""
     items = list(items)
     if items:
         _write_long(len(items), out)
@@ -194,7 +194,7 @@ def _write_blocks(items: Iterable[Any], write_item: Write, out: bytearray) -> No
 
 
 def _attributes(value: Any, names: frozenset[str], record: str) -> Mapping[str, Any]:
-    """Attributes of an object as the fields of a record: of dataclasses and their like."""
+    """Return the attributes of an object (a dataclass or similar) as the fields of a record."""
     found = {name: getattr(value, name) for name in names if hasattr(value, name)}
     if not found and names:
         raise invalid(f"record {record}", value)
@@ -202,7 +202,10 @@ def _attributes(value: Any, names: frozenset[str], record: str) -> Mapping[str, 
 
 
 def encode_default(entry: Field) -> bytes:
-    """Bytes of a field's default, as its writer would have written it; :class:`SchemaError` if it does not fit."""
+    """Return the bytes of a field's default, as its writer would write it.
+
+    Raises :class:`SchemaError` if it does not fit.
+    """
     try:
         return RowWriter(entry.type)(default_value(entry.type, entry.default))
     except (SerializationError, MalformedError) as error:
@@ -214,7 +217,7 @@ _Choose = Callable[[Any], tuple[int, Any]]
 
 
 def _chooser(schema: Union, *, arrow: bool) -> _Choose:
-    """Choice of a value's branch: by the type of a bare one, by the member that is set of one of an Arrow column."""
+    """Return the choice of a value's branch: by its type, or for an Arrow column by the member that is set."""
     others = [index for index, branch in enumerate(schema.branches) if kind_of(branch) != "null"]
     null = next((index for index in range(len(schema.branches)) if index not in others), None)
     if len(others) == 1:
@@ -251,7 +254,7 @@ def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choo
         label = label_of(schema.branches[index])
         labels.setdefault(label, index)
         labels.setdefault(label.rpartition(".")[2], index)
-    # A Python float is a double: it is no float where a double is there to take it.
+    # A Python float is a double, so a double branch precedes a float branch.
     double = any(_test_name(schema.branches[index]) == "double" for index in others)
     tests = [(index, _test(schema.branches[index])) for index in others]
     tests.sort(key=lambda each: double and _test_name(schema.branches[each[0]]) == "float")
@@ -271,7 +274,7 @@ def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choo
 
 
 def _test(branch: Type) -> Callable[[Any, bool], bool]:
-    """Predicate for the values of a branch: strict, or with an int accepted for a float."""
+    """Return a predicate for the values of a branch: strict, or with an int accepted for a float."""
     if isinstance(branch, Record):
         names = frozenset(entry.name for entry in branch.fields)
         needed = frozenset(entry.name for entry in branch.fields if entry.default is MISSING)
@@ -340,7 +343,7 @@ def _write_long(value: int, out: bytearray) -> None:
 
 
 def _varint(value: int) -> bytes:
-    """Zigzag varint of a number."""
+    """Return the zigzag varint of a number."""
     out = bytearray()
     _write_long(value, out)
     return bytes(out)
@@ -437,7 +440,7 @@ _PRIMITIVES: Final[Mapping[str, Write]] = {
 
 
 def _write_fixed(size: int) -> Write:
-    """Writes a fixed number of bytes."""
+    """Return a writer of a fixed number of bytes."""
 
     def write(value: Any, out: bytearray) -> None:
         data = raw_bytes(value)
@@ -495,7 +498,7 @@ def _from_decimal(logical: Logical, size: int | None) -> Callable[[Any], bytes]:
         sign, digits, exponent = value.as_tuple()
         assert isinstance(exponent, int)
         shift = exponent + logical.scale
-        # Checked before any power of ten is computed: an exponent can be as large as one likes.
+        # Checked before any power of ten is computed, because the exponent may be very large.
         if len(digits) + shift > logical.precision and any(digits):
             raise MalformedError(
                 f"{str(value)[:40]} has more than {logical.precision - logical.scale} digits before the point"
@@ -514,7 +517,10 @@ def _from_decimal(logical: Logical, size: int | None) -> Callable[[Any], bytes]:
 
 
 def _signed_bytes(number: int, size: int | None) -> bytes:
-    """Two's complement, big-endian; in as few bytes as Java's BigInteger takes, if no size is given."""
+    """Return the number in two's complement, big-endian.
+
+    Without a size, it has the minimum number of bytes, like Java's BigInteger.
+    """
     least = (number if number >= 0 else ~number).bit_length() // 8 + 1
     if size is not None and least > size:
         raise MalformedError(f"invalid decimal: it does not fit {size} bytes")
@@ -522,7 +528,10 @@ def _signed_bytes(number: int, size: int | None) -> bytes:
 
 
 def _from_natural(target: Primitive | Fixed) -> Callable[[Any], Any] | None:
-    """Conversion of natural values into what the primitive writes; numbers and bytes pass as they are."""
+    """Return the conversion of natural values to values that the primitive writes.
+
+    Numbers and bytes pass unchanged.
+    """
     logical = target.logical
     if logical is None:
         return None
@@ -546,7 +555,7 @@ _CONVERTERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def _from_arrow(target: Primitive | Fixed) -> Callable[[Any], Any] | None:
-    """Conversion of the values of an Arrow column: numbers of microseconds, and Decimals."""
+    """Return the conversion of the values of an Arrow column: numbers of microseconds, and Decimals."""
     logical = target.logical
     if logical is not None and is_decimal(logical):
         return _from_decimal(logical, target.size if isinstance(target, Fixed) else None)
