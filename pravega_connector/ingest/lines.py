@@ -128,7 +128,7 @@ def _line_numbers(
 
 
 class NotRecordsError(ValueError):
-    """The lines do not hold one record each."""
+    """Raised for lines that are not one record each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class LineReader:
     parse: Callable[[Lines], pa.RecordBatch]
     """One row for each record. Raises ArrowInvalid or NotRecordsError for an invalid record."""
     reject: bool
-    """Whether bad records are handed over, instead of raising BadRecordError."""
+    """If True, malformed records are returned as rejected; otherwise they raise BadRecordError."""
 
     def chunks(self, blocks: Iterator[Lines], offset: int) -> Iterator[Chunk]:
         """Yield the records from number ``offset``."""

@@ -1,1 +1,1 @@
-"""The Spark data source ``pravega``: its source, its sink, their options, and column functions."""
+"""Spark data source ``pravega``: source, sink, their options, and column functions."""

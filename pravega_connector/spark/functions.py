@@ -107,7 +107,7 @@ def to_pravega(
 def pravega_segment_key(col: Column | str) -> Column:
     """Return the position of a routing key in Pravega's key space, from 0 to 1.
 
-    The segment whose key range contains the position gets the event.
+    The event goes to the segment with a key range that contains the position.
     """
 
     def pravega_segment_key(keys: pa.Array) -> pa.Array:

@@ -44,7 +44,7 @@ def receive(version: int, data: bytes) -> Any:
 
 
 class Portable(Generic[T]):
-    """A value that is pickled once, and unpickled once in each process for all tasks that use it there.
+    """Value that is pickled once, and unpickled once in each process for all tasks that use it there.
 
     So the files and schemas of a serializer are read on the driver. Its plans are compiled once for each worker instead
     of for each task.

@@ -74,8 +74,8 @@ def register_streams(
     Spark does not allow. Existing tables do not change, unless ``replace`` is set. Pravega's own streams are left out,
     and so are the ledgers of streams that are written exactly once.
 
-    Raises ConfigError for two streams with the same table name, ScopeNotFoundError, and the errors of a read with these
-    options, in the form in which Spark raises them.
+    Raises ConfigError for two streams with the same table name, ScopeNotFoundError. Also raises the errors of a read
+    with these options, in the form in which Spark raises them.
     """
     given = _texts(options)
     listed = spark.read.format("pravega").options(**given).option("metadata", "Streams").option("scope", scope).load()

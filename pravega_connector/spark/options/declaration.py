@@ -39,7 +39,7 @@ _FALSE: Final = frozenset({"false", "0", "no"})
 
 
 class PravegaOptionWarning(UserWarning):
-    """An unknown option, which has no effect."""
+    """Warning about an unknown option, which has no effect."""
 
 
 def text(name: str, value: str) -> str:

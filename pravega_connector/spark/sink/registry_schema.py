@@ -49,6 +49,7 @@ def registry_encoding(options: SinkOptions, columns: pa.Schema) -> RegistryEncod
     """Return the serializer of the columns of a DataFrame.
 
     The schema is the first one of these:
+
     - the schema in the options,
     - the latest schema of the type that the options select, if it fits,
     - with ``register_schema``, a schema that is derived from the columns.

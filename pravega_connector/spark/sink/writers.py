@@ -246,7 +246,7 @@ def prepare_stream(client: PravegaClient, stream: StreamName, options: SinkOptio
 
 
 def check_aggregation(client: PravegaClient, stream: StreamName, options: SinkOptions) -> None:
-    """Warn of a stream whose watermarks wait for no writer.
+    """Warn if the watermarks of a stream do not wait for slow writers.
 
     With several writers, only the fastest one determines the watermarks then.
     """
