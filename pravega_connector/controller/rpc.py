@@ -108,9 +108,9 @@ class Rpc(Generic[Q, R]):
         """Return the seconds that a controller may take to answer, at first or ``again``.
 
         With ``others``, the client leaves a controller that does not answer a query sooner. Work may take long: to
-        create a stream, the controller calls the stores of its segments one by one. It gets its time only on a retry,
-        because a healthy controller needs a moment, and a frozen one must not use that time first. A call that cannot
-        be retried has all its time at once.
+        create a stream, the controller calls the stores of its segments one by one. It gets its time only on a retry: a
+        healthy controller is done in a moment, and a frozen one must not use that time first. A call that cannot be
+        retried has all its time at once.
         """
         if self.works and not self.repeatable:
             return 15.0

@@ -133,14 +133,17 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
                 raise StopIteration
 
     def next_event(self, timeout: float) -> GroupEvent[T] | None:
-        """Return the next event, or None after ``timeout`` seconds. Raises the errors of :meth:`__next__`."""
+        """Return the next event, or None after ``timeout`` seconds.
+
+        Raises the errors of :meth:`GroupReader.poll` and :meth:`commit`.
+        """
         found: GroupEvent[T] | None = self._poll(self._reader.next_event, timeout)
         return found
 
     def poll(self, timeout: float) -> list[GroupEvent[T]]:
         """Return the next events, all of one segment; empty after ``timeout`` seconds.
 
-        Raises the errors of :meth:`__next__`.
+        Raises the errors of :meth:`GroupReader.poll` and :meth:`commit`.
         """
         arguments.wait("timeout", timeout)
         return self._poll(self._reader.poll, timeout) or []

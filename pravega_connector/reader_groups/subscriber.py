@@ -4,9 +4,9 @@ To Pravega, a subscriber is a reader group with a retention type other than NONE
 position is published explicitly (MANUAL). Each stream has a separate group in its scope, so two streams of one reader
 stay independent.
 
-The server (``StreamMetadataTasks.truncateInternal`` in 0.13) truncates a stream with a retention policy at the position
-of its slowest subscriber, if that keeps the policy's minimum. Above the policy's maximum, it truncates in any case. A
-subscriber that has not published a position does not limit truncation.
+The server truncates a stream with a retention policy at the position of its slowest subscriber, if that keeps the
+policy's minimum. Above the policy's maximum, it truncates in any case (``StreamMetadataTasks.truncateInternal`` in
+0.13). A subscriber that has not published a position does not limit truncation.
 
 The controller creates a group without a state, which the client must write (``ReaderGroupManagerImpl``). Java cannot
 open a group without a state. So this module writes one, although it never contains a subscriber's position.

@@ -1,7 +1,7 @@
 """Session that appends to one segment, without I/O: the bytes to send, and the effect of each answer.
 
-Theory of operation -------------------
-
+Theory of operation
+-------------------
 Events are sent in *blocks*: each block is appended atomically, with the number of its last event. Numbers count the
 events that this writer id has written to this segment. So ``AppendSetup.last_event_number`` shows after any
 reconnection which blocks are durable. The server does not recognize a repeated block, so a block is sent again only
@@ -60,7 +60,7 @@ _TRANSITIONS: Final = {
     (AppendState.SEALED, "disconnected"): AppendState.SEALED,
     (AppendState.DRAINING, "disconnected"): AppendState.SEALED,
     # Once the segment is sealed, each append in flight is refused separately. The last refusals may arrive after the
-    # answer to the set-up that followed, because a store does not answer in the order of the requests.
+    # answer to the next set-up, because a store does not answer in the order of the requests.
     (AppendState.SEALED, "sealed"): AppendState.SEALED,
     (AppendState.DRAINING, "sealed"): AppendState.DRAINING,
     (AppendState.DONE, "sealed"): AppendState.DONE,
@@ -71,8 +71,8 @@ _TRANSITIONS: Final = {
 class Block:
     """Framed events that are appended in one step.
 
-    ``ends`` are the end offsets of the events in ``data``. ``positions`` are their positions in the key space [0, 1),
-    kept until the block is durable, because the events of a sealed segment are routed again.
+    ``ends`` are the end offsets of the events in ``data``. ``positions`` are their positions in the key space [0, 1).
+    They are kept until the block is durable, because the events of a sealed segment are routed again.
     """
 
     data: memoryview

@@ -5,7 +5,7 @@ shortcuts are two to ten times faster. Each window uses one of them, by the size
 
 - Events of one size: compare all headers of the run at once.
 - Events that are not large: their headers begin with six or seven zero bytes. Guess that every run of zeros is a
-  header, and keep the chain of headers that lead to one another from a known boundary. Missed events (empty and larger
+  header. Keep the chain of headers that lead to one another from a known boundary. Missed events (empty and larger
   ones) and wrong guesses (zeros in payloads) are bridged link by link. So the result never depends on the guess.
 """
 
