@@ -26,7 +26,7 @@ from pravega_connector.writer.transactions import OpenTransaction
 from tests.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
 
 Eventually = Callable[[Callable[[], object]], None]
-RECOVER_COLUMNS = ("application", "last batch", "its rows", "last written", "open batch", "transactions", "state")
+RECOVER_COLUMNS = ("application", "last batch", "rows", "last written", "open batch", "transactions", "state")
 
 
 @pytest.fixture(params=GENERATIONS, ids=lambda path: path.name)

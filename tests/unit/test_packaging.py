@@ -259,6 +259,6 @@ def test_the_page_on_compatibility_has_the_versions_of_the_code():
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", page, re.MULTILINE)
     assert {state: int(version) for state, version in rows} == {
         "offsets of a query": offsets._VERSION,
-        "what is committed": entries.FORMAT_VERSION,
+        "committed batches": entries.FORMAT_VERSION,
         "position of an ingestion": steps_state._VERSION,
     }
