@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-#: What can be told of each event beside its value: the Scala connector's columns for Spark.
+# Columns of the Scala connector for Spark.
 _METADATA: Final = tuple(METADATA)[:5]
 _SHOWN: Final = 10
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pravega_connector import metrics
 from pravega_connector.errors import ConfigError
-from pravega_connector.reader.slices import EventBatch
+from pravega_connector.reader.slices import EventBatch, batch_part
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_serde.columnar import (
     list_items,
@@ -51,7 +51,7 @@ CORRUPT_TYPES: Final = (pa.binary(), pa.string())
 #: Event times of a slice without watermarks.
 NO_TIMES: Final = SegmentTimes(*[np.empty(0, np.int64)] * 3)
 
-# Of each value the row that it belongs to.
+# Row of each value.
 _Rows = npt.NDArray[np.int64]
 _Locate = Callable[[DeserializationError], DeserializationError]
 #: Receives the malformed events of a batch, and returns when they are stored.
@@ -64,7 +64,7 @@ def corrupt_names(record: str) -> tuple[str, str]:
 
 
 def value_fields(serializer: Serializer[Any] | None) -> list[pa.Field]:
-    """Fields of the decoded events: those of records, or ``value``; none for raw events."""
+    """Return the fields of decoded events: those of records, or ``value``; none for raw events."""
     if serializer is None:
         return []
     kind = serializer.arrow_type
@@ -74,7 +74,7 @@ def value_fields(serializer: Serializer[Any] | None) -> list[pa.Field]:
 def row_fields(
     serializer: Serializer[Any] | None, metadata: Sequence[str], corrupt: Sequence[str] = (), *, fix: str
 ) -> list[pa.Field]:
-    """Fields of rows: decoded ones, then metadata, then malformed records.
+    """Return the fields of rows: decoded fields, then metadata, then malformed records.
 
     Raises ConfigError, with ``fix`` in its text, for two columns of one name.
     """
@@ -155,12 +155,12 @@ def _checked(found: Decoded, more: list[DeserializationError], mode: str, locate
     return Decoded(values, [*found.errors, *map(locate, first.values())])
 
 
-#: Makes a column of a batch and of its decoded events; raw events count as decoded to themselves.
+# Builds a column from a batch and its decoded events; raw events are their own values.
 _Column = Callable[[EventBatch, Decoded], pa.Array]
 
 
 class RowBuilder:
-    """Builds record batches of one schema; compiled once per read."""
+    """Builder of record batches of one schema; compiled once per read."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class RowBuilder:
                 self._required.append((field, column))
 
     def build_all(self, batch: EventBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a batch, in parts where its events decode into too much at once.
+        """Yield the rows of a batch, in parts if the serializer decodes only some of its events at once.
 
         Raises DeserializationError with the event's coordinates in mode FAILFAST.
         """
@@ -216,7 +216,7 @@ class RowBuilder:
             yield rows
 
     def _build(self, batch: EventBatch) -> tuple[pa.RecordBatch, EventBatch | None]:
-        """The rows of a batch's first events, and the events that are left."""
+        """Return the rows of the first events of a batch, and the remaining events."""
         batch, found, rest = self._decode(batch)
         columns = [column(batch, found) for column in self._columns]
         built = pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -225,7 +225,7 @@ class RowBuilder:
         return built, rest
 
     def _decode(self, batch: EventBatch) -> tuple[EventBatch, Decoded, EventBatch | None]:
-        """The decoded events, their batch (in mode DROPMALFORMED one without bad events), and the events left over."""
+        """Return the batch, in mode DROPMALFORMED without malformed events, its decoded events, and the rest."""
         if self._serializer is None:
             return batch, Decoded(batch.events, []), None
         found = decode(
@@ -237,8 +237,7 @@ class RowBuilder:
         )
         rest, count = None, len(found.values)
         if count < len(batch.events):
-            rest = replace(batch, events=batch.events[count:], offsets=batch.offsets[count:])
-            batch = replace(batch, events=batch.events[:count], offsets=batch.offsets[:count])
+            batch, rest = batch_part(batch, 0, count), batch_part(batch, count)
         if found.errors and self._on_bad is not None:
             self._on_bad(batch, found.errors)
         if not found.errors or self._mode != "DROPMALFORMED":
@@ -249,19 +248,19 @@ class RowBuilder:
         return kept, Decoded(found.values.filter(mask), []), rest
 
     def _located(self, batch: EventBatch, error: DeserializationError) -> DeserializationError:
-        """Count a malformed event; its error with its place."""
+        """Count a malformed event, and return its error with the coordinates of the event."""
         metrics.BAD_RECORDS.add(1, self._component, str(batch.stream))
         return batch.locate(error, error.row or 0)
 
     def _missing(self, batch: EventBatch, found: Decoded) -> list[DeserializationError]:
-        """Errors of nulls in NOT NULL columns."""
+        """Return the errors of nulls in NOT NULL columns."""
         missing = [error for field, column in self._required for error in missing_values(column(batch, found), field)]
         if not self._skip_nulls:
             return missing
         return [error for error in missing if error.row is not None and found.values[error.row].is_valid]
 
     def _column(self, field: pa.Field, metadata: Sequence[str], corrupt: Sequence[str]) -> tuple[pa.DataType, _Column]:
-        """The type of a column, and the function that makes it."""
+        """Return the type of a column, and the function that builds it."""
         name = field.name
         if name in metadata:
             return METADATA[name], self._metadata_column(name)
@@ -283,7 +282,7 @@ class RowBuilder:
         return columns[name]
 
     def _constant(self, value: str | int, length: int) -> pa.Array:
-        """A column of one value; the longest so far is kept, as batches of one slice have the same."""
+        """Return a column of one value. The longest one is kept, because all batches of a slice have the value."""
         held = self._constants.get(value)
         if held is None or len(held) < length:
             made = repeated_text(value, length) if isinstance(value, str) else number_column(np.full(length, value))
@@ -324,7 +323,7 @@ def _record_column(field: pa.Field) -> tuple[pa.DataType, _Column]:
 
 
 def timestamps(millis: pa.Int64Array) -> pa.TimestampArray:
-    """Milliseconds since 1970 as a column."""
+    """Return milliseconds since 1970 as a column of timestamps."""
     numbers = numbers_of(millis)
     fits = number_column((numbers >= -_MOST) & (numbers <= _MOST))
     return pc.if_else(fits, millis, nothing(millis.type)).cast(pa.timestamp("ms", "UTC")).cast(_EVENT_TIME)
@@ -334,7 +333,7 @@ def timestamps(millis: pa.Int64Array) -> pa.TimestampArray:
 
 
 def has_required(field: pa.Field) -> bool:
-    """Whether the column, or a value within it, is NOT NULL."""
+    """Return True if the column, or a value within it, is NOT NULL."""
     kind = field.type
     inner = [kind.field(i) for i in range(kind.num_fields)]
     if pa.types.is_map(kind):
@@ -343,7 +342,7 @@ def has_required(field: pa.Field) -> bool:
 
 
 def missing_values(column: pa.Array, field: pa.Field) -> list[DeserializationError]:
-    """Errors of the rows that have a null where there may be none: one for each row and place."""
+    """Return the errors of nulls that the schema forbids: one for each row and field."""
     if not column.null_count and not pa.types.is_nested(field.type):
         return []
     return [
@@ -354,12 +353,12 @@ def missing_values(column: pa.Array, field: pa.Field) -> list[DeserializationErr
 
 
 def _nulls(column: pa.Array, field: pa.Field, rows: _Rows, path: str) -> Iterator[tuple[_Rows, str]]:
-    """Rows, and the place in them, of nulls that may not be; ``rows`` says which row each value belongs to."""
+    """Yield the rows and the path of forbidden nulls; ``rows`` has the row of each value."""
     if column.null_count:
         valid = valid_rows(column)
         if not field.nullable:
             yield rows[~valid], path
-        # What is in a null is not missing.
+        # Values within a null are not missing.
         column, rows = column.drop_null(), rows[valid]
     kind = field.type
     if pa.types.is_struct(kind):

@@ -147,6 +147,11 @@ def joined(batches: Iterable[EventBatch], size: int) -> Iterator[EventBatch]:
         yield _one(parts)
 
 
+def batch_part(batch: EventBatch, start: int, stop: int | None = None) -> EventBatch:
+    """Return the events of a batch from row ``start`` to row ``stop``."""
+    return replace(batch, events=batch.events[start:stop], offsets=batch.offsets[start:stop])
+
+
 def _one(parts: list[EventBatch]) -> EventBatch:
     if len(parts) == 1:
         return parts[0]

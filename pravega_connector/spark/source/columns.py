@@ -83,7 +83,7 @@ def row_builder(
     on_bad: OnBad | None = None,
     times: SegmentTimes = NO_TIMES,
 ) -> RowBuilder:
-    """The builder of the rows that the options ask for; ``schema`` has the columns to build, and their types.
+    """Return the builder of the rows that the options ask for; ``schema`` has the columns and their types.
 
     ``on_bad`` receives a batch's errors before its rows are handed on, unless the mode is FAILFAST. ``times`` are the
     event times of the slice. Raises ConfigError for columns that cannot be built.

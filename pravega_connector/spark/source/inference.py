@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError
-from pravega_connector.reader.slices import EventBatch
+from pravega_connector.reader.slices import EventBatch, batch_part
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, SchemaError
@@ -41,12 +41,7 @@ def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
     rows = size = 0
     with closing(iter(client.read_columns(stream))) as batches:
         for batch in batches:
-            yield EventBatch(
-                batch.stream,
-                batch.segment_id,
-                batch.events.slice(0, SAMPLE_EVENTS - rows),
-                batch.offsets[: SAMPLE_EVENTS - rows],
-            )
+            yield batch_part(batch, 0, SAMPLE_EVENTS - rows)
             rows, size = rows + len(batch.events), size + batch.events.nbytes
             if rows >= SAMPLE_EVENTS or size >= SAMPLE_BYTES:
                 return

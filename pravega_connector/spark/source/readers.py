@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from pravega_connector.core.io import in_background
 from pravega_connector.errors import DataLossError, MalformedStreamCutError
 from pravega_connector.monitoring import Loss
 from pravega_connector.reader.rows import NO_TIMES
-from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, read_slice, slices_between
+from pravega_connector.reader.slices import EventBatch, SegmentSlice, batch_part, joined, read_slice, slices_between
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import note_answer
@@ -71,17 +70,8 @@ _CONSTANTS: Final[dict[str, Callable[[SegmentSlice], Any]]] = {
     "segment_id": lambda piece: piece.segment_id,
 }
 _OFFSET: Final = "offset"
-_EXACT: Final[dict[type, Callable[[Any, Any], bool]]] = {
-    spark.EqualTo: operator.eq,
-    spark.EqualNullSafe: operator.eq,
-    spark.In: lambda value, wanted: value in wanted,
-    spark.GreaterThan: operator.gt,
-    spark.GreaterThanOrEqual: operator.ge,
-    spark.LessThan: operator.lt,
-    spark.LessThanOrEqual: operator.le,
-}
-# True if an offset in [first, last] can pass.
-_RANGES: Final[dict[type, Callable[[int, int, Any], bool]]] = {
+# Return True if a value in [first, last] can pass: an offset of a slice, or a constant, which is first and last.
+_RANGES: Final[dict[type, Callable[[Any, Any, Any], bool]]] = {
     spark.EqualTo: lambda first, last, wanted: first <= wanted <= last,
     spark.EqualNullSafe: lambda first, last, wanted: first <= wanted <= last,
     spark.In: lambda first, last, wanted: any(first <= value <= last for value in wanted),
@@ -151,9 +141,7 @@ def read_rows(
 def _before(batch: EventBatch, stop: int) -> EventBatch:
     """Return the events of a batch that begin before an offset; return the batch itself if all do."""
     count = int(batch.offsets.searchsorted(stop))
-    if count == len(batch.offsets):
-        return batch
-    return replace(batch, events=batch.events.slice(0, count), offsets=batch.offsets[:count])
+    return batch if count == len(batch.offsets) else batch_part(batch, 0, count)
 
 
 @called_by_spark("read")
@@ -516,7 +504,7 @@ class Pushed:
 
 
 def _is_known(each: spark.Filter) -> bool:
-    if type(each) not in _EXACT:
+    if type(each) not in _RANGES:
         return False
     values: Sequence[Any] = each.value if isinstance(each, spark.In) else (each.value,)
     wanted = str if each.attribute[0] in ("scope", "stream") else int
@@ -526,4 +514,5 @@ def _is_known(each: spark.Filter) -> bool:
 def _passes(each: spark.Filter, piece: SegmentSlice) -> bool:
     if isinstance(each, spark.Not):
         return not _passes(each.child, piece)
-    return _EXACT[type(each)](_CONSTANTS[each.attribute[0]](piece), each.value)
+    value = _CONSTANTS[each.attribute[0]](piece)
+    return _RANGES[type(each)](value, value, each.value)
