@@ -1,11 +1,12 @@
 """Positions of a Spark query, read from its checkpoint folder without Spark.
 
-A checkpoint has two logs, one file for each batch, named by its number: ``offsets/N`` is written when batch N is
-planned, ``commits/N`` when it is done. ``offsets/N`` begins with the version and Spark's own settings; a line for each
-source follows: the offset as JSON, or ``-``. In version 2 of the log (Spark 4.2) each line begins with the source's
-name and a colon. Offsets of this connector are recognised by their shape, see ``pravega_connector.spark.source``.
+A checkpoint has two logs with one file for each batch. The file name is the number of the batch. Spark writes
+``offsets/N`` when it plans batch N, and ``commits/N`` when the batch is done. ``offsets/N`` begins with the version and
+Spark's own settings. A line for each source follows: the offset as JSON, or ``-``. In version 2 of the log (Spark 4.2),
+each line begins with the source's name and a colon. Offsets of this connector are recognized by their shape; see
+``pravega_connector.spark.source``.
 
-The folder is on this machine, or anywhere that ``fsspec`` knows: ``s3a://``, ``hdfs://``, ``gs://``, ``abfss://``.
+The folder is on this machine, or on any file system of ``fsspec``: ``s3a://``, ``hdfs://``, ``gs://``, ``abfss://``.
 """
 
 from __future__ import annotations
@@ -23,32 +24,41 @@ _NOTHING: Final = "-"
 
 
 def committed_offset(path: str | Path) -> dict[str, Any]:
-    """End of the newest batch that a query has finished, which is one with an entry in the commit log.
+    """Return the end of the newest finished batch of a query, which is one with an entry in the commit log.
 
-    ``path`` is a checkpoint folder, as a path of this machine or the URI of another file system. Raises ConfigError
-    without such a folder or a finished batch, and for a query that does not read exactly one source of this connector;
-    MissingExtraError without the packages for the file system.
+    ``path`` is a checkpoint folder: a path on this machine or the URI of another file system. Raises ConfigError
+    without such a folder or a finished batch, and for a query that does not read exactly one source of this connector.
+    Raises MissingExtraError without the packages for the file system.
     """
     return _only(path, committed_offsets(path))
 
 
 def planned_offset(path: str | Path) -> dict[str, Any]:
-    """End of the newest batch that a query has planned, finished or not. Raises as :func:`committed_offset`."""
+    """Return the end of the newest batch that a query has planned, finished or not.
+
+    Raises the errors of :func:`committed_offset`.
+    """
     return _only(path, planned_offsets(path))
 
 
 def committed_offsets(path: str | Path) -> list[dict[str, Any]]:
-    """Offset of each source of this connector, as :func:`committed_offset`, for queries with several."""
+    """Return the offset of each source of this connector, as :func:`committed_offset`.
+
+    Use it for queries with several sources.
+    """
     return _offsets(path, committed_batch(path))
 
 
 def planned_offsets(path: str | Path) -> list[dict[str, Any]]:
-    """Offset of each source of this connector, as :func:`planned_offset`, for queries with several."""
+    """Return the offset of each source of this connector, as :func:`planned_offset`.
+
+    Use it for queries with several sources.
+    """
     return _offsets(path, _newest(path, "offsets"))
 
 
 def committed_batch(path: str | Path) -> int:
-    """Number of the newest batch that a query has finished. Raises ConfigError before the first one."""
+    """Return the number of the newest finished batch of a query. Raises ConfigError before the first one."""
     return _newest(path, "commits")
 
 
@@ -66,10 +76,10 @@ class _Folder(Protocol):
     """Checkpoint folder on some file system. Its methods raise OSError."""
 
     def names(self, log: str) -> list[str]:
-        """Names of the files of a log; FileNotFoundError if there is no such log."""
+        """Return the file names of a log. Raises FileNotFoundError if the log does not exist."""
 
     def read(self, log: str, name: str) -> bytes:
-        """Content of a file."""
+        """Return the content of a file."""
 
 
 class _LocalFolder:
@@ -84,7 +94,7 @@ class _LocalFolder:
 
 
 class _RemoteFolder:
-    """Folder that fsspec finds. What its file systems raise beside OSError is made one."""
+    """Folder on a file system of fsspec. All errors of the file system are raised as OSError."""
 
     def __init__(self, uri: str) -> None:
         scheme = urlsplit(uri).scheme
@@ -94,7 +104,7 @@ class _RemoteFolder:
             raise MissingExtraError("fsspec", "checkpoints", purpose=f"a checkpoint on {scheme}") from None
         try:
             self._files, self._path = url_to_fs(uri)
-        except ImportError as error:  # the package for this file system, which the text names
+        except ImportError as error:  # the text names the missing package for this file system
             raise ConfigError(f"checkpoint {uri} cannot be read: {error}") from None
         except ValueError as error:
             raise ConfigError(f"checkpoint {uri} is on an unknown file system: {error}") from None
@@ -112,12 +122,12 @@ class _RemoteFolder:
             return getattr(self._files, method)(*arguments, **options)
         except OSError:
             raise
-        except Exception as error:  # errors of whichever package: credentials, connections
+        except Exception as error:  # errors of any package: credentials, connections
             raise OSError(None, f"{type(error).__name__}: {error}") from error
 
 
 def _folder(path: str | Path) -> _Folder:
-    """The folder of a path or URI, which has a log of offsets."""
+    """Return the folder of a path or URI. Raises ConfigError unless it has a log of offsets."""
     text = str(path)
     parts = urlsplit(text)
     if parts.scheme == "file":
@@ -139,7 +149,7 @@ def _folder(path: str | Path) -> _Folder:
 
 
 def _newest(path: str | Path, log: str) -> int:
-    """Number of the newest entry of a log, which also has checksums and remains of crashes."""
+    """Return the number of the newest entry of a log. Checksums and leftovers of crashes are ignored."""
     try:
         found = [int(name) for name in _folder(path).names(log) if name.isdecimal()]
     except FileNotFoundError:
@@ -172,7 +182,7 @@ def _offsets(path: str | Path, batch: int) -> list[dict[str, Any]]:
 
 
 def _ours(text: str) -> dict[str, Any] | None:
-    """Offset of this connector in an entry of the log; None for another source's."""
+    """Return the offset in an entry of the log if it is of this connector, else None."""
     if text == _NOTHING:
         return None
     try:

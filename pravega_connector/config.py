@@ -26,19 +26,19 @@ PLAIN_SCHEMES: Final = ("tcp", "pravega")  # ClientConfig.SCHEME_*
 TLS_SCHEMES: Final = ("tls", "ssl", "pravegas")
 
 # Setting -> property, environment variable, program argument. The credentials' names are those of the Java client.
-# Secrets are no program arguments: everybody on the machine can list those.
+# Secrets are not program arguments: every user of the machine can list those.
 _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
     "controller": ("pravega.controller.uri", "PRAVEGA_CONTROLLER_URI", "--controller"),
     "scope": ("pravega.scope", "PRAVEGA_SCOPE", "--scope"),
     "auth_method": ("pravega.client.auth.method", "pravega_client_auth_method", None),
     "auth_token": ("pravega.client.auth.token", "pravega_client_auth_token", None),
-    # The name that the Rust client and its binding have.
+    # The name in the Rust client and its binding.
     "keycloak_file": ("pravega.client.auth.keycloak", "pravega_client_auth_keycloak", None),
     "tls_ca_file": ("pravega.tls.ca.file", "PRAVEGA_TLS_CA_FILE", None),
     "tls_server_name": ("pravega.tls.server.name", "PRAVEGA_TLS_SERVER_NAME", None),
     "tls_validate_hostname": ("pravega.tls.validate.hostname", "PRAVEGA_TLS_VALIDATE_HOSTNAME", None),
 }
-# What other clients call the controller's address.
+# Names of the controller's address in other clients.
 _MEANT: Final = dict.fromkeys(
     ("bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"), "controller"
 )
@@ -49,26 +49,33 @@ _ENDPOINT: Final = re.compile(
 )
 _BOOLEANS: Final = {"true": True, "false": False}
 
-_Layer = dict[str, Any]  # settings that one source gives, by the names of the fields
+_Layer = dict[str, Any]  # settings from one source, by field name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PravegaConfig(HintedNames):
     """Access to a Pravega cluster. Immutable; can be pickled for Spark's workers.
 
-    :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before a
-    profile that is named before the environment before the profile that this names before the defaults. Each setting is
-    taken from the first source that has it; the method and the token of the credentials are one setting. Raises
-    ConfigError for invalid settings.
-    Credentials appear neither in the text of the value nor in errors; a pickle holds them.
+    :meth:`resolve` reads all sources. Each setting comes from the first source that has it, in this order:
+
+    - explicit settings
+    - program arguments
+    - properties
+    - the profile that you name
+    - the environment
+    - the profile that the environment names
+    - the defaults
+
+    The method and the token of the credentials are one setting. Raises ConfigError for invalid settings. Credentials
+    appear neither in the text of the value nor in errors. A pickle contains them.
 
     ``username`` and ``password``, or ``token``, set the method and the token as :meth:`with_credentials` and
     :meth:`with_token` do.
     """
 
     controller: str = DEFAULT_CONTROLLER
-    """``tcp://host:port``, or ``tls://``; several endpoints as ``tcp://a:9090,b:9090``. Also Java's ``ssl``,
-    ``pravega`` and ``pravegas``: their endpoints are used as they stand, without asking them for more."""
+    """``tcp://host:port``, or ``tls://``; several endpoints as ``tcp://a:9090,b:9090``. Java's ``ssl``, ``pravega``
+    and ``pravegas`` are accepted too. Their endpoints are used as they are, and are not asked for others."""
     scope: str | None = None
     """Scope of streams that are named without one."""
     auth_method: str | None = None
@@ -76,14 +83,14 @@ class PravegaConfig(HintedNames):
     auth_token: str | None = field(default=None, repr=False)
     """The secret: for ``Basic``, base64 of ``user:password``."""
     keycloak_file: str | None = None
-    """File of a Keycloak service account (``keycloak.json``), in place of method and token: its tokens are got, and
-    renewed, by every process by itself, so the file must be there for each."""
+    """File of a Keycloak service account (``keycloak.json``), instead of method and token. Each process requests and
+    renews its own tokens, so the file must exist for each process."""
     tls_ca_file: str | None = None
-    """PEM file with the certificates to trust; None trusts those of gRPC and the system."""
+    """PEM file with the certificates to trust; None trusts the certificates of gRPC and the system."""
     tls_server_name: str | None = None
     """Name to expect in the servers' certificate, if it is not their host."""
     tls_validate_hostname: bool = True
-    """Whether the certificate of a segment store must be of its host. The controller's always must."""
+    """True if the certificate of a segment store must match its host. The controller's certificate always must."""
     username: InitVar[str | None] = None
     password: InitVar[str | None] = None
     token: InitVar[str | None] = None
@@ -119,16 +126,16 @@ class PravegaConfig(HintedNames):
 
     @property
     def uses_tls(self) -> bool:
-        """Whether the scheme asks for TLS, to the controller and to the segment stores."""
+        """True if the scheme requires TLS, to the controller and to the segment stores."""
         return _parse_uri(self.controller)[0] in TLS_SCHEMES
 
     @property
     def authorization(self) -> str | None:
-        """Secret ``authorization`` header of every call; None without one that is known beforehand."""
+        """Secret ``authorization`` header of every call; None if it is not known in advance."""
         return None if self.auth_token is None else f"{self.auth_method} {self.auth_token}"
 
     def unreadable_ca(self, error: OSError) -> ConfigError:
-        """Error for a file of CA certificates that cannot be read, or that holds none."""
+        """Return the error for a file of CA certificates that cannot be read or has none."""
         return ConfigError(
             f"the CA certificates cannot be read from {self.tls_ca_file}: {error.strerror or error}; "
             "check pravega.tls.ca.file"
@@ -137,25 +144,25 @@ class PravegaConfig(HintedNames):
     # ---- explicit settings ----
 
     def with_controller(self, uri: str) -> PravegaConfig:
-        """Copy with another controller."""
+        """Return a copy with another controller."""
         return replace(self, controller=uri)
 
     def with_scope(self, scope: str) -> PravegaConfig:
-        """Copy with another scope."""
+        """Return a copy with another scope."""
         return replace(self, scope=scope)
 
     def with_credentials(self, username: str, password: str) -> PravegaConfig:
-        """Copy with a user's name and password."""
+        """Return a copy with a username and a password."""
         return replace(
             self, auth_method=None, auth_token=None, keycloak_file=None, username=username, password=password
         )
 
     def with_token(self, token: str, *, method: str = "Bearer") -> PravegaConfig:
-        """Copy with a token; ``method`` is the name of the server's auth handler."""
+        """Return a copy with a token. ``method`` is the name of the server's auth handler."""
         return replace(self, auth_method=method, auth_token=token, keycloak_file=None)
 
     def with_keycloak(self, file: str | os.PathLike[str]) -> PravegaConfig:
-        """Copy with a Keycloak service account, by the file that Keycloak exports."""
+        """Return a copy with a Keycloak service account, from the file that Keycloak exports."""
         return replace(self, auth_method=None, auth_token=None, keycloak_file=os.fspath(file))
 
     def with_tls(
@@ -165,7 +172,7 @@ class PravegaConfig(HintedNames):
         server_name: str | None = None,
         validate_hostname: bool = True,
     ) -> PravegaConfig:
-        """Copy with TLS settings; the controller's scheme decides whether TLS is used."""
+        """Return a copy with TLS settings. The controller's scheme decides if TLS is used."""
         return replace(
             self,
             tls_ca_file=None if ca_file is None else os.fspath(ca_file),
@@ -174,9 +181,9 @@ class PravegaConfig(HintedNames):
         )
 
     def options(self) -> dict[str, str]:
-        """Options of the Spark source and sink that say the same: ``.options(**config.options())``.
+        """Return the same settings as options of the Spark source and sink: ``.options(**config.options())``.
 
-        Credentials are among them, and readable by whoever sees the query's options.
+        They include credentials, which all users who see the query's options can read.
         """
         found = {"controller": self.controller}
         if self.scope is not None:
@@ -197,26 +204,29 @@ class PravegaConfig(HintedNames):
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None) -> PravegaConfig:
-        """Read environment variables alone: ``PRAVEGA_CONTROLLER_URI``, ``PRAVEGA_SCOPE`` and the like."""
+        """Read only environment variables: ``PRAVEGA_CONTROLLER_URI``, ``PRAVEGA_SCOPE`` and similar."""
         return cls(**_environment_layer(os.environ if environment is None else environment))
 
     @classmethod
     def from_args(cls, argv: Sequence[str]) -> tuple[PravegaConfig, list[str]]:
-        """Read program arguments alone (``--controller``, ``--scope``); return the remaining arguments too."""
+        """Read only program arguments (``--controller``, ``--scope``). Return the remaining arguments too."""
         layer, rest = _arguments_layer(argv)
         return cls(**layer), rest
 
     @classmethod
     def from_properties(cls, source: str | os.PathLike[str] | Mapping[str, Any]) -> PravegaConfig:
-        """Read properties alone (``pravega.controller.uri`` and the like): a ``.properties`` file or a mapping."""
+        """Read only properties (``pravega.controller.uri`` and similar).
+
+        ``source`` is a ``.properties`` file or a mapping.
+        """
         return cls(**_properties_layer(source))
 
     @classmethod
     def from_spark_conf(cls, conf: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> PravegaConfig:
-        """Read a Spark configuration alone, such as ``spark.sparkContext.getConf().getAll()``.
+        """Read only a Spark configuration, such as ``spark.sparkContext.getConf().getAll()``.
 
-        ``spark.pravega.scope`` is read as ``pravega.scope``, because spark-submit passes on only such names; the one
-        without the prefix counts if both are set.
+        ``spark.pravega.scope`` is read as ``pravega.scope``, because spark-submit passes on only names with this
+        prefix. If both are set, the name without the prefix takes precedence.
         """
         return cls(**_properties_layer(dict(conf)))
 
@@ -232,9 +242,9 @@ class PravegaConfig(HintedNames):
     ) -> PravegaConfig:
         """Read all sources: explicit > arguments > properties > ``profile`` > environment > its profile > default.
 
-        ``explicit`` takes what this class does; None leaves a setting to the other sources. The environment is the
-        process's own unless given. ``profile`` is the name of one in the user's file
-        (:mod:`pravega_serde.profiles`); the environment names its own by ``PRAVEGA_PROFILE``.
+        ``explicit`` accepts the arguments of this class. None leaves a setting to the other sources. ``environment`` is
+        by default the environment of the process. ``profile`` is the name of a profile in the user's file
+        (:mod:`pravega_serde.profiles`). The environment names its profile with ``PRAVEGA_PROFILE``.
         """
         known = [f.name for f in fields(cls)] + ["username", "password", "token"]
         for name in sorted(explicit.keys() - set(known)):
@@ -265,7 +275,10 @@ class PravegaConfig(HintedNames):
 
 
 def _credentials(given: Mapping[str, Any]) -> dict[str, str]:
-    """Method and token of a user's name and password, or of a token; empty without any. Raises ConfigError."""
+    """Return method and token for a username and password, or for a token; empty without any.
+
+    Raises ConfigError.
+    """
     username, password, token = (given.get(name) for name in ("username", "password", "token"))
     for name, value in given.items():
         fault = None if value is None else fault_of(value, encoded=name != "token")
@@ -285,7 +298,7 @@ def _credentials(given: Mapping[str, Any]) -> dict[str, str]:
 def _environment_layer(environment: Mapping[str, str]) -> _Layer:
     found = {name: environment.get(variable) for name, (_, variable, _) in _SOURCES.items()}
     if environment.get("pravega_client_auth_loadDynamic") == "true" and not found["keycloak_file"]:
-        # Java's client finds its credentials on the class path then: with pravega-keycloak there, this file.
+        # Java's client then finds its credentials on the class path: with pravega-keycloak, in this file.
         found["keycloak_file"] = environment.get("KEYCLOAK_SERVICE_ACCOUNT_FILE")
     return _layer(found, 1)
 
@@ -319,10 +332,13 @@ def _arguments_layer(argv: Sequence[str]) -> tuple[_Layer, list[str]]:
 
 
 def _layer(found: Mapping[str, Any], source: int) -> _Layer:
-    """Settings that have a value. An empty one has none: shells and templates leave settings out in this way."""
+    """Return the settings that have a value.
+
+    An empty value counts as missing: shells and templates leave settings out in this way.
+    """
     layer: _Layer = {name: value for name, value in found.items() if value not in (None, "")}
     if "keycloak_file" in layer and layer.get("auth_method") == "Bearer" and "auth_token" not in layer:
-        del layer["auth_method"]  # other clients want to be told
+        del layer["auth_method"]  # other clients require the method
     validate = layer.get("tls_validate_hostname")
     if validate is not None:
         layer["tls_validate_hostname"] = _boolean(str(_SOURCES["tls_validate_hostname"][source]), validate)
@@ -346,7 +362,7 @@ def _read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _parse_uri(uri: str) -> tuple[str, list[tuple[str, int]]]:
-    """Scheme and endpoints of a URI; ``host:port`` is ``tcp://host:port``, as in Java."""
+    """Return scheme and endpoints of a URI. ``host:port`` means ``tcp://host:port``, as in Java."""
     if not isinstance(uri, str):
         raise ConfigError(f"the controller URI must be a str like {DEFAULT_CONTROLLER}, not {type(uri).__name__}")
     if "@" in uri:  # never repeated in the error: it may hold a password
@@ -386,9 +402,10 @@ _ENTRY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values of a ``.properties`` file, as ``java.util.Properties.load`` reads it; of equal keys the last.
+    """Return keys and values of a ``.properties`` file, as ``java.util.Properties.load`` reads it.
 
-    But a lone backslash on the last line makes no entry; in Java it makes one with an empty key.
+    Of equal keys, the last one counts. A lone backslash on the last line creates no entry. In Java, it creates an entry
+    with an empty key.
     """
     entries = {}
     for line in _logical_lines(text):
@@ -399,7 +416,10 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and leading blanks, each joined with its continuations after an odd backslash."""
+    """Yield lines without comments and leading blanks.
+
+    A line that ends with an odd number of backslashes is joined with the next one.
+    """
     pending = ""
     for natural in re.split(r"\r\n|\r|\n", text):
         line = pending + natural.lstrip(" \t\f")

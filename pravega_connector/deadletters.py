@@ -1,8 +1,9 @@
-"""Dead letters: events that could not be decoded, with their place and error, in a stream or in files, each once.
+"""Dead-letter queue: malformed records with their position and error, in a stream or in files, each once.
 
-:class:`StreamLetters` and :class:`FileLetters` take the letters of one reading of a slice (:class:`SliceReading`) from
-any number of attempts, one after the other or at a time, and store each letter once: the stream by numbers that its
-segments remember, the folder by a file name for each slice, which a whole file takes in one step.
+:class:`StreamLetters` and :class:`FileLetters` store the dead letters of one reading of a slice
+(:class:`SliceReading`). Any number of attempts may write them, one after the other or at the same time. Each letter is
+stored once. The segments of the stream store the number of the last letter. The folder has one file name for each
+slice, and a complete file gets this name in one step.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from pravega_serde.errors import DeserializationError
 
 __all__ = ["LETTER_SCHEMA", "FileLetters", "LetterBox", "SliceReading", "StreamLetters", "letters_of"]
 
-#: The fields of a letter as Spark's ``.schema(…)`` names them.
+#: Fields of a letter, for Spark's ``.schema(…)``.
 LETTER_SCHEMA: Final = (
     "scope STRING, stream STRING, segment_id BIGINT, offset BIGINT, encoding_id INT, code STRING, error STRING, "
     "field STRING, size BIGINT, event BINARY"
 )
-# A random one, made for this purpose.
+# A random id for this purpose.
 _NAMESPACE: Final = uuid.UUID("6f1d8e0e-3f0a-4f0e-9a53-6d0f6a1f8b57")
 
 
 @dataclass(frozen=True, slots=True)
 class SliceReading:
-    """A part of a segment as one reader reads it: equal readings find the same bad events.
+    """Part of a segment as one reader reads it. Equal readings find the same malformed records.
 
-    ``reader`` stands for all that decides which events are bad, and for the query, if it has an id.
+    ``reader`` identifies everything that decides which events are malformed, and the query, if it has an id.
     """
 
     slice: SegmentSlice
@@ -48,17 +49,20 @@ class SliceReading:
 
     @property
     def key(self) -> str:
-        """Routing key of the letters: those of one segment stay in order."""
+        """Routing key of the letters. The letters of one segment stay in order."""
         return f"{self.slice.stream}/{self.slice.segment_id}"
 
     @property
     def id(self) -> uuid.UUID:
-        """Id of the reading, the same for every repetition and for one that reads further."""
+        """Id of the reading, the same for every repetition and for a reading that ends later."""
         return uuid.uuid5(_NAMESPACE, f"{self.key}/{self.slice.start}/{self.reader}")
 
 
 def letters_of(batch: EventBatch, errors: Sequence[DeserializationError]) -> Iterator[tuple[int, bytes]]:
-    """(offset of the event, letter) for each bad row of a batch, in their order; a letter is JSON text."""
+    """Yield the offset of the event and the letter for each malformed record of a batch, in order.
+
+    A letter is JSON text.
+    """
     by_row = {error.row: error for error in reversed(errors) if error.row is not None}
     for row in sorted(by_row):
         offset = int(batch.offsets[row])
@@ -79,7 +83,7 @@ def _letter(batch: EventBatch, offset: int, event: bytes, error: Deserialization
         "event": base64.b64encode(event).decode(),
     }
     letter = _text(fields)
-    # Larger than any writer takes: without the event, which can be read at its offset.
+    # A letter that is too large for a writer omits the event, which can be read at its offset.
     return letter if len(letter) <= MAX_EVENT_SIZE else _text(fields | {"event": None})
 
 
@@ -91,7 +95,7 @@ class LetterBox(Protocol):
     """Store of the letters of one reading of a slice; the ``with`` block is the reading."""
 
     def write(self, batch: EventBatch, errors: Sequence[DeserializationError]) -> None:
-        """Take the bad events of a batch."""
+        """Store the malformed records of a batch."""
 
     def __enter__(self) -> Self: ...
 
@@ -101,13 +105,16 @@ class LetterBox(Protocol):
 
 
 class StreamLetters:
-    """Letters as events of a stream, which must exist; durable when :meth:`write` returns."""
+    """Letters as events of a stream, which must exist. They are durable when :meth:`write` returns."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName, reading: SliceReading) -> None:
         self._appender = NumberedAppender(stores, stream, reading.key, reading.id.bytes)
 
     def write(self, batch: EventBatch, errors: Sequence[DeserializationError]) -> None:
-        """Take the bad events of a batch. Raises StreamNotFoundError, StreamSealedError, retriable errors."""
+        """Store the malformed records of a batch.
+
+        Raises StreamNotFoundError, StreamSealedError, retriable errors.
+        """
         self._appender.append(list(letters_of(batch, errors)))
 
     def __enter__(self) -> Self:
@@ -118,7 +125,10 @@ class StreamLetters:
 
 
 class FileLetters:
-    """Letters as lines of a file, which appears when the slice was read to its end; no file without letters."""
+    """Letters as lines of a file, which appears when the slice was read to its end.
+
+    Without letters, there is no file.
+    """
 
     def __init__(self, folder: Path, reading: SliceReading) -> None:
         piece = reading.slice
@@ -129,7 +139,7 @@ class FileLetters:
         self._file: BinaryIO | None = None
 
     def write(self, batch: EventBatch, errors: Sequence[DeserializationError]) -> None:
-        """Take the bad events of a batch. Raises OutputFileError."""
+        """Store the malformed records of a batch. Raises OutputFileError."""
         if self._file is None:
             self._file = self._stack.enter_context(WholeFile(self._path))
         for _, letter in letters_of(batch, errors):
@@ -139,5 +149,5 @@ class FileLetters:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        # A reader that stops early (LIMIT) leaves no file: a shorter one could replace a whole one.
+        # A reader that stops early (LIMIT) leaves no file: a shorter file could replace a full one.
         self._stack.__exit__(kind, error, tb)

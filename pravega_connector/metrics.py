@@ -1,11 +1,12 @@
-"""Counts of what happens in this process, and the ways to see them: a snapshot, OpenTelemetry, Prometheus.
+"""Metrics of this process, as a snapshot, for OpenTelemetry and for Prometheus.
 
-The instruments are declared here and nowhere else: docs/metrics.md is made of them, and the dashboard is checked by
-them. Names are those of OpenTelemetry's conventions for messaging where there are some, else begin with ``pravega.``.
+All instruments are declared in this module. docs/metrics.md is generated from them, and the dashboard is checked
+against them. Names follow OpenTelemetry's conventions for messaging where they exist, and otherwise begin with
+``pravega.``.
 
-Counts are of the process, whatever number of clients it has, and a forked process begins with none. Who counts does so
-for a batch, a block or a call, never for an event. The numbers are kept here, and looked up when somebody asks for
-them, so counting costs the same with and without an exporter; only durations are handed to OpenTelemetry one by one.
+Numbers are for the whole process, regardless of its number of clients. A forked process starts from 0. The code counts
+per batch, block or call, never per event. Numbers are stored here and read on request, so counting costs the same with
+and without an exporter. Only durations are passed to OpenTelemetry one by one.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ __all__ = [
     "snapshot",
 ]
 
-#: Most combinations of attributes that an instrument keeps apart; what comes on top is one more, of this name.
+#: Most combinations of attributes in an instrument. All others share one more, of this name.
 MAX_SERIES: Final = 2000
 OTHERS: Final = "(others)"
-#: Upper bounds of the durations' buckets, in seconds: those of OpenTelemetry's convention, and up to a failover's.
+#: Upper bounds of the duration buckets in seconds: OpenTelemetry's convention, and more up to a failover.
 BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0, 60.0, 300.0)
 _METER: Final = "pravega_serde"
 _SYSTEM: Final = ("messaging.system", "pravega")
 
 Kind = Literal["counter", "up-down counter", "gauge", "histogram"]
 _Values = tuple[str, ...]
-# Garbage collection may end what is counted, on any line that holds it.
+# Reentrant: garbage collection may end a counted object on any line that holds the lock.
 _lock = threading.RLock()
-# Apart from it: OpenTelemetry asks for numbers while it holds locks of its own.
+# A separate lock: OpenTelemetry requests numbers while it holds its own locks.
 _exporting = threading.Lock()
 
 
@@ -59,7 +60,7 @@ _exporting = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Durations so far: how many in each bucket (and above the last), and their sum in seconds."""
+    """Durations so far: the number in each bucket (and above the last one), and their sum in seconds."""
 
     buckets: tuple[int, ...]
     sum: float
@@ -70,7 +71,7 @@ class Distribution:
         return sum(self.buckets)
 
     def cumulated(self) -> list[tuple[float, int]]:
-        """How many durations there are up to each bound; infinity is the last."""
+        """Return the number of durations up to each bound; infinity is the last."""
         total, found = 0, []
         for bound, count in zip((*BOUNDS, float("inf")), self.buckets, strict=True):
             total += count
@@ -79,7 +80,7 @@ class Distribution:
 
 
 class Instrument(ABC):
-    """One metric: its declaration, and its numbers by the values of its attributes. Thread safe."""
+    """Metric: its declaration, and its numbers by the values of its attributes. Thread safe."""
 
     kind: Kind
 
@@ -92,7 +93,7 @@ class Instrument(ABC):
         *,
         fixed: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """``fixed`` are attributes that have always the same value."""
+        """Declare the metric. ``fixed`` are attributes that always have the same value."""
         self.name, self.unit, self.text = name, unit, text
         self.attributes, self.fixed = attributes, fixed
         self._held: dict[_Values, Any] = {}
@@ -105,11 +106,11 @@ class Instrument(ABC):
         return (OTHERS,) * len(values)
 
     def named(self, values: _Values) -> dict[str, str]:
-        """The attributes of a series by name; those without a value are left out."""
+        """Return the attributes of a series by name. Attributes without a value are left out."""
         return {**dict(self.fixed), **{n: v for n, v in zip(self.attributes, values, strict=True) if v}}
 
     def series(self) -> list[tuple[_Values, Any]]:
-        """The numbers now; one without attributes has always one."""
+        """Return the current numbers. A metric without attributes always has one."""
         with _lock:
             found = list(self._held.items())
         if not found and not self.attributes:
@@ -117,7 +118,7 @@ class Instrument(ABC):
         return [(values, self._told(held)) for values, held in found]
 
     def reset(self) -> None:
-        """Forget all numbers."""
+        """Drop all numbers."""
         with _lock:
             self._held.clear()
 
@@ -130,7 +131,7 @@ class Instrument(ABC):
 
 class _Sum(Instrument):
     def add(self, amount: float, *values: str) -> None:
-        """Count so many more, for the values of the attributes."""
+        """Add ``amount`` to the number for the attribute values."""
         with _lock:
             key = self._key(values)
             self._held[key] = self._held.get(key, 0) + amount
@@ -143,22 +144,22 @@ class Counter(_Sum):
 
 
 class UpDownCounter(_Sum):
-    """Number that grows and shrinks by what is added."""
+    """Number that grows and shrinks."""
 
     kind = "up-down counter"
 
 
 class Outage(Protocol):
-    """Something that has trouble, or had it."""
+    """Operations that may be in an outage."""
 
     @property
     def goes_on(self) -> bool:
-        """Whether it is in trouble now."""
+        """True if there is an outage now."""
         ...
 
 
 class Outages(Instrument):
-    """Number of those that are in trouble, who are asked when somebody looks; one that was dropped is none of them."""
+    """Number of current outages, determined on request. A dropped outage does not count."""
 
     kind = "up-down counter"
 
@@ -167,34 +168,34 @@ class Outages(Instrument):
         self._watched = weakref.WeakSet[Outage]()
 
     def watch(self, outage: Outage) -> None:
-        """Count it for as long as it goes on."""
+        """Count an outage as long as it lasts."""
         with _lock:
             self._watched.add(outage)
 
     def series(self) -> list[tuple[_Values, Any]]:
-        """The number now."""
+        """Return the current number."""
         with _lock:
             watched = list(self._watched)
         return [((), sum(each.goes_on for each in watched))]
 
     def reset(self) -> None:
-        """Watch nothing."""
+        """Watch no outage any more."""
         with _lock:
             self._watched.clear()
 
 
 class Gauge(Instrument):
-    """Number as it was when it was looked at last."""
+    """Number as of the last measurement."""
 
     kind = "gauge"
 
     def set(self, value: float, *values: str) -> None:
-        """Set the number, for the values of the attributes."""
+        """Set the number for the attribute values."""
         with _lock:
             self._held[self._key(values)] = value
 
     def forget(self, *values: str) -> None:
-        """Have no number, because it is not known any more."""
+        """Remove the number, because it is not known any more."""
         with _lock:
             self._held.pop(values, None)
 
@@ -223,7 +224,7 @@ class Histogram(Instrument):
         return Distribution((0,) * (len(BOUNDS) + 1), 0.0)
 
 
-#: The table: every metric that there is, by its name, in the order of the declarations below.
+#: Table of all metrics by name, in the order of the declarations below.
 INSTRUMENTS: Final[dict[str, Instrument]] = {}
 
 # ---- the table ----
@@ -352,7 +353,7 @@ QUERY_FAILURES: Final = Counter("pravega.query.failures", "{query}", "Queries th
 
 
 def _begin_anew() -> None:
-    """Count from nothing in a forked process, whose parent goes on counting its own."""
+    """Start from 0 in a forked process. The parent continues with its own numbers."""
     global _lock, _exporting
     _lock, _exporting = threading.RLock(), threading.Lock()
     for each in INSTRUMENTS.values():
@@ -367,9 +368,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def snapshot() -> dict[str, list[dict[str, Any]]]:
-    """All numbers now, by metric: a list with ``attributes`` and ``value`` for each combination; it can be JSON.
+    """Return all current numbers by metric, in a form that can be written as JSON.
 
-    A histogram has ``count``, ``sum`` (seconds) and ``buckets`` (how many up to each bound) instead of a value.
+    Each metric has a list with ``attributes`` and ``value`` for each combination. A histogram has ``count``, ``sum``
+    (seconds) and ``buckets`` (the number up to each bound) instead of ``value``.
     """
     return {name: [_point(each, *series) for series in each.series()] for name, each in INSTRUMENTS.items()}
 
@@ -384,21 +386,21 @@ def _point(each: Instrument, values: _Values, value: Any) -> dict[str, Any]:
 
 # ---- OpenTelemetry ----
 
-# Providers that get all numbers, and their histograms.
+# Providers that receive all numbers, and their histograms.
 _exports: Final[list[tuple[Any, dict[str, Any]]]] = []
 
 
 def export_to_opentelemetry(provider: MeterProvider | None = None) -> None:
-    """Let OpenTelemetry have all metrics of this process: by a MeterProvider, or the global one.
+    """Export all metrics of this process to OpenTelemetry, with ``provider`` or the global MeterProvider.
 
-    Clients call it by themselves where ``opentelemetry.metrics`` is imported before them. Called again for the same
-    provider it does nothing. Raises MissingExtraError.
+    Clients call this function by themselves if ``opentelemetry.metrics`` was imported before them. If you call it again
+    for the same provider, it does nothing. Raises MissingExtraError.
     """
     try:
-        from opentelemetry import metrics as api  # noqa: PLC0415 - a process without it stays so
+        from opentelemetry import metrics as api  # noqa: PLC0415 - loaded only if it is used
     except ImportError:
         raise MissingExtraError("opentelemetry-api", "metrics", purpose="the export to OpenTelemetry") from None
-    # The global one may be set later: until then its meter stands for it.
+    # The global provider may be set later. Until then, its meter is a proxy.
     key = provider if provider is not None else api
     with _exporting:
         if any(known is key for known, _ in _exports):
@@ -429,7 +431,7 @@ def _histogram(meter: Any, each: Instrument) -> Any:
         return meter.create_histogram(
             each.name, each.unit, _plain(each.text), explicit_bucket_boundaries_advisory=list(BOUNDS)
         )
-    except TypeError:  # an API from before 1.30 takes no advice: the program's view has to say the bounds
+    except TypeError:  # an API before 1.30 accepts no bounds: the program must set them in a view
         return meter.create_histogram(each.name, each.unit, _plain(each.text))
 
 
@@ -451,18 +453,21 @@ _UNITS: Final = {"By": "bytes", "s": "seconds"}
 
 
 def prometheus_name(each: Instrument) -> str:
-    """Name of a metric in Prometheus, also by OpenTelemetry's exporter; a counter's samples add ``_total``."""
+    """Return the name of a metric in Prometheus, which OpenTelemetry's exporter uses too.
+
+    The samples of a counter add ``_total``.
+    """
     name, unit = each.name.replace(".", "_"), _UNITS.get(each.unit)
     return name if unit is None else f"{name}_{unit}"
 
 
 class PrometheusCollector:
-    """The metrics for a registry of prometheus_client: ``REGISTRY.register(PrometheusCollector())``."""
+    """Collector for a registry of prometheus_client: ``REGISTRY.register(PrometheusCollector())``."""
 
     def __init__(self) -> None:
-        """Raises MissingExtraError."""
+        """Create the collector. Raises MissingExtraError."""
         try:
-            from prometheus_client import core  # noqa: PLC0415 - a process without it stays so
+            from prometheus_client import core  # noqa: PLC0415 - loaded only if it is used
         except ImportError:
             raise MissingExtraError("prometheus-client", "metrics", purpose="the Prometheus endpoint") from None
         self._families = {
@@ -473,7 +478,7 @@ class PrometheusCollector:
         }
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics as they are now."""
+        """Yield the current metrics."""
         for each in INSTRUMENTS.values():
             labels = [*dict(each.fixed), *each.attributes]
             family = self._families[each.kind](
@@ -490,7 +495,7 @@ class PrometheusCollector:
 
 
 class MetricsServer:
-    """An endpoint that Prometheus asks; one thread of the process. As a context it is closed at the end."""
+    """Endpoint that Prometheus polls, in one thread of the process. A ``with`` block closes it at the end."""
 
     def __init__(self, server: Any, thread: threading.Thread, host: str) -> None:
         self._server, self._thread = server, thread
@@ -503,7 +508,7 @@ class MetricsServer:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/metrics"
 
     def close(self) -> None:
-        """End it, and free its port. Idempotent."""
+        """Stop the endpoint, and free its port. Idempotent."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -516,18 +521,19 @@ class MetricsServer:
 
 
 def serve_metrics(port: int = 9464, host: str = "127.0.0.1") -> MetricsServer:
-    """Serve the metrics of this process to Prometheus, at ``http://host:port/metrics``; port 0 takes any that is free.
+    """Serve the metrics of this process to Prometheus at ``http://host:port/metrics``.
 
-    Only this machine can ask, unless ``host`` is another of its addresses, or ``0.0.0.0`` for all of them. Raises
-    ConfigError where it cannot listen, MissingExtraError.
+    Port 0 uses any free port. By default, only this machine can connect. For other machines, set ``host`` to another
+    address of this machine, or to ``0.0.0.0`` for all its addresses. Raises ConfigError if the server cannot listen,
+    MissingExtraError.
     """
-    from pravega_connector.tcp_ports import check_port_number  # noqa: PLC0415 - most processes serve none
+    from pravega_connector.tcp_ports import check_port_number  # noqa: PLC0415 - most processes serve no metrics
 
     check_port_number(port)
     if not isinstance(host, str) or not host:
         raise ConfigError(f"the host of the metrics must be a name or an address, not {host!r}")
     collector = PrometheusCollector()
-    from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - it is there, as just seen
+    from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - the collector has imported it
 
     registry = CollectorRegistry()
     registry.register(collector)
