@@ -197,6 +197,7 @@ CHECKED: Final = (
     "docs/errors.md",
     "docs/event-time.md",
     "docs/evolution.md",
+    "docs/notebook.md",
     "docs/quick-start.md",
     "docs/sql.md",
     "docs/why.md",
