@@ -217,7 +217,7 @@ def _union(node: UnionNode) -> Iterator[Part | int]:
     skips = [_skip_of(arm) for arm in arms]
 
     def skip_long(data: memoryview, at: int) -> int:
-        """After the first byte of a branch that takes more of them, or that is not there."""
+        """Skip a branch after its first byte, if its index has more bytes or does not exist."""
         branch, at = read_long(data, at - 1)
         if not 0 <= branch < len(skips):
             raise IndexError

@@ -13,23 +13,31 @@ Java                                       Python
 ``byte[]``, arrays of primitives           ``bytes``, NumPy arrays (``char[]`` is ``uint16``)
 other arrays                               :class:`JavaArray`, a list
 ``ArrayList``, ``HashMap``, ``ArrayDeque``  ``list``, ``dict``, ``deque``
-other lists, maps, and all sets            :class:`JavaList`, :class:`JavaMap`, :class:`JavaSet`: they know their class
+other lists, maps, and all sets            :class:`JavaList`, :class:`JavaMap`, :class:`JavaSet` with their class
 ``Collections.unmodifiableList``, ...      :class:`ListView`, :class:`MapView`, :class:`SetView`, :class:`Copies`
-``java.time``, ``Date``, ``Timestamp``     ``datetime`` and its kin, see the table in ``values``
+``java.time``, ``Date``, ``Timestamp``     ``datetime`` and similar types, see the table in ``values``
 enums, ``Class``                           :class:`JavaEnum`, :class:`JavaClass`
 everything else                            :class:`JavaObject`: class descriptor, fields in order, annotations
 =========================================  ==========================================================================
 
-No class is ever looked up by a name that stands in an event, so nothing in an event can run. A value that was read is
-written again as the same bytes wherever Java would write the same bytes. Python cannot compute the serialVersionUID of
-a class of your own: give a :class:`ClassDescriptor`, or learn it from an event (:meth:`JavaSerializer.learn`).
+A class is never looked up by a name in an event, so an event cannot execute code. A value that was read is written
+again as the same bytes if Java would write the same bytes. Python cannot compute the serialVersionUID of an
+application's class: pass a :class:`ClassDescriptor`, or learn it from an event (:meth:`JavaSerializer.learn`).
 
-Where what is: ``protocol`` has the bytes of the stream protocol, ``model`` the records of a stream, ``values`` Python's
-forms of Java's values, ``hashing`` Java's hash codes and equality of keys. ``jdk_classes`` describes the JDK's classes;
-``jdk``, ``jdk_time`` and ``jdk_collections`` read and write their objects. ``descriptors`` reads and compiles class
-descriptors, ``rows`` reads and ``write_rows`` writes one event. ``types`` has the Arrow types of Java's, ``convert``
-converts single values between them, ``columns`` reads and ``write_columns`` writes whole columns. ``serializer`` is
-:class:`JavaSerializer`.
+Modules:
+
+- ``protocol``: bytes of the stream protocol
+- ``model``: records of a stream
+- ``values``: Python's forms of Java's values
+- ``hashing``: Java's hash codes and equality of keys
+- ``jdk_classes``: descriptors of the JDK's classes
+- ``jdk``, ``jdk_time``, ``jdk_collections``: reading and writing of the JDK's objects
+- ``descriptors``: reading and compilation of class descriptors
+- ``rows``, ``write_rows``: reading and writing of one event
+- ``types``: Arrow types of Java's types
+- ``convert``: conversion of single values between them
+- ``columns``, ``write_columns``: reading and writing of whole columns
+- ``serializer``: :class:`JavaSerializer`
 """
 
 from pravega_serde.java.descriptors import Limits

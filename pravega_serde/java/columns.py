@@ -1,8 +1,8 @@
-"""Columns: reading all events of a column at once; those that differ from the usual are left to the plain path.
+"""Column reader: reads all events of a column at once, and leaves unusual events to the plain path.
 
-The descriptor at the start of an event is the same bytes in every event of a class, so it is compared, not parsed;
-behind it stand the fields in a fixed order, and one NumPy operation moves the cursors of all events over one field.
-Fast paths exist for strings, byte arrays, boxes, and flat objects (primitives, strings and boxes).
+The descriptor at the start of an event has the same bytes in every event of a class, so it is compared, not parsed. The
+fields follow in a fixed order, and one NumPy operation moves the cursors of all events past one field. Fast paths exist
+for strings, byte arrays, boxes, and flat objects (primitives, strings and boxes).
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _IN_MEMORY: Final = {code: dtype.newbyteorder("=") for code, dtype in DTYPES.ite
 
 
 def object_prefix(descriptor: ClassDescriptor, token: int = TC_OBJECT) -> bytes:
-    """Bytes from the start of a stream to the data of an object (or array, by its token) of that class."""
+    """Return the bytes from the start of a stream to the data of an object (or array, with its token) of that class."""
     writer = Writer()
     writer.write(descriptor)
     return STREAM_HEADER + bytes([token]) + bytes(writer.out[len(STREAM_HEADER) :])
 
 
 def _matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
-    """Whether each event has these bytes at its cursor, which may stand anywhere inside the data."""
-    # Eight bytes at a time, as little-endian words. Behind the last word there is nothing to read: a cursor there
-    # compares with other bytes, and the check of the event's end refuses it.
+    """Return True for each event with these bytes at its cursor, which may be anywhere inside the data."""
+    # Eight bytes at a time, as little-endian words. No word exists after the last one: a cursor there compares with
+    # other bytes, and the check of the event's end rejects it.
     result = np.ones(len(at), np.bool_)
     last = len(column.words) - 1
     for start in range(0, len(expected), 8):
@@ -72,7 +72,7 @@ def _matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
 
 
 def _numbers_at(column: ByteColumn, at: Int64s, code: str) -> npt.NDArray[Any]:
-    """Big-endian numbers of one primitive type at the cursors."""
+    """Return the big-endian numbers of one primitive type at the cursors."""
     width = _WIDTH[code]
     # The word at a cursor begins with the number; swapped, the number is its top bytes.
     words = column.words[at].byteswap()
@@ -82,17 +82,17 @@ def _numbers_at(column: ByteColumn, at: Int64s, code: str) -> npt.NDArray[Any]:
 
 
 def _u16_at(column: ByteColumn, at: Int64s) -> Int64s:
-    """Big-endian 16-bit numbers at the cursors."""
+    """Return the big-endian 16-bit numbers at the cursors."""
     return (column.data[at].astype(np.int64) << 8) | column.data[at + 1]
 
 
 def _u32_at(column: ByteColumn, at: Int64s) -> Int64s:
-    """Big-endian 32-bit numbers at the cursors."""
+    """Return the big-endian 32-bit numbers at the cursors."""
     return (_u16_at(column, at) << 16) | _u16_at(column, at + 2)
 
 
 def _array_of(numbers: npt.NDArray[Any], code: str, bad: Bools) -> pa.Array:
-    """Arrow array of primitive values; chars that are surrogates are marked as bad."""
+    """Return an Arrow array of primitive values. Chars that are surrogates are marked as malformed."""
     if code == "Z":
         return number_column(numbers != 0)
     if code != "C":
@@ -104,17 +104,23 @@ def _array_of(numbers: npt.NDArray[Any], code: str, bad: Bools) -> pa.Array:
 
 @functools.cache
 def _characters() -> pa.Array:
-    """All chars as strings, by their code unit; surrogates, which are not text by themselves, are empty."""
+    """Return all chars as strings, indexed by code unit.
+
+    Surrogates are empty, because they are not text by themselves.
+    """
     return text_column(["" if 0xD800 <= unit < 0xE000 else chr(unit) for unit in range(0x10000)])
 
 
 def _text_of(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools) -> pa.Array:
-    """Strings of slices in modified UTF-8; slices that are not UTF-8 as well become empty, and are marked as bad."""
+    """Return strings of slices in modified UTF-8.
+
+    Slices that are not also UTF-8 become empty, and are marked as malformed.
+    """
     values = cut(column.data, starts, ends)
     suspicious = _not_utf8(values)
     if suspicious is None:
         return values.view(pa.string())
-    # Few rows have such bytes: they become empty here, and are decoded one by one.
+    # Few rows have such bytes. They become empty here, and are decoded one by one.
     rows = np.unique(np.searchsorted(_ends_of(values), suspicious, side="right"))
     try:
         values = _cut_without(column, starts, ends, bad, rows)
@@ -138,16 +144,16 @@ def _payload(values: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def _ends_of(values: pa.Array) -> npt.NDArray[np.int32]:
-    """End offset of each value of an array that was just made."""
+    """Return the end offset of each value of a new array."""
     return np.frombuffer(values.buffers()[1], np.int32, len(values), 4)
 
 
 def _not_utf8(values: pa.Array) -> Int64s | None:
-    """Positions of bytes that modified UTF-8 and UTF-8 use differently; None if there is nothing but ASCII."""
+    """Return the positions of bytes with different meanings in modified UTF-8 and UTF-8, or None for pure ASCII."""
     raw = _payload(values)
     if not len(raw) or int(raw.max()) < 0x80:
         return None
-    # C0 80 is NUL in modified UTF-8, and F0.. begins the four bytes of an astral character, which it has not.
+    # C0 80 is NUL in modified UTF-8. F0.. begins the four bytes of an astral character, which it does not have.
     odd = (raw == 0xC0) | (raw >= 0xF0)
     odd[:-1] |= (raw[:-1] == 0xED) & (raw[1:] >= 0xA0)  # surrogates; ED before a smaller byte is Korean
     return np.flatnonzero(odd)
@@ -158,7 +164,7 @@ _UNKNOWN: Final = -1
 
 
 class _Walk:
-    """Cursors of all events of a column, and the handles that each event has given so far."""
+    """Cursors of all events of a column, and the handles that each event has assigned so far."""
 
     def __init__(self, column: ByteColumn, prefix: bytes, handles: int) -> None:
         self.column = column
@@ -169,24 +175,24 @@ class _Walk:
         self.strings: list[tuple[Int64s, Int64s, Int64s]] = []
 
     def move(self, size: int | Int64s) -> None:
-        """Move all cursors; one that leaves its event makes the event a suspect."""
+        """Move all cursors. An event becomes suspect if its cursor leaves it."""
         moved = self.at + size
         self.good &= moved <= self.column.ends
         self.at = np.where(self.good, moved, self.column.starts)
 
     def require(self, condition: Bools) -> None:
-        """Make the events for which this is false suspects."""
+        """Mark the events as suspect for which the condition is false."""
         self.good &= condition
         self.at = np.where(self.good, self.at, self.column.starts)
 
     def token(self) -> npt.NDArray[np.uint8]:
-        """Byte at each cursor."""
+        """Return the byte at each cursor."""
         return self.column.data[self.at]
 
 
 @dataclass(frozen=True, slots=True)
 class _Slices:
-    """String field of all events: starts and ends of its texts, and which are null."""
+    """String field of all events: starts and ends of its texts, and a mask of nulls."""
 
     starts: Int64s
     ends: Int64s
@@ -194,12 +200,12 @@ class _Slices:
 
 
 def _walk_string(walk: _Walk) -> _Slices:
-    """Move over a string field: a string, null, or a reference to a string field before it."""
+    """Move past a string field: a string, null, or a reference to an earlier string field."""
     token = walk.token()
     new, null = token == TC_STRING, token == TC_NULL
     starts = walk.at + 3
     ends = starts + np.where(new, _u16_at(walk.column, walk.at + 1), 0)
-    # A string that comes again in the same object is a reference (TC_REFERENCE and four bytes of handle).
+    # A repeated string in the same object is a reference (TC_REFERENCE and four bytes of handle).
     referred = token == TC_REFERENCE
     size = np.where(new, ends - walk.at, np.where(null, 1, 5))
     known = new | null
@@ -217,7 +223,7 @@ def _walk_string(walk: _Walk) -> _Slices:
 
 
 def _walk_class(walk: _Walk, descriptor: ClassDescriptor, here: Bools) -> None:
-    """Move the events of ``here`` over a class descriptor: whole, or a reference to its handle."""
+    """Move the events of ``here`` past a class descriptor, which is complete or a reference to its handle."""
     handle = walk.classes.setdefault(descriptor.name, np.full(len(here), _UNKNOWN, np.int64))
     token = walk.token()
     referred = here & (token == TC_REFERENCE)
@@ -238,14 +244,17 @@ def _walk_class(walk: _Walk, descriptor: ClassDescriptor, here: Bools) -> None:
 
 @functools.cache
 def class_bytes(descriptor: ClassDescriptor) -> bytes:
-    """Bytes of a class descriptor of primitive fields, up to its superclass."""
+    """Return the bytes of a class descriptor of primitive fields, up to its superclass."""
     return object_prefix(
         ClassDescriptor(descriptor.name, descriptor.serial_version_uid, descriptor.flags, descriptor.fields)
     )[len(STREAM_HEADER) + 1 : -1]
 
 
 def _walk_box(walk: _Walk, signature: str) -> tuple[Int64s, Bools]:
-    """Move over a box: null, or an object, whose class may be a reference. Returns positions of values, and nulls."""
+    """Move past a box: null, or an object with a class that may be a reference.
+
+    Returns the positions of values, and the nulls.
+    """
     token = walk.token()
     null = token == TC_NULL
     here = token == TC_OBJECT
@@ -261,7 +270,10 @@ def _walk_box(walk: _Walk, signature: str) -> tuple[Int64s, Bools]:
 
 
 def _object_path(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> FastPath | None:
-    """Decoder of flat objects: primitives, strings and boxes only. None if the class is not flat."""
+    """Return a decoder of flat objects, which have only primitives, strings and boxes.
+
+    Return None if the class is not flat.
+    """
     steps = _compile(descriptor, arrow_type)
     if steps is None:
         return None
@@ -276,7 +288,7 @@ def _object_path(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> FastPa
         parts: dict[str, Callable[[Bools], pa.Array]] = {}
         for step in steps:
             step(walk, parts)
-        # Bytes after the object are legal, and rare: the reader of single events ignores them.
+        # Bytes after the object are legal but rare. The reader of single events ignores them.
         walk.require(walk.at == column.ends)
         bad = ~walk.good
         children = [parts[each.name](bad) for each in arrow_type]
@@ -289,7 +301,10 @@ _Step = Callable[[_Walk, dict[str, Callable[[Bools], pa.Array]]], None]
 
 
 def _compile(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> list[_Step] | None:
-    """Steps over the fields of a class in stream order; None if one is not flat, or has another Arrow type."""
+    """Return the steps over the fields of a class in stream order.
+
+    Return None if a field is not flat or has another Arrow type.
+    """
     names = iter(descriptor.field_names)
     wanted = {each.name: each.type for each in arrow_type} if pa.types.is_struct(arrow_type) else {}
     if not wanted or descriptor.is_external or any(owner.flags & SC_WRITE_METHOD for owner in descriptor.hierarchy):
@@ -346,7 +361,7 @@ def _with_nulls(values: pa.Array, null: Bools) -> pa.Array:
 
 
 def fast_path(kind: ColumnType) -> FastPath | None:
-    """Decoder of whole columns of a type; None if events have to be read one by one."""
+    """Return a decoder of whole columns of a type, or None if events must be read one by one."""
     if isinstance(kind.java_type, ClassDescriptor):
         return _object_path(kind.java_type, kind.arrow_type)
     if kind.java_type == STRING and kind.arrow_type == pa.string():

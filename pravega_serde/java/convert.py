@@ -1,4 +1,4 @@
-"""Column types: the conversion of single values between Java's and Arrow's types, compiled once for a column."""
+"""Column types: conversion of single values between Java's and Arrow's types, compiled once per column."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ from pravega_serde.java.values import (
 from pravega_serde.java.write_rows import coerce, is_coerced
 
 MAX_SHARED: Final = 100_000
-"""Elements and fields that one event may become where values are copied (into Arrow columns, into dataclasses), beyond
-its number of bytes. Each takes a byte at least, so only objects that others share can become more."""
+"""Maximum elements and fields of one event, in addition to its bytes, if values are copied.
+
+Values are copied into Arrow columns and dataclasses. Each takes at least a byte, so only shared objects can exceed it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +46,12 @@ class ColumnType:
     """Type of a column's events in Java and in Arrow, and the conversion of its values."""
 
     java_type: str | ClassDescriptor | None
-    """Signature of the type, or the class; None for objects of any class with such fields, which can only be read."""
+    """Signature of the type, or the class. None for objects of any class with such fields, which can only be read."""
     arrow_type: pa.DataType
     from_java: Callable[[Any, int], Any]
     """(decoded value, size of its event) -> value for ``pa.array``; SerializationError for a value of another type."""
     to_java: Callable[[Any], Any]
-    """Value of ``to_pylist`` -> value for the writer; only in a type that was made for a column to write."""
+    """Value of ``to_pylist`` -> value for the writer. Only in a type that was created for a column to write."""
 
     def check_encodable(self, given: pa.DataType) -> None:
         """Raise :class:`SchemaError` unless columns of that Arrow type can be written as this one."""
@@ -76,9 +78,9 @@ def column_type(
     *,
     written: pa.DataType | None = None,
 ) -> ColumnType | None:
-    """Column type of the arguments of a serializer; None if there are none.
+    """Return the column type for the arguments of a serializer, or None if there are none.
 
-    ``shape`` is that of a sample. ``written`` is the Arrow type of a column to write: of a class, only the fields in it
+    ``shape`` is the shape of a sample. ``written`` is the Arrow type of a column to write. For a class, only its fields
     matter. Raises :class:`SchemaError`.
     """
     if java_type is None:
@@ -133,7 +135,7 @@ def _class_of(value: Any) -> str:
 
 
 class _Budget:
-    """Number of elements that the conversion of one event may still make."""
+    """Number of elements that the conversion of one event may still create."""
 
     __slots__ = ("left",)
 
@@ -141,7 +143,7 @@ class _Budget:
         self.left = size + MAX_SHARED
 
     def take(self, count: int) -> None:
-        """Count elements; :class:`SerializationError` when they are too many."""
+        """Count elements. Raises :class:`SerializationError` if there are too many."""
         self.left -= count
         if self.left < 0:
             msg = f"more list elements than bytes, and {MAX_SHARED} besides: many lists share one"
@@ -152,7 +154,7 @@ _Read = Callable[[Any, _Budget], Any]
 
 
 def _reader(arrow_type: pa.DataType) -> _Read:
-    """Conversion of decoded values to those that ``pa.array`` takes for this type; compiled once."""
+    """Return the conversion of decoded values to values that ``pa.array`` accepts for this type. Compiled once."""
     t = pa.types
     if t.is_struct(arrow_type):
         return _struct_reader(arrow_type)
@@ -213,7 +215,10 @@ _LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
 def _moment(value: dt.datetime, unit: str) -> int:
-    """Units since 1970. As a number it loses no nanosecond, nor a date that Arrow cannot take from Python."""
+    """Return the units since 1970.
+
+    A number keeps all nanoseconds, and dates that Arrow cannot accept from Python.
+    """
     since = value - (_LOCAL_EPOCH if value.tzinfo is None else EPOCH)
     return _amount(since, unit, getattr(value, "nanos_beyond", 0))
 
@@ -243,7 +248,7 @@ def _text(value: Any) -> str | None:
         value = str(value)
     if not isinstance(value, str):
         return None
-    # A lone surrogate has no UTF-8: this raises UnicodeEncodeError, which is a ValueError.
+    # A lone surrogate has no UTF-8. This raises UnicodeEncodeError, which is a ValueError.
     value.encode()
     return str(value)
 
@@ -282,7 +287,7 @@ def _struct_reader(arrow_type: pa.DataType) -> _Read:
 
 
 def _within(step: str, error: SerializationError) -> SerializationError:
-    """The same error, seen from one level further out; ``$`` is put before its path at the end."""
+    """Return the same error with one more level in its path. ``$`` is put before the path at the end."""
     return SerializationError(error.reason, field_path=step + (error.field_path or ""))
 
 
@@ -338,7 +343,7 @@ def _map_reader(arrow_type: pa.DataType) -> _Read:
 def _writer(
     java_type: str | ClassDescriptor | None, arrow_type: pa.DataType, shape: Shape | None
 ) -> Callable[[Any], Any]:
-    """Conversion of values of ``to_pylist`` to those that the writer takes; compiled once."""
+    """Return the conversion of values of ``to_pylist`` to values for the writer. Compiled once."""
     if isinstance(java_type, ClassDescriptor):
         return _object_writer(java_type, arrow_type, shape)
     if java_type is None:
@@ -347,7 +352,7 @@ def _writer(
 
 
 def _value_writer(declared: str, arrow_type: pa.DataType, shape: Shape | None) -> Callable[[Any], Any]:
-    """Conversion to values of a declared type, and of a shape that a sample may have told."""
+    """Return the conversion to values of a declared type, with the shape of a sample if there is one."""
     t = pa.types
     if shape is not None and shape.descriptor is not None:
         if not shape.is_enum:
@@ -368,7 +373,7 @@ def _collection_writer(declared: str, arrow_type: pa.DataType, shape: Shape | No
     make = _container(declared, shape)
 
     def write(value: list[Any]) -> Any:
-        if isinstance(value, str | bytes | Mapping):  # which could be gone through, too, as something else
+        if isinstance(value, str | bytes | Mapping):  # also iterable, but with another meaning
             raise SerializationError(f"{value!r:.80} is no list")
         return make([None if each is None else item(each) for each in value])
 
@@ -381,7 +386,7 @@ def _container(declared: str, shape: Shape | None) -> Callable[[list[Any]], Any]
         return lambda items: kind(items, name)
     if declared == "Ljava/util/Set;":
         return JavaSet
-    # A list in a field of another declared class is adapted when the object is written.
+    # A list in a field of another declared class is converted when the object is written.
     return list
 
 
@@ -393,7 +398,7 @@ def _entries_writer(arrow_type: pa.DataType, shape: Shape | None) -> Callable[[A
     name = shape.container_class if shape is not None and shape.container is JavaMap else None
 
     def write(value: Mapping[Any, Any] | list[tuple[Any, Any]]) -> Any:
-        entries = list(value.items()) if isinstance(value, Mapping) else value  # of a row; of a column
+        entries = list(value.items()) if isinstance(value, Mapping) else value  # from a row, or from a column
         if not isinstance(entries, list) or not all(isinstance(entry, tuple) for entry in entries):
             raise SerializationError(f"{value!r:.80} is no map")
         made = {key(k): None if v is None else item(v) for k, v in entries}
@@ -411,12 +416,12 @@ def _uuid(value: str) -> uuid.UUID:
 
 
 def _is_known(declared: str) -> bool:
-    """Whether a value for a field of that type can be made without a sample."""
+    """Return True if a value for a field of that type can be created without a sample."""
     element = declared.lstrip("[")
     return not element.startswith("L") or element in ARROW or is_coerced(element) or element in _ANYTHING
 
 
-#: Supertypes of the classes that natural values of Arrow columns are written as.
+#: Supertypes of the classes in which natural values of Arrow columns are written.
 _ANYTHING: Final = frozenset(
     f"Ljava/{name};"
     for name in (

@@ -1,11 +1,11 @@
 """Class descriptors: parsed once, compiled to plans for reading objects, cached between events.
 
-Every event repeats the descriptors of its classes, and they are most of its bytes. :class:`DescriptorCache` finds one
-by its bytes; a :class:`Plan` says which bytes, how many values and whose annotations make an object of the class.
-:class:`ReadState` is the event that is being read: its bytes, its handles, and what it has cost so far.
+Every event repeats the descriptors of its classes, and they are most of its bytes. :class:`DescriptorCache` finds a
+descriptor by its bytes. A :class:`Plan` holds the bytes, values and annotations of an object of the class.
+:class:`ReadState` is the event that is being read: its bytes, its handles, and its cost so far.
 
-Sizes that stand in a stream are never trusted: an array or string is checked against the bytes that remain, and
-everything else is bounded by :class:`Limits`. The bounds are far above what applications write.
+Sizes in a stream are never trusted: an array or string is checked against the remaining bytes, and all else is limited
+by :class:`Limits`. The limits are far above the sizes that applications write.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ from pravega_serde.java.protocol import (
 )
 
 _HEAVY: Final = MemoryLimit(per_byte=24, base=24 << 20)
-"""Memory of values whose Python form is far larger than their Java form: sets, deques, wrapped keys."""
+"""Memory of values with a far larger form in Python than in Java: sets, deques, wrapped keys."""
 
 _CACHED_CLASSES: Final = 256
-"""Class descriptors that a serializer keeps; a full cache is emptied."""
+"""Class descriptors that a serializer caches. A full cache is emptied."""
 
 _CACHED_FIELDS: Final = 512
-"""Fields of the largest class that is kept."""
+"""Maximum fields of a cached class."""
 
 _CACHED_DESCRIPTOR_BYTES: Final = 16_384
-"""Bytes of the longest descriptor that is kept."""
+"""Maximum bytes of a cached descriptor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of one :class:`~pravega_serde.java.JavaSerializer`; beyond them, :class:`LimitExceededError`."""
+    """Limits of one :class:`~pravega_serde.java.JavaSerializer`. To exceed one raises :class:`LimitExceededError`."""
 
     depth: int = 10_000
-    """Objects inside objects. Java itself overflows a default thread stack of 1 MiB at some 1,000 to 3,000."""
+    """Nested objects. Java itself overflows a default thread stack of 1 MiB at some 1,000 to 3,000."""
     handles: int = 4_000_000
     """Objects, strings and class descriptors in one event: Java numbers them all."""
     size: int = 256 * 1024 * 1024
     """Bytes of one event. Pravega's own limit is 8 MiB."""
     classes: int = 4096
-    """Class descriptors in one event: each takes far more memory than the 16 bytes it can be written in."""
+    """Class descriptors in one event. Each uses far more memory than its minimum of 16 bytes in the event."""
 
 
 class _Step(NamedTuple):
@@ -77,7 +77,7 @@ class _Step(NamedTuple):
     objects: int
     """Number of object fields, which follow the primitive ones."""
     telling: bool = False
-    """Whether block data here means that ``writeObject`` did not write the fields: they begin with an object."""
+    """True if block data here means that ``writeObject`` did not write the fields, which begin with an object."""
     ahead: int = 0
     """Number of contents that ``writeObject`` writes before the fields."""
     absent: int = 0
@@ -86,15 +86,15 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Compiled class descriptor: the parts of an object in the order of the stream, and what they become."""
+    """Compiled class descriptor: the parts of an object in the order of the stream, and their results."""
 
     descriptor: ClassDescriptor | ProxyDescriptor
     steps: tuple[_Step, ...]
     codec: Codec | None
     flat: bool
-    """Whether the object has no annotations, only fields."""
+    """True if the object has only fields, without annotations."""
     doubtful: tuple[str, ...] = ()
-    """Names of classes whose ``writeObject`` may not begin with ``defaultWriteObject``: the stream does not say."""
+    """Classes with a ``writeObject`` that may not begin with ``defaultWriteObject``. The stream does not show it."""
 
 
 def _field_step(owner: ClassDescriptor) -> _Step:
@@ -148,16 +148,16 @@ def _steps(descriptor: ClassDescriptor | ProxyDescriptor, layouts: Layouts) -> t
 
 
 def special_plan(plan: Plan, layouts: Layouts) -> Plan:
-    """Plan of a class without a natural form, of whose hierarchy some classes write themselves in their own order."""
+    """Return the plan of a class without a natural form, if classes of its hierarchy write in their own order."""
     return dataclasses.replace(plan, steps=_steps(plan.descriptor, layouts))
 
 
 def compile_plan(
     descriptor: ClassDescriptor | ProxyDescriptor, codecs: Callable[[ClassDescriptor], Codec | None]
 ) -> Plan:
-    """Plan of a class, made once for each descriptor object.
+    """Return the plan of a class. It is compiled once for each descriptor object.
 
-    Raises :class:`MalformedError` for a class of which a stream cannot have objects.
+    Raises :class:`MalformedError` for a class that cannot have objects in a stream.
     """
     plan: Plan | None = descriptor.__dict__.get("_plan")
     if plan is None:
@@ -174,7 +174,7 @@ def compile_plan(
 
 
 class _CachedClass(NamedTuple):
-    """Bytes of a class descriptor in a stream, with the handles that it took there."""
+    """Bytes of a class descriptor in a stream, with its handles."""
 
     raw: bytes
     descriptor: ClassDescriptor
@@ -182,10 +182,10 @@ class _CachedClass(NamedTuple):
 
 
 class DescriptorCache:
-    """Class descriptors by their bytes: every event repeats them, and only the first is parsed.
+    """Class descriptors by their bytes. Every event repeats them, and only the first is parsed.
 
-    The parts of one refer to each other by handle numbers, so its key has its first handle, too. Safe to use from
-    several threads: entries are whole, and losing one costs a parse.
+    The parts of a descriptor refer to each other by handle numbers, so the first handle is part of the key. Thread
+    safe: entries are complete, and a lost entry only costs a parse.
     """
 
     __slots__ = ("_known", "entries")
@@ -195,7 +195,7 @@ class DescriptorCache:
         self._known: dict[ClassDescriptor, ClassDescriptor] = {}
 
     def intern(self, descriptor: ClassDescriptor) -> ClassDescriptor:
-        """Descriptor of that class that was seen first, and has its plan already."""
+        """Return the first equal descriptor, which already has its plan."""
         known = self._known.get(descriptor)
         if known is None:
             if len(self._known) >= _CACHED_CLASSES:
@@ -206,7 +206,7 @@ class DescriptorCache:
         return known
 
     def add(self, key: tuple[int, bytes], entry: _CachedClass) -> None:
-        """Keep an entry; a full cache is emptied first, so that hostile events cannot make it grow."""
+        """Add an entry. A full cache is emptied first, so that hostile events cannot make it grow."""
         if len(entry.raw) <= _CACHED_DESCRIPTOR_BYTES:
             if len(self.entries) >= _CACHED_CLASSES:
                 self.entries = {}
@@ -258,7 +258,7 @@ class ReadState:
             raise DeserializationError(msg)
 
     def reserve(self) -> int:
-        """Take the next handle for an object that is not complete."""
+        """Reserve the next handle for an object that is not complete."""
         self.handles.append(UNRESOLVED)
         if len(self.handles) > self.limits.handles:
             msg = f"more than {self.limits.handles} objects in one event"
@@ -266,46 +266,55 @@ class ReadState:
         return len(self.handles) - 1
 
     def unique(self, value: Any, kind: type[Any]) -> Any:
-        """A value, as ``kind`` if the event has that Python object already: CPython shares small values."""
+        """Return a value, converted to ``kind`` if the event already has that Python object.
+
+        CPython shares small values.
+        """
         if id(value) in self.singles:
             return kind(value)
         self.singles.add(id(value))
         return value
 
     def charge(self, memory: int) -> None:
-        """Count memory of a value whose Python form is far larger; :class:`LimitExceededError` if it is too much."""
+        """Count memory of a value with a far larger form in Python.
+
+        Raises :class:`LimitExceededError` if the total is too large.
+        """
         self.heavy += memory
         if self.heavy > _HEAVY.of(self.size):
             raise LimitExceededError(_HEAVY.exceeded(self.size).reason)
 
     def copies(self, count: int) -> bool:
-        """Count elements or bytes that are copied out of an object which others may share.
+        """Count elements or bytes that are copied from an object that others may share.
 
-        Returns False if more has been copied than the event has bytes, which takes many references to one object.
+        Returns False if more was copied than the event has bytes. That requires many references to one object.
         """
         self.copied += count
         return self.copied <= self.size
 
     def read_annotation(self, pos: int) -> tuple[tuple[Any, ...], int]:
-        """Contents up to the end mark, and the position after it; implemented by the reader of objects."""
+        """Return the contents up to the end mark, and the position after it.
+
+        The reader of objects implements this.
+        """
         raise NotImplementedError
 
 
 _MAX_HIERARCHY: Final = 100
-"""Superclasses of one class. The deepest hierarchies of the JDK have 10."""
+"""Maximum superclasses of one class. The deepest hierarchies of the JDK have 10."""
 
 _UID_FLAGS_COUNT: Final = struct.Struct(">qBH")
 _INTERFACES_MAX: Final = 65535
-"""Interfaces of a proxy: ``ObjectInputStream.readProxyDesc`` refuses more, as the class file format does."""
+"""Maximum interfaces of a proxy in ``ObjectInputStream.readProxyDesc`` and in the class file format."""
 
 
 _Descriptor = ClassDescriptor | ProxyDescriptor
 
 
 def read_descriptor(reader: ReadState, pos: int) -> tuple[_Descriptor | None, int]:
-    """Class descriptor at ``pos`` (``classDesc`` of the grammar), and the position after it; None for a null one.
+    """Return the class descriptor at ``pos``, or None for a null one, and the position after it.
 
-    Raises :class:`MalformedError` or :class:`LimitExceededError`.
+    It is ``classDesc`` of the grammar. Raises :class:`MalformedError` or :class:`LimitExceededError`.
     """
     data, handles = reader.data, reader.handles
     token = data[pos]
@@ -313,15 +322,15 @@ def read_descriptor(reader: ReadState, pos: int) -> tuple[_Descriptor | None, in
         return _referred(reader, pos), pos + 5
     if token != TC_CLASSDESC:
         return _read_chain(reader, pos)
-    # The name, with its length of two bytes before it, and the serialVersionUID of eight bytes behind it.
+    # The name, with its length in two bytes before it, and the serialVersionUID in eight bytes after it.
     key = (len(handles), data[pos + 1 : pos + 11 + (data[pos + 1] << 8 | data[pos + 2])])
     hit = reader.cache.entries.get(key)
     if hit is not None and data.startswith(hit.raw, pos):
         handles.extend(hit.handles)
         reader.classes += 1
         return hit.descriptor, pos + len(hit.raw)
-    # A descriptor that refers to nothing before itself means the same wherever its first handle is the same: only
-    # such a one is kept.
+    # Only a descriptor without references to earlier objects is cached. Its meaning depends only on its bytes and on
+    # its first handle.
     reader.lowest = first = len(handles)
     descriptor, end = _read_chain(reader, pos)
     if reader.lowest >= first and isinstance(descriptor, ClassDescriptor):
@@ -343,7 +352,7 @@ def _referred(reader: ReadState, pos: int) -> _Descriptor:
 
 
 def _read_chain(reader: ReadState, pos: int) -> tuple[_Descriptor | None, int]:
-    """A class and its superclasses, read in a loop and built from the topmost down."""
+    """Read a class and its superclasses in a loop, and build them from the topmost down."""
     parts: list[tuple[int, Any]] = []
     top: _Descriptor | None = None
     while True:
@@ -369,7 +378,7 @@ def _read_chain(reader: ReadState, pos: int) -> tuple[_Descriptor | None, int]:
     if top is not None and parts and len(parts) + len(top.hierarchy) > _MAX_HIERARCHY:
         msg = f"more than {_MAX_HIERARCHY} superclasses"
         raise LimitExceededError(msg)
-    # Superclasses come last in the stream, and are needed first.
+    # Superclasses come last in the stream, but are needed first.
     for handle, make in reversed(parts):
         top = reader.handles[handle] = make(top)
     return top, pos
@@ -403,12 +412,12 @@ def _read_class(reader: ReadState, pos: int) -> tuple[Any, int]:
 
     def make(above: _Descriptor | None) -> ClassDescriptor:
         made = ClassDescriptor(name, uid, flags, tuple(fields), above, notes)
-        # Equality ignores annotations, so an annotated class must not stand for another, nor another for it.
+        # Equality ignores annotations, so an annotated class must neither replace another nor be replaced.
         if notes:
             return made
         known = reader.cache.intern(made)
         if known is not made:
-            # The signatures are objects of the stream too; those of the known descriptor take their places.
+            # The signatures are objects of the stream too. Those of the known descriptor replace them.
             for at, position in new_types:
                 reader.handles[at] = known.fields[position].type
         return known
@@ -421,7 +430,7 @@ def _read_proxy(reader: ReadState, pos: int) -> tuple[Any, int]:
     handle = reader.reserve()
     count = int.from_bytes(data[pos : pos + 4], "big")
     pos += 4
-    # Each name takes two bytes at least, so a count beyond that is a lie.
+    # Each name has at least two bytes, so a larger count is invalid.
     if count > _INTERFACES_MAX or 2 * count > len(data) - pos:
         msg = f"invalid proxy of {count} interfaces"
         raise MalformedError(msg)
@@ -436,7 +445,7 @@ def _read_proxy(reader: ReadState, pos: int) -> tuple[Any, int]:
 def _annotation(reader: ReadState, pos: int) -> tuple[tuple[Any, ...], int]:
     if reader.data[pos] == TC_ENDBLOCKDATA:
         return (), pos + 1
-    reader.lowest = -1  # contents may refer to anything: such a descriptor is not for the cache
+    reader.lowest = -1  # contents may refer to anything, so such a descriptor is not cached
     return reader.read_annotation(pos)
 
 
@@ -450,7 +459,7 @@ def _utf(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def _type_string(reader: ReadState, pos: int, code: str) -> tuple[str, int]:
-    """Signature of an object field (``className1`` of the grammar): a string object, often a reference to one."""
+    """Read the signature of an object field (``className1`` of the grammar): a string object, often a reference."""
     if reader.data[pos] == TC_REFERENCE:
         at = int.from_bytes(reader.data[pos + 1 : pos + 5], "big") - BASE_HANDLE
         text = reader.handles[at] if 0 <= at < len(reader.handles) else None
@@ -466,7 +475,10 @@ def _type_string(reader: ReadState, pos: int, code: str) -> tuple[str, int]:
 
 
 def read_string(data: bytes, pos: int) -> tuple[str, int]:
-    """String object at ``pos``, short or long, and the position after it; :class:`MalformedError` for anything else."""
+    """Return the short or long string object at ``pos``, and the position after it.
+
+    Raises :class:`MalformedError` for anything else.
+    """
     token = data[pos]
     if token == TC_STRING:
         start = pos + 3

@@ -1,9 +1,10 @@
-"""Java's ``hashCode``, the order of its maps, and its notion of equal keys.
+"""Java's ``hashCode``, the order of its maps, and its equality of keys.
 
-A ``HashMap`` is written in the order in which Java writes it, which follows from the hash codes. Keys and elements are
-put into Python's dicts and sets without losing or trusting any; three differences are bridged with :class:`JavaKey`:
-keys that Python cannot hash; keys that are equal in Python but not in Java (``1``, ``1L``, ``1.0``, ``true``); and
-crafted keys of one hash, which would make a dict quadratic.
+A ``HashMap`` is written in Java's order, which follows from the hash codes. Keys and elements are stored in Python's
+dicts and sets without loss and without trust. :class:`JavaKey` handles three differences:
+- Python cannot hash some keys.
+- Some keys are equal in Python but not in Java (``1``, ``1L``, ``1.0``, ``true``).
+- Crafted keys with the same hash would make a dict quadratic.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from pravega_serde.java.values import (
 
 _MASK: Final = 0xFFFFFFFF
 _LONG_STRING: Final = 64
-"""Characters from which on NumPy is faster than a loop."""
+"""Minimum characters for which NumPy is faster than a loop."""
 
 _MAXIMUM_CAPACITY: Final = 1 << 30
 _DEFAULT_CAPACITY: Final = 16
 _MAX_INT: Final = (1 << 31) - 1
 
 
-# The functions below are Java's hashCode methods of the classes they name, as unsigned 32-bit numbers.
+# The functions below are Java's hashCode methods of the named classes, as unsigned 32-bit numbers.
 
 
 def _of_string(text: str) -> int:
@@ -132,7 +133,7 @@ _HASHES: Final[dict[type[Any], Callable[[Any], int]]] = {
 
 
 def java_hash(value: Any) -> int | None:
-    """``hashCode`` of a value as an unsigned number; None if only Java knows it (enums, objects)."""
+    """Return the unsigned ``hashCode`` of a value, or None if only Java can compute it (enums, objects)."""
     if type(value) is JavaKey:
         value = value.value
     function = _HASHES.get(type(value))
@@ -140,9 +141,10 @@ def java_hash(value: Any) -> int | None:
 
 
 def table_order(keys: Iterable[Any], capacity: int) -> list[int] | None:
-    """Positions of the keys in the order of a ``HashMap`` of that capacity, filled in the order given.
+    """Return the positions of the keys in the order of a ``HashMap`` of that capacity.
 
-    None if a key's hash is not known: any order will do for Java, which rehashes what it reads.
+    The keys are inserted in the given order. Return None if the hash of a key is unknown: Java accepts any order,
+    because it rehashes on reading.
     """
     buckets = []
     mask = capacity - 1
@@ -157,9 +159,9 @@ def table_order(keys: Iterable[Any], capacity: int) -> list[int] | None:
 
 
 def natural_order(keys: list[Any]) -> list[Any]:
-    """Keys in the order of ``compareTo``; in the given order if that is not known here (enums, objects, mixed types).
+    """Return the keys in the order of ``compareTo``, or unchanged if that is unknown (enums, objects, mixed types).
 
-    ``TreeMap`` does not sort what it reads: it takes the order of the stream for the order of the keys.
+    ``TreeMap`` does not sort on reading: it uses the order of the stream as the order of the keys.
     """
     try:
         return sorted(keys, key=_sort_key)
@@ -180,12 +182,12 @@ def _sort_key(key: Any) -> Any:
 
 
 def _table_size(capacity: int) -> int:
-    """``HashMap.tableSizeFor``."""
+    """Return the result of ``HashMap.tableSizeFor``."""
     return 1 if capacity <= 1 else min(1 << (capacity - 1).bit_length(), _MAXIMUM_CAPACITY)
 
 
 def map_capacity(size: int, load_factor: float) -> int:
-    """Table size of a ``HashMap`` that Java has read (``HashMap.readObject``), and will write again."""
+    """Return the table size of a ``HashMap`` that Java has read (``HashMap.readObject``), and will write again."""
     if size == 0:
         return _DEFAULT_CAPACITY
     factor = np.float32(min(max(0.25, load_factor), 4.0))
@@ -194,7 +196,7 @@ def map_capacity(size: int, load_factor: float) -> int:
 
 
 def map_threshold(size: int, load_factor: float) -> int:
-    """Number of entries at which that table would grow; 0 for an empty map, which has no table yet."""
+    """Return the number of entries at which that table would grow. 0 for an empty map, which has no table yet."""
     if size == 0:
         return 0
     limit = float(np.float32(map_capacity(size, load_factor)) * np.float32(min(max(0.25, load_factor), 4.0)))
@@ -202,10 +204,10 @@ def map_threshold(size: int, load_factor: float) -> int:
 
 
 def set_capacity(size: int, load_factor: float) -> int:
-    """Table size of a ``HashSet`` that Java has read (``HashSet.readObject``)."""
+    """Return the table size of a ``HashSet`` that Java has read (``HashSet.readObject``)."""
     factor = np.float32(min(max(0.25, load_factor), 4.0))
     capacity = _table_size(int(np.float32(size) * min(np.float32(1) / factor, np.float32(4))))
-    # HashSet.readObject asks for too little, so the table grows while it is filled (HashMap.resize).
+    # HashSet.readObject requests too small a table, so the table grows while it is filled (HashMap.resize).
     threshold = int(np.float32(capacity) * factor)
     while threshold < size and capacity < _MAXIMUM_CAPACITY:
         capacity *= 2
@@ -214,12 +216,12 @@ def set_capacity(size: int, load_factor: float) -> int:
 
 
 _KEY_BYTES: Final = 160
-"""Memory of a wrapped key in bytes; it takes 3 in a stream."""
+"""Memory of a wrapped key in bytes. In a stream, it has 3 bytes."""
 
 _KEYED: Final[frozenset[type[Any]]] = frozenset(
     {str, String, Character, bool, type(None), int, Integer, Long, Short, Byte, JavaObject}
 )
-"""Types of which no many values have one hash: it is keyed, too short for that, or the identity."""
+"""Types without many values of one hash: the hash is keyed, too short for that, or the identity."""
 
 _HASHABLE: Final[frozenset[type[Any]]] = _KEYED | {
     Boolean,
@@ -239,24 +241,24 @@ _HASHABLE: Final[frozenset[type[Any]]] = _KEYED | {
 }
 
 _FEW: Final = 512
-"""Keys of a dict that is fast enough even if all have one hash."""
+"""Maximum keys of a dict that is fast enough even if all have one hash."""
 
 _MOST_COLLISIONS: Final = 32
-"""Keys of one hash that a dict gets. Honest keys do not come near; more are wrapped."""
+"""Maximum keys of one hash in a dict. Further ones are wrapped. Normal keys stay far below."""
 
 _LONGEST_NUMBER: Final = 64
-"""Bits of a number that is hashed as it is. Hashes of numbers are not keyed, and cost more the longer the number is."""
+"""Maximum bits of a number that is hashed unwrapped. Hashes of numbers are not keyed, and long numbers cost more."""
 
 
 def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: ReadState) -> None:
-    """Fill an empty dict with entries. Keys that Java tells apart stay apart, equal ones replace each other."""
+    """Fill an empty dict with entries. Keys that differ in Java stay separate; equal ones replace each other."""
     kinds = set(map(type, keys))
     if kinds <= _HASHABLE and (len(keys) <= _FEW or kinds <= _KEYED):
         values = list(values)
         target.update(zip(keys, values, strict=True))
         if len(target) == len(keys):
             return
-        # Some keys were equal in Python: find out which of them Java tells apart.
+        # Some keys were equal in Python. Separate those that differ in Java.
         target.clear()
     put_each(target, keys, values, reader)
 
@@ -264,7 +266,10 @@ def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], 
 def put_each(
     target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: ReadState, *, by_identity: bool = False
 ) -> None:
-    """Fill an empty dict entry by entry, as :func:`put_all`; ``by_identity`` only the same object is an equal key."""
+    """Fill an empty dict entry by entry, like :func:`put_all`.
+
+    With ``by_identity``, only the same object is an equal key.
+    """
     known: dict[Any, Any] = {}
     hashes: Counter[int] = Counter()
     for key, value in zip(keys, values, strict=True):
@@ -290,14 +295,17 @@ def _hashable(key: Any) -> bool:
 
 
 def _exact(key: Any) -> tuple[Any, ...]:
-    """Value that is equal for two keys if and only if Java's ``equals`` says so; for types that compare by value."""
+    """Return a value that is equal for two keys exactly if Java's ``equals`` is true.
+
+    Only for types that compare by value.
+    """
     # 0.0 and -0.0 are two keys in Java, NaN is one.
     if isinstance(key, float):
         return type(key), struct.pack(">d", key)
     # BigDecimal.equals compares the scale as well: 1.0 is not 1.00.
     if isinstance(key, decimal.Decimal):
         return decimal.Decimal, key.as_tuple()
-    # A second object of a shared scalar has a type of its own (see values), and is the same key.
+    # A second object of a shared scalar has a separate type (see values), and is the same key.
     return _SAME.get(type(key), type(key)), key
 
 

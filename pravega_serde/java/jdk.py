@@ -1,7 +1,7 @@
-"""JDK classes that have a natural Python form, both ways: boxes, big numbers, dates, UUIDs; and the table of all.
+"""JDK classes with a natural Python form: boxes, big numbers, dates, UUIDs. It also has the table of all classes.
 
-A class is taken for the JDK's own only if its descriptor in the stream is JDK 17's, field by field; anything else of
-that name stays a record, which loses nothing. ``java.time`` is in ``jdk_time``, collections are in ``jdk_collections``.
+A class counts as the JDK's own only if its descriptor in the stream equals JDK 17's, field by field. Any other class of
+that name stays a record, without loss. ``java.time`` is in ``jdk_time``, collections are in ``jdk_collections``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pravega_serde.java.values import (
 _EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _LONG: Final = struct.Struct(">q")
 _MAX_DECIMAL_BITS: Final = 32_768
-"""Bits of the longest ``BigDecimal`` that becomes a ``Decimal``: the conversion takes quadratic time."""
+"""Maximum bits of a ``BigDecimal`` that becomes a ``Decimal``, because the conversion takes quadratic time."""
 
 _MAX_INT: Final = (1 << 31) - 1
 
@@ -64,14 +64,14 @@ def _wrap(kind: type[Any]) -> Codec:
 
 
 def _big_integer(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
-    # BigInteger.readObject ignores the first four fields too: they are leftovers of JDK 1.1.
+    # BigInteger.readObject ignores the first four fields too, which are leftovers of JDK 1.1.
     *_unused, signum, magnitude = values
     if type(magnitude) is not bytes and not isinstance(magnitude, ByteArray):
         return NotImplemented
     if signum not in (-1, 0, 1) or (signum == 0) != (not magnitude):
         msg = f"invalid BigInteger: sign {signum} and {len(magnitude)} bytes"
         raise MalformedError(msg)
-    # Leading zeros are legal, but Java would not write them again: such a number stays a record.
+    # Leading zeros are legal, but Java would not write them again. Such a number stays a record.
     if magnitude[:1] == b"\0" or not reader.copies(len(magnitude)):
         return NotImplemented
     return BigInteger(signum * int.from_bytes(magnitude, "big"))
@@ -99,7 +99,7 @@ def _moment(kind: type[dt.datetime], millis: int) -> Any:
     try:
         at = EPOCH + dt.timedelta(milliseconds=millis)
     except OverflowError:
-        return NotImplemented  # a year that Python's dates do not reach
+        return NotImplemented  # a year outside the range of Python's dates
     return kind.combine(at.date(), at.timetz())
 
 
@@ -143,7 +143,7 @@ _READERS: Final[dict[str, Codec]] = {
 
 
 def codec_of(descriptor: ClassDescriptor) -> Codec | None:
-    """Reader of objects of this class; None if they are read as records."""
+    """Return the reader of objects of this class, or None if they are read as records."""
     codec = _READERS.get(descriptor.name)
     if codec is None or (not codec.any_form and descriptor != jdk_descriptor(descriptor.name)):
         return None
@@ -151,7 +151,7 @@ def codec_of(descriptor: ClassDescriptor) -> Codec | None:
 
 
 def _fits(name: str, bits: int) -> Callable[[int], Content]:
-    """Writer of an integer box of some bits."""
+    """Return the writer of an integer box of ``bits`` bits."""
     lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
 
     def write(value: int) -> Content:
@@ -175,7 +175,7 @@ def _write_big(value: int) -> Content:
     magnitude = abs(value)
     raw = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
     signum = (value > 0) - (value < 0)
-    # The four fields before them are what BigInteger.writeObject puts there for readers of JDK 1.1.
+    # BigInteger.writeObject writes the four fields before them for readers of JDK 1.1.
     return content("java.math.BigInteger", [-1, -1, -2, -2, signum, ByteArray(raw)])
 
 
@@ -230,7 +230,7 @@ def _write_character(value: str) -> Content:
 
 
 class Box(NamedTuple):
-    """Class of a box that is one primitive field, and the writer of that field."""
+    """Class of a box with one primitive field, and the writer of that field."""
 
     descriptor: ClassDescriptor
     pack: Callable[[Any], bytes]
@@ -254,7 +254,7 @@ BOXES: Final[dict[type[Any], Box]] = {
     Double: _box("Double", ">d"),
     Float: _box("Float", ">f"),
 }
-"""Python type -> its box, for values that fit; :data:`WRITERS` has the others."""
+"""Python type -> its box, for values that fit. :data:`WRITERS` has the others."""
 
 
 WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {
@@ -280,4 +280,4 @@ WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {
     **jdk_time.WRITERS,
     **jdk_collections.WRITERS,
 }
-"""Python type -> maker of the parts of its Java object."""
+"""Python type -> function that creates the parts of its Java object."""

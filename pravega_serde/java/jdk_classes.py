@@ -1,11 +1,11 @@
 """Class descriptors of the JDK's own classes, as JDK 17 writes them, and the two forms of their objects.
 
-Natural values are read by a :class:`Codec` and written as a :class:`Content`; modules ``jdk``, ``jdk_time`` and
-``jdk_collections`` have those of the classes in the table.
+Natural values are read with a :class:`Codec` and written as a :class:`Content`. The modules ``jdk``, ``jdk_time`` and
+``jdk_collections`` define those for the classes in the table.
 
-The table has one class a line: name, serialVersionUID in hex, flags, superclass or ``-``, fields as ``name:signature``;
-a line that begins with a space continues the one before. Printed by ``tests/interop/java_serde/DumpDescriptors.java``,
-and a test compares the two.
+The table has one class a line: name, serialVersionUID in hex, flags, superclass or ``-``, fields as ``name:signature``.
+A line that begins with a space continues the line before. ``tests/interop/java_serde/DumpDescriptors.java`` prints the
+table, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Codec(NamedTuple):
     shell: Callable[[Any, list[Any]], Any] | None = None
     """(class, its leading primitive fields) -> empty value, if others may refer to it before it is complete."""
     any_form: bool = False
-    """Whether descriptors may differ from JDK 17's, because the value keeps its own."""
+    """True if descriptors may differ from JDK 17's, because the value keeps its own."""
 
 
 class Content(NamedTuple):
-    """Parts of an object to be written: its class, its values, and the annotations of each class that has some."""
+    """Parts of an object to write: its class, its values, and the annotations of each class."""
 
     descriptor: ClassDescriptor | ProxyDescriptor
     values: Sequence[Any]
@@ -40,14 +40,17 @@ class Content(NamedTuple):
 
 
 def content(name: str, values: Sequence[Any], notes: Sequence[Iterable[Any]] = ()) -> Content:
-    """Parts of an object of a JDK class, by its name."""
+    """Return the parts of an object of a JDK class by its name."""
     descriptor = jdk_descriptor(name)
     assert descriptor is not None, name
     return Content(descriptor, values, notes)
 
 
 def block(item: Any, layout: struct.Struct) -> tuple[Any, ...]:
-    """Numbers at the start of block data; :class:`MalformedError` if it is shorter, or not block data."""
+    """Return the numbers at the start of block data.
+
+    Raises :class:`MalformedError` if it is shorter or not block data.
+    """
     if type(item) is not BlockData or len(item) < layout.size:
         msg = f"{layout.size} bytes of primitive data are expected"
         raise MalformedError(msg)
@@ -62,10 +65,10 @@ _PUBLIC: Final = 0x001
 
 @functools.lru_cache(maxsize=1024)
 def array_descriptor(name: str, *, public: bool = True) -> ClassDescriptor:
-    """Descriptor of an array class, its UID computed as ``ObjectStreamClass.computeDefaultSUID`` does.
+    """Return the descriptor of an array class, with a UID like that of ``ObjectStreamClass.computeDefaultSUID``.
 
-    An array class has no members, so all that enters the hash is its name, and whether its element is public. Java
-    does not compare the UIDs of arrays.
+    An array class has no members, so the hash depends only on its name and on the visibility of its element. Java does
+    not compare the UIDs of arrays.
     """
     raw = name.encode()
     modifiers = _ABSTRACT_FINAL | (_PUBLIC if public else 0)
@@ -74,12 +77,12 @@ def array_descriptor(name: str, *, public: bool = True) -> ClassDescriptor:
 
 
 def jdk_descriptor(name: str) -> ClassDescriptor | None:
-    """Descriptor of a JDK class; None if it is not in the table."""
+    """Return the descriptor of a JDK class, or None if it is not in the table."""
     return _descriptors().get(name)
 
 
 def jdk_names() -> tuple[str, ...]:
-    """Names of all classes in the table."""
+    """Return the names of all classes in the table."""
     return tuple(_descriptors())
 
 

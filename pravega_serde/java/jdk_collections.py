@@ -1,8 +1,8 @@
 """JDK collections: lists, queues, sets and maps; wrappers, singletons, ``List.of``, ``Vector``, ``EnumSet``.
 
-Most classes write their elements one after the other. They differ in small things: what stands before the elements,
-where the number of elements is, or whether a null ends them. A :class:`_Layout` holds these differences for each class,
-and one reader and one writer follow it. The others hold another collection, or have a fixed content.
+Most classes write their elements one after the other. They differ in the values before the elements, in the position of
+the element count, and in an optional null at the end. A :class:`_Layout` holds these differences for each class, and
+one reader and one writer follow it. The others hold another collection, or have a fixed content.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from pravega_serde.java.model import BlockData, ClassDescriptor, Instance, JavaC
 from pravega_serde.java.values import INNER, Copies, JavaArray, JavaList, JavaMap, JavaSet, ListView, MapView, SetView
 
 _DEQUE_BYTES: Final = 650
-"""Memory of an empty deque in bytes; it takes 13 in a stream."""
+"""Memory of an empty deque in bytes. In a stream, it has 13 bytes."""
 
 _SET_BYTES: Final = 320
-"""Memory of an empty set in bytes; it takes 6 in a stream."""
+"""Memory of an empty set in bytes. In a stream, it has 6 bytes."""
 
 _SIZE: Final = struct.Struct(">i")
 _TWO: Final = struct.Struct(">ii")
@@ -51,15 +51,15 @@ class _Layout:
     """Form of one class in a stream."""
 
     make: type[Any]
-    """``list``, ``dict`` or ``deque`` itself, or the subclass that remembers its class."""
+    """``list``, ``dict`` or ``deque`` itself, or the subclass that keeps its class."""
     head: struct.Struct | None = _SIZE
-    """Numbers before the elements; None if a null ends the elements instead."""
+    """Numbers before the elements, or None if a null ends the elements instead."""
     count: int = 0
-    """Position of the number of elements among these numbers; -1 if it is the field ``size``."""
+    """Position of the number of elements among these numbers, or -1 if it is the field ``size``."""
     numbers: _Head = _just_size
     """(number of elements, extra fields) -> those numbers."""
     defaults: dict[str, Any] = field(default_factory=dict)
-    """Usual values of the fields; unusual ones are kept in ``extra``."""
+    """Usual values of the fields. Unusual ones are kept in ``extra``."""
     derived: dict[str, _Head] = field(default_factory=dict)
     """Fields that follow from the elements."""
     first: str | None = None
@@ -78,7 +78,7 @@ def _set_numbers(size: int, extra: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _table_length(size: int, extra: dict[str, Any]) -> int:
-    """Table length of a ``Hashtable`` that Java has read (``Hashtable.readHashtable``)."""
+    """Return the table length of a ``Hashtable`` that Java has read (``Hashtable.readHashtable``)."""
     factor = extra.get("loadFactor", _LOAD_FACTOR)
     length = int((size + size // 20) / factor) + 3
     if length > size and length % 2 == 0:
@@ -115,7 +115,7 @@ def _hash_map(make: type[Any], **defaults: Any) -> _Layout:
 
 
 def _locked(*locks: str) -> dict[str, Any]:
-    """Fields of queues with locks. They are kept as they are read; a new queue cannot be made without them."""
+    """Return the fields of queues with locks. They are kept as read, because Python cannot create them."""
     return {"capacity": _KEPT, **dict.fromkeys(locks, _KEPT)}
 
 
@@ -188,8 +188,8 @@ def _codec(name: str, layout: _Layout) -> Codec:
 
     def shell(_: ClassDescriptor, values: list[Any]) -> Any:
         if layout.make is dict:
-            # A HashMap with an unusual load factor must remember it.
-            # The shell may be referred to before the entries are read, so this cannot wait.
+            # A HashMap with an unusual load factor must keep it.
+            # Objects may refer to the shell before the entries are read, so this cannot wait.
             usual = values[:1] == [_LOAD_FACTOR]
             return {} if usual else JavaMap((), name, {"loadFactor": values[0]})
         return layout.make((), name) if layout.make in (JavaList, JavaSet, JavaMap) else layout.make()
@@ -203,7 +203,7 @@ def _codec(name: str, layout: _Layout) -> Codec:
         else:
             head = block(note[start], layout.head)
             count = head[layout.count] if layout.count >= 0 else values[made_size]
-            # Java reads so many elements and skips the rest of the annotation.
+            # Java reads this number of elements and skips the rest of the annotation.
             items = note[start + 1 : start + 1 + count * width] if count >= 0 else ()
             if len(items) != count * width:
                 msg = f"invalid {name}: {count} elements claimed, {(len(note) - start - 1) // width} found"
@@ -218,7 +218,7 @@ def _codec(name: str, layout: _Layout) -> Codec:
 
 
 def _end(note: Sequence[Any], width: int) -> int:
-    # Only a key ends the entries: a ConcurrentHashMap has two nulls there, the others one.
+    # Only a null key ends the entries. A ConcurrentHashMap has two nulls there, the others one.
     for at in range(0, len(note), width):
         if note[at] is None:
             return at
@@ -231,13 +231,13 @@ def _size_position(name: str, layout: _Layout) -> int:
 
 
 def _extras(name: str, layout: _Layout) -> Callable[[Any, list[Any], Sequence[Any], tuple[Any, ...]], None] | None:
-    """Function that keeps the fields with unusual values; None for Python types that have no place for them."""
+    """Return a function that keeps the fields with unusual values, or None for Python types that cannot hold them."""
     positions = content(name, ()).descriptor.positions
     watched = [(key, positions[key], usual) for key, usual in layout.defaults.items()]
 
     def keep(made: Any, values: list[Any], note: Sequence[Any], head: tuple[Any, ...]) -> None:
         for key, at, usual in watched:
-            # Comparing by type first: a comparator may be any value.
+            # The type is compared first, because a comparator may be any value.
             if type(values[at]) is not type(usual) or values[at] != usual:
                 made.extra[key] = values[at]
         if layout.first and note[0] is not None:
@@ -287,7 +287,7 @@ _LAYOUT_READERS: Final[dict[str, Codec]] = {name: _codec(name, layout) for name,
 
 
 def _write_collection(name: str, value: Any, extra: dict[str, Any]) -> Content:
-    """Parts of a collection of a class in :data:`_LAYOUTS`."""
+    """Return the parts of a collection of a class in :data:`_LAYOUTS`."""
     layout = _LAYOUTS[name]
     size = len(value)
     descriptor = content(name, ()).descriptor
@@ -311,7 +311,7 @@ _SORTED: Final = frozenset(
 
 
 def _items(name: str, layout: _Layout, value: Any, extra: dict[str, Any]) -> Iterable[Any]:
-    """Elements, or keys and values in turn, in the order in which Java writes them."""
+    """Return the elements, or alternating keys and values, in Java's order of writing."""
     if layout.make in (dict, JavaMap):
         keys: list[Any] = list(value)
         if layout.numbers is _map_numbers and name == "java.util.HashMap":
@@ -344,9 +344,9 @@ _SEGMENTS: Final = 16
 
 
 def _new_segments() -> JavaArray:
-    """Make the sixteen locks that a ``ConcurrentHashMap`` of JDK 7 had, and that its successors still write.
+    """Create the sixteen locks of a ``ConcurrentHashMap`` of JDK 7, which its successors still write.
 
-    ``ConcurrentHashMap.writeObject`` makes new ones each time, too.
+    ``ConcurrentHashMap.writeObject`` creates new ones each time, too.
     """
     segment, sync = _class("java.util.concurrent.ConcurrentHashMap$Segment"), _class(_SYNC)
     array = array_descriptor(f"[L{segment.name};", public=False)
@@ -410,7 +410,7 @@ def _views() -> dict[str, Codec]:
 
 
 def _fixed(name: str, make: type[Any]) -> Codec:
-    """Reader of an empty or singleton collection: the fields are the elements."""
+    """Return the reader of an empty or singleton collection: the fields are the elements."""
 
     def read(made: Any, values: list[Any], _: Any, reader: Any) -> Any:
         if make is JavaList:
@@ -441,7 +441,7 @@ def _vector(name: str) -> Codec:
         if not isinstance(data, JavaArray) or not 0 <= count <= len(data):
             msg = f"invalid {name}: no array that holds {count} elements"
             raise MalformedError(msg)
-        # Vector.writeObject clones its array, so an array that is shared comes from somewhere else.
+        # Vector.writeObject clones its array, so a shared array was not written by it.
         if not reader.copies(len(data)):
             msg = f"many {name} objects share one array"
             raise LimitExceededError(msg)
@@ -484,7 +484,7 @@ def _enum_set(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
         or not reader.copies(len(elements))
     ):
         return NotImplemented
-    # Only the form that Java writes may become a set, since only that form is written again.
+    # Only the form that Java writes may become a set, because only that form is written again.
     if not all(isinstance(element, JavaEnum) for element in elements) or elements.java_class != "[Ljava.lang.Enum;":
         return NotImplemented
     reader.charge(_SET_BYTES)
@@ -566,7 +566,7 @@ _BY_CLASS: Final[dict[str, Callable[[Any], Content]]] = {
 
 
 def _write_named(value: JavaList | JavaMap | JavaSet) -> Content:
-    """Parts of a collection that remembers its class."""
+    """Return the parts of a collection that holds its class."""
     write = _BY_CLASS.get(value.java_class)
     if write is not None:
         return write(value)

@@ -52,19 +52,19 @@ class _Input:
         self.raw, self.at = raw, at
 
     def take(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Next numbers, of a fixed layout."""
+        """Return the next numbers of a fixed layout."""
         numbers = layout.unpack_from(self.raw, self.at)
         self.at += layout.size
         return numbers
 
     def byte(self) -> int:
-        """Next byte, signed."""
+        """Return the next byte, signed."""
         value = self.raw[self.at]
         self.at += 1
         return value - 256 if value > 127 else value
 
     def text(self) -> str:
-        """Next string of ``writeUTF``."""
+        """Return the next string of ``writeUTF``."""
         length = int.from_bytes(self.raw[self.at : self.at + 2], "big")
         raw = self.raw[self.at + 2 : self.at + 2 + length]
         self.at += 2 + length
@@ -75,7 +75,7 @@ class _Input:
 
 
 class _BeyondPythonError(Exception):
-    """A valid value that Python's types cannot hold: it stays a record."""
+    """Error for a valid value that Python's types cannot hold. It stays a record."""
 
 
 def _read(_: Any, __: Any, notes: list[Any], ___: Any) -> Any:
@@ -92,7 +92,7 @@ def _read(_: Any, __: Any, notes: list[Any], ___: Any) -> Any:
         value = reader(source)
     except (_BeyondPythonError, OverflowError):
         return NotImplemented
-    # Bytes that are left over would be lost in writing, so such a value stays a record.
+    # Remaining bytes would be lost in writing, so such a value stays a record.
     return NotImplemented if source.at != len(note[0]) else value
 
 
@@ -127,9 +127,9 @@ def _date(source: _Input) -> dt.date:
 
 
 def _clock(source: _Input) -> tuple[int, int, int, int]:
-    """Hour, minute, second and nanosecond of the next time."""
+    """Return the hour, minute, second and nanosecond of the next time."""
     # LocalTime.readExternal: ~hour, or hour ~minute, or hour minute ~second, or all and the nanoseconds. The last part
-    # that is not 0 is written as its complement, which is negative, and the zeros behind it are left out.
+    # that is not 0 is written as its complement, which is negative, and the zeros after it are left out.
     parts = [source.byte()]
     while parts[-1] >= 0 and len(parts) < 3:
         parts.append(source.byte())
@@ -174,7 +174,7 @@ def _zoned(source: _Input) -> dt.datetime:
     local, offset = _datetime(source), _offset(source)
     kind = source.byte()
     if kind == _OFFSET:
-        # A ZonedDateTime whose zone is a bare offset: its id says which class it was.
+        # A ZonedDateTime with a bare offset as its zone. The id identifies the class.
         zone = _offset(source)
         if zone != offset:
             raise _BeyondPythonError
@@ -248,7 +248,7 @@ def _pack_zone(zone: ZoneRegion | zoneinfo.ZoneInfo) -> bytes:
 
 def _write_datetime(value: dt.datetime) -> Content:
     zone = value.tzinfo
-    # The one UTC object means an Instant; a ZoneOffset of 0 means an OffsetDateTime.
+    # The UTC singleton means an Instant. A ZoneOffset of 0 means an OffsetDateTime.
     if zone is dt.UTC:
         return _ser(_INSTANT, _SECONDS_NANOS.pack(*epoch_seconds(value)))
     local = _pack_date(value) + _pack_clock(value)

@@ -1,7 +1,7 @@
 """Records of a Java stream: class descriptors, objects, enum constants, classes and block data.
 
-A class of the stream is a :class:`ClassDescriptor`, an object of it a :class:`JavaObject`: names and values, nothing
-that runs. No class is ever looked up by a name that stands in a stream.
+A class of the stream is a :class:`ClassDescriptor`, and its objects are :class:`JavaObject`: names and values, without
+executable code. A class is never looked up by a name in a stream.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_UID: Final = 1 << 63
 
 
 def signature(java_type: str) -> str:
-    """Signature of a type as Java source writes it: ``int[]`` -> ``[I``, ``a.B`` -> ``La/B;``."""
+    """Return the signature of a type in Java source syntax: ``int[]`` -> ``[I``, ``a.B`` -> ``La/B;``."""
     dimensions = java_type.count("[]")
     name = java_type[: len(java_type) - 2 * dimensions]
     element = _PRIMITIVE_NAMES.get(name) or f"L{name.replace('.', '/')};"
@@ -44,45 +44,45 @@ def signature(java_type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A serializable field."""
+    """Serializable field."""
 
     name: str
-    """Its name in the class."""
+    """Name in the class."""
     type: str
-    """Its signature: one of ``BCDFIJSZ``, ``Ljava/lang/String;``, ``[I``, ..."""
+    """Signature: one of ``BCDFIJSZ``, ``Ljava/lang/String;``, ``[I``, ..."""
 
     @property
     def source_type(self) -> str:
-        """Its type as Java source writes it: ``long``, ``java.lang.String``, ``int[]``."""
+        """Type of the field in Java source syntax: ``long``, ``java.lang.String``, ``int[]``."""
         element = self.type.lstrip("[")
         name = _NAMES_OF_PRIMITIVES.get(element) or element[1:-1].replace("/", ".")
         return name + "[]" * (len(self.type) - len(element))
 
     @property
     def primitive(self) -> bool:
-        """Whether the value stands in the object's own bytes, not as an object of the stream."""
+        """True if the value is in the object's own bytes, not a separate object of the stream."""
         return self.type in PRIMITIVES
 
 
 @dataclass(frozen=True)
 class ClassDescriptor:
-    """A class as a stream describes it (``java.io.ObjectStreamClass``).
+    """Class as a stream describes it (``java.io.ObjectStreamClass``).
 
     ``serial_version_uid`` is either the constant that the class declares, or a hash that the JVM computes over the
-    members of the compiled class. Python cannot compute that hash: take it from ``serialver <class>``, or from any
-    event that holds such an object (:meth:`JavaSerializer.learn`).
+    members of the compiled class. Python cannot compute that hash. Use ``serialver <class>``, or any event with such an
+    object (:meth:`JavaSerializer.learn`).
     """
 
     name: str
     """``com.example.Order``, ``com.example.Order$Line``, ``[I``, ..."""
     serial_version_uid: int
-    """Declared by the class, or computed by its JVM; 0 for enums and records without one."""
+    """Declared by the class, or computed by its JVM. 0 for enums, and for records without one."""
     flags: int = SC_SERIALIZABLE
     """``SC_...`` bits."""
     fields: tuple[Field, ...] = ()
     """In stream order: primitive fields first, both parts sorted by name."""
     super_class: ClassDescriptor | ProxyDescriptor | None = None
-    """The nearest serializable superclass."""
+    """Nearest serializable superclass."""
     annotations: tuple[Any, ...] = field(default=(), compare=False, repr=False)
     """Contents that ``annotateClass`` wrote: none, except by RMI."""
 
@@ -90,7 +90,7 @@ class ClassDescriptor:
         if not -_MAX_UID <= self.serial_version_uid < _MAX_UID:
             msg = f"invalid serialVersionUID of {self.name}: {self.serial_version_uid} is not a Java long"
             raise SerializationError(msg)
-        # Descriptors are looked up for each object that is written, and hashing all fields takes as long as the rest.
+        # Descriptors are looked up for each written object, and hashing all fields takes as long as the rest.
         self.__dict__["_hash"] = hash((self.name, self.serial_version_uid))
 
     def __hash__(self) -> int:
@@ -98,7 +98,7 @@ class ClassDescriptor:
         return known
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Not the plans that readers and writers keep in __dict__.
+        # Without the plans that readers and writers keep in __dict__.
         fields = self.name, self.serial_version_uid, self.flags, self.fields, self.super_class, self.annotations
         return ClassDescriptor, fields
 
@@ -112,7 +112,7 @@ class ClassDescriptor:
         *,
         flags: int = SC_SERIALIZABLE,
     ) -> ClassDescriptor:
-        """Describe a class by the types of its fields as Java source writes them, in Java's own order of fields.
+        """Return a descriptor from the field types in Java source syntax, in Java's order of fields.
 
         ``ClassDescriptor.of("com.example.Event", 42, {"id": "long", "name": "java.lang.String", "tags": "int[]"})``
         """
@@ -122,17 +122,17 @@ class ClassDescriptor:
 
     @property
     def is_enum(self) -> bool:
-        """Whether constants of this class are written by name."""
+        """True if constants of this class are written by name."""
         return bool(self.flags & SC_ENUM)
 
     @property
     def is_external(self) -> bool:
-        """Whether the class writes itself (``Externalizable``): all its data is in the annotations."""
+        """True if the class writes itself (``Externalizable``), so that all its data is in the annotations."""
         return bool(self.flags & SC_EXTERNALIZABLE)
 
     @functools.cached_property
     def hierarchy(self) -> tuple[ClassDescriptor, ...]:
-        """The class and its superclasses, topmost first: the order of their data."""
+        """The class and its superclasses, topmost first, which is the order of their data."""
         chain: list[ClassDescriptor] = []
         at: ClassDescriptor | ProxyDescriptor | None = self
         while isinstance(at, ClassDescriptor):
@@ -149,7 +149,7 @@ class ClassDescriptor:
 
     @functools.cached_property
     def positions(self) -> dict[str, int]:
-        """Field name -> position in :attr:`JavaObject.data`; a hidden field by ``package.Class.name`` only."""
+        """Field name -> position in :attr:`JavaObject.data`. A hidden field is ``package.Class.name``."""
         found: dict[str, int] = {}
         for at, (owner, each) in enumerate(self.all_fields):
             found[each.name] = found[f"{owner.name}.{each.name}"] = at
@@ -157,14 +157,14 @@ class ClassDescriptor:
 
     @functools.cached_property
     def field_names(self) -> tuple[str, ...]:
-        """Distinct names of all fields; a field that a subclass hides is ``package.Class.name``."""
+        """Distinct names of all fields. A field that a subclass hides is ``package.Class.name``."""
         return tuple(
             each.name if self.positions[each.name] == at else f"{owner.name}.{each.name}"
             for at, (owner, each) in enumerate(self.all_fields)
         )
 
     def new(self, **fields: Any) -> JavaObject:
-        """Make an object of this class; fields that are not named get Java's default: 0, false or null.
+        """Create an object of this class. Other fields have Java's default: 0, false or null.
 
         Raises :class:`SerializationError` for a name that is not a field.
         """
@@ -182,7 +182,7 @@ _DEFAULTS: Final[dict[str, Any]] = {**dict.fromkeys("BIJS", 0), **dict.fromkeys(
 
 @dataclass(frozen=True)
 class ProxyDescriptor:
-    """Class of a dynamic proxy (``java.lang.reflect.Proxy``): no name, only its interfaces."""
+    """Class of a dynamic proxy (``java.lang.reflect.Proxy``), which has interfaces but no name."""
 
     interfaces: tuple[str, ...]
     """Names of the interfaces in their order."""
@@ -201,7 +201,7 @@ class ProxyDescriptor:
 
     @property
     def name(self) -> str:
-        """A readable stand-in: proxies have no name of their own."""
+        """Readable placeholder, because proxies have no name."""
         return f"proxy({', '.join(self.interfaces)})"
 
     @functools.cached_property
@@ -226,7 +226,7 @@ class ProxyDescriptor:
 
 
 class NotWritten(enum.Enum):
-    """Marker in place of a field that ``writeObject`` did not write; its value may be in the annotations."""
+    """Marker for a field that ``writeObject`` did not write. Its value may be in the annotations."""
 
     NOT_WRITTEN = "not written"
 
@@ -237,13 +237,13 @@ NOT_WRITTEN: Final = NotWritten.NOT_WRITTEN
 class OwnOrder(tuple[Any, ...]):
     """Annotations of a ``writeObject`` that does not begin with ``defaultWriteObject``.
 
-    ``ahead`` is the number of contents that stand before the fields; None if the fields are not written at all.
+    ``ahead`` is the number of contents before the fields, or None if the fields are not written.
     """
 
     ahead: int | None
 
     def __new__(cls, items: Iterable[Any], ahead: int | None) -> Self:
-        """Make the annotations of some contents, in their order."""
+        """Create the annotations from contents, in their order."""
         made = super().__new__(cls, items)
         made.ahead = ahead
         return made
@@ -253,7 +253,7 @@ class OwnOrder(tuple[Any, ...]):
 
 
 class Instance:
-    """Data of one object in a stream; base of :class:`JavaObject` and of the views of wrapped collections."""
+    """Data of one object in a stream. Base of :class:`JavaObject` and of the views of wrapped collections."""
 
     __slots__ = ("annotations", "data", "descriptor")
 
@@ -262,8 +262,10 @@ class Instance:
     data: list[Any]
     """Values of the fields of the whole hierarchy, topmost class first (:attr:`ClassDescriptor.all_fields`)."""
     annotations: tuple[tuple[Any, ...], ...]
-    """Contents (:class:`BlockData` and values) that each class with a ``writeObject`` or ``writeExternal`` method wrote
-    itself, in the order of the hierarchy; nothing for classes without one."""
+    """Contents (:class:`BlockData` and values) that each class wrote in ``writeObject`` or ``writeExternal``.
+
+    They are in the order of the hierarchy. Classes without such a method have no entry.
+    """
 
     def __init__(
         self,
@@ -281,15 +283,15 @@ class Instance:
         return self.descriptor.name
 
     def field(self, name: str, default: Any = None) -> Any:
-        """Value of a field, or ``default`` if the class has no such field."""
+        """Return the value of a field, or ``default`` if the class has no such field."""
         at = self.descriptor.positions.get(name)
         return default if at is None or at >= len(self.data) else self.data[at]
 
 
 class JavaObject(Instance):
-    """Object of a class that has no natural Python form: its class and its values, and nothing that runs.
+    """Object of a class without a natural Python form: its class and its values, without executable code.
 
-    Fields are items: ``order["id"]``. Equality is identity, as ``java.lang.Object`` has it.
+    Fields are items: ``order["id"]``. Equality is identity, as in ``java.lang.Object``.
     """
 
     __slots__ = ()
@@ -312,17 +314,17 @@ class JavaObject(Instance):
         return iter(self.descriptor.field_names)
 
     def keys(self) -> tuple[str, ...]:
-        """Names of the fields, so that ``dict(order)`` is possible; objects inside stay as they are."""
+        """Return the names of the fields, so that ``dict(order)`` works. Objects inside stay unchanged."""
         return self.descriptor.field_names
 
     def __repr__(self) -> str:
-        # Short values only: others may hold this object again, or be huge.
+        # Only short values, because others may contain this object again, or be huge.
         fields = ", ".join(f"{name}={_short(value)}" for name, value in self.fields.items())
         return f"<{type(self).__name__} {self.class_name} ({fields})>"
 
 
 def _short(value: Any) -> str:
-    """Text of a field's value: of an enum's constant the name, of other objects the class, of collections nothing."""
+    """Return the text of a field's value: an enum constant's name, an object's class, nothing for collections."""
     if isinstance(value, JavaEnum):
         return value.name
     if isinstance(value, JavaObject):
@@ -330,7 +332,7 @@ def _short(value: Any) -> str:
     if isinstance(value, str):
         return _SHORT.repr_str(value, 1)
     if value is None or isinstance(value, Number | date | time | timedelta):
-        return _SHORT.repr_instance(value, 1)  # also of a number that has too many digits for a text
+        return _SHORT.repr_instance(value, 1)  # also for a number with too many digits for a text
     return "…"
 
 
@@ -339,7 +341,7 @@ class JavaEnum:
     """Constant of an enum."""
 
     descriptor: ClassDescriptor
-    """Its class; for a constant with a body, the enum that declares it."""
+    """Class of the constant. For a constant with a body, the enum that declares it."""
     name: str
     """Name of the constant. A stream has no ordinal and no fields."""
 
@@ -354,10 +356,10 @@ class JavaEnum:
 
 @dataclass(frozen=True, slots=True)
 class JavaClass:
-    """A ``java.lang.Class`` object: the class itself as a value."""
+    """``java.lang.Class`` object: the class itself as a value."""
 
     descriptor: ClassDescriptor | ProxyDescriptor
-    """The class; if it is not serializable, only the name means something."""
+    """The class. If it is not serializable, only the name has a meaning."""
 
     @property
     def class_name(self) -> str:
@@ -366,7 +368,7 @@ class JavaClass:
 
 
 class BlockData(bytes):
-    """Bytes that a class wrote itself with ``DataOutput``, in ``writeObject`` or ``writeExternal``."""
+    """Bytes that a class wrote with ``DataOutput``, in ``writeObject`` or ``writeExternal``."""
 
     __slots__ = ()
 

@@ -1,10 +1,8 @@
 """Bytes of the Java Object Serialization Stream Protocol: constants, modified UTF-8, arrays of primitives.
 
-Names and values are those of ``java.io.ObjectStreamConstants`` (Java 17); section 6.4 of the
-specification has the grammar.
-
-A Python string stands for a Java string: astral characters are joined, lone surrogates are kept as they are, so that
-every Java string has exactly one Python string and back.
+Names and values are those of ``java.io.ObjectStreamConstants`` (Java 17). The grammar is in section 6.4 of the
+specification. A Python string represents a Java string: astral characters are joined, and lone surrogates are kept.
+Every Java string has exactly one Python string, and the reverse.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError
 
 STREAM_HEADER: Final = b"\xac\xed\x00\x05"
-"""Magic and version; version 5 is the only one that was ever released."""
+"""Magic and version. Version 5 is the only released one."""
 
 TC_NULL: Final = 0x70
 TC_REFERENCE: Final = 0x71
@@ -46,7 +44,7 @@ BASE_HANDLE: Final = 0x7E0000
 """``baseWireHandle``: handle of the first object of a stream."""
 
 MAX_BLOCK: Final = 1024
-"""``BlockDataOutputStream.MAX_BLOCK_SIZE``: bytes at which Java cuts its block data."""
+"""``BlockDataOutputStream.MAX_BLOCK_SIZE``: size at which Java splits its block data, in bytes."""
 
 SHORT_BLOCK: Final = 255
 """Longest block that has a one-byte length (TC_BLOCKDATA), in bytes."""
@@ -68,7 +66,7 @@ DTYPES: Final = {
     code: np.dtype(name)
     for code, name in zip(PRIMITIVES, (">i1", ">u2", ">f8", ">f4", ">i4", ">i8", ">i2", ">u1"), strict=True)
 }
-"""Type code of Java -> NumPy's type of its bytes in a stream. A boolean is a byte there: any but 0 is true."""
+"""Type code of Java -> NumPy's type of its bytes in a stream. A boolean is a byte, and any except 0 is true."""
 
 NATIVE: Final = {code: np.dtype("?") if code == "Z" else dtype.newbyteorder("=") for code, dtype in DTYPES.items()}
 """Type code of Java -> NumPy's type of its values in memory."""
@@ -80,13 +78,13 @@ _FIRST_ASTRAL: Final = "\U00010000"
 
 
 def decode_utf(raw: bytes) -> str:
-    """Text of modified UTF-8, as ``DataInputStream.readUTF`` reads it; overlong forms are accepted as there.
+    """Return the text of modified UTF-8, like ``DataInputStream.readUTF``, which accepts overlong forms too.
 
     Raises :class:`DeserializationError` for malformed bytes.
     """
     if raw.isascii():
         return raw.decode("ascii")
-    # Python's own decoder does all the work unless the bytes hold what it refuses: overlong forms other than NUL's.
+    # Python's decoder is used unless it rejects the bytes because of overlong forms other than NUL's.
     try:
         text = raw.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -94,12 +92,12 @@ def decode_utf(raw: bytes) -> str:
     if max(text) >= _FIRST_ASTRAL:
         msg = "malformed modified UTF-8: a four-byte sequence"
         raise DeserializationError(msg)
-    # Surrogates are three bytes that begin with ED: without one there is nothing to join.
+    # Surrogates are three bytes that begin with ED. Without such a byte, there is nothing to join.
     return _PAIR.sub(_join, text) if b"\xed" in raw else text
 
 
 def encode_utf(text: str) -> bytes:
-    """Modified UTF-8 of a text, as ``DataOutputStream.writeUTF`` writes it, without its length."""
+    """Return the modified UTF-8 of a text, like ``DataOutputStream.writeUTF``, without its length."""
     if text.isascii():
         raw = text.encode("ascii")
     else:
@@ -110,12 +108,12 @@ def encode_utf(text: str) -> bytes:
 
 
 def to_units(text: str) -> bytes:
-    """UTF-16 code units, little-endian: what Java's ``char``, ``length`` and ``hashCode`` see."""
+    """Return the UTF-16 code units, little-endian, as in Java's ``char``, ``length`` and ``hashCode``."""
     return text.encode("utf-16-le", "surrogatepass")
 
 
 def from_units(units: bytes) -> str:
-    """Text of UTF-16 code units, little-endian; lone surrogates stay."""
+    """Return the text of UTF-16 code units, little-endian. Lone surrogates stay."""
     return units.decode("utf-16-le", "surrogatepass")
 
 
@@ -131,14 +129,15 @@ def _split(astral: re.Match[str]) -> str:
 
 
 def _code_units(raw: bytes) -> bytes:
-    """UTF-16 code units of modified UTF-8 by the loop of ``ObjectInputStream.readUTFChar``, overlong forms included.
+    """Return the UTF-16 code units of modified UTF-8.
 
-    Raises :class:`DeserializationError` with the position of a malformed sequence.
+    The loop is that of ``ObjectInputStream.readUTFChar``, overlong forms included. Raises :class:`DeserializationError`
+    with the position of a malformed sequence.
     """
     units, at, size = bytearray(), 0, len(raw)
     while at < size:
         first = raw[at]
-        # 0xxxxxxx, 110xxxxx 10xxxxxx or 1110xxxx 10xxxxxx 10xxxxxx: Java looks at no more bits than these.
+        # 0xxxxxxx, 110xxxxx 10xxxxxx or 1110xxxx 10xxxxxx 10xxxxxx: Java checks only these bits.
         length = 1 if first < 0x80 else 2 if first & 0xE0 == 0xC0 else 3 if first & 0xF0 == 0xE0 else 0
         tail = raw[at + 1 : at + length]
         if length == 0 or len(tail) != length - 1 or any(byte & 0xC0 != 0x80 for byte in tail):
@@ -156,9 +155,10 @@ _ARRAY_CLASSES: Final = {dtype: f"[{code}" for code, dtype in NATIVE.items()} | 
 
 
 def read_primitives(name: str, data: bytes, pos: int, count: int) -> tuple[Any, int]:
-    """Array of ``count`` elements at ``pos``, and the position after it: ``byte[]`` is ``bytes``, others NumPy arrays.
+    """Return the array of ``count`` elements at ``pos``, and the position after it.
 
-    ``name`` is the array's class, ``[I``; arrays of objects are read elsewhere. Raises :class:`MalformedError`.
+    ``byte[]`` is ``bytes``, and others are NumPy arrays. ``name`` is the array's class, ``[I``. Arrays of objects are
+    read elsewhere. Raises :class:`MalformedError`.
     """
     if name == "[B":
         return data[pos : pos + count], pos + count
@@ -170,16 +170,16 @@ def read_primitives(name: str, data: bytes, pos: int, count: int) -> tuple[Any, 
     if end > len(data):
         msg = f"the bytes end inside an array of {count} elements at byte {pos}"
         raise MalformedError(msg)
-    if wire.itemsize == 1:  # any byte but 0 is true, and NumPy must only ever see 0 and 1
+    if wire.itemsize == 1:  # any byte except 0 is true, and NumPy must receive only 0 and 1
         return np.frombuffer(data, np.uint8, count, pos) != 0, end
     return np.frombuffer(data, wire, count, pos).astype(NATIVE[name[1:]]), end
 
 
 def array_class(array: np.ndarray[Any, Any]) -> str | None:
-    """Java class of a one-dimensional array; None if Java has none (unsigned integers, objects)."""
+    """Return the Java class of a one-dimensional array, or None if Java has none (unsigned integers, objects)."""
     return _ARRAY_CLASSES.get(array.dtype.newbyteorder("=")) if array.ndim == 1 else None
 
 
 def wire_bytes(array: np.ndarray[Any, Any], name: str) -> bytes:
-    """Elements of an array as Java writes them; ``name`` is its class, ``[I``."""
+    """Return the elements of an array as Java writes them. ``name`` is its class, ``[I``."""
     return array.tobytes() if name == "[B" else array.astype(DTYPES[name[1:]]).tobytes()

@@ -1,8 +1,8 @@
-"""Rows: reading one event, by one loop, no recursion, nothing trusted that the bytes do not hold.
+"""Row reader: reads one event with one loop, without recursion. Only the bytes in the event are trusted.
 
 Objects inside objects are kept on a stack of frames. A frame collects the values of one part of an object (the object
-fields of one class, the annotations of one class, the elements of an array); when the part is complete the next part
-begins, and the last one makes the object, which is then a value of the frame below.
+fields of one class, the annotations of one class, the elements of an array). When the part is complete, the next part
+begins. The last part completes the object, which then is a value of the frame below.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from pravega_serde.java.protocol import (
 from pravega_serde.java.values import ByteArray, JavaArray, String
 
 _NO_FIELDS: Final[list[Any]] = []
-"""Marker in :attr:`_Frame.ahead`: the class has written none of its fields."""
+"""Marker in :attr:`_Frame.ahead` for a class that did not write its fields."""
 
 
 class _Frame:
@@ -73,25 +73,25 @@ class _Frame:
         self.handle = handle
         self.shell = shell
         self.items = items
-        """List that takes the next values: ``values``, or annotations."""
+        """List that receives the next values: ``values``, or annotations."""
         self.need = need
-        """Number of values to come; _UNLIMITED up to an end mark."""
+        """Number of remaining values, or _UNLIMITED up to an end mark."""
         self.values = items
         self.notes: list[tuple[Any, ...]] = []
         self.step = 0
         self.ahead: list[Any] | None = None
-        """Contents that came before the fields of the class that is being read."""
+        """Contents before the fields of the current class."""
 
 
 _MAX_ANNOTATION_NESTING: Final = 4
-"""Class annotations inside each other: ``ObjectOutputStream`` writes none at all, RMI one string."""
+"""Maximum nested class annotations. ``ObjectOutputStream`` writes none, and RMI writes one string."""
 
 _LONGEST: Final = 12
-"""Parts of a path that are shown; the middle of a longer one becomes an ellipsis."""
+"""Shown parts of a path. The middle of a longer path becomes an ellipsis."""
 
 
 def _path_of(stack: Sequence[_Frame]) -> str:
-    """Path of the value that the innermost frame waits for: ``$.lines[3].price``."""
+    """Return the path of the value for which the innermost frame waits: ``$.lines[3].price``."""
     parts = [_part(frame) for frame in stack if frame.plan is not None or frame.handle >= 0]
     if len(parts) > _LONGEST:
         parts = [*parts[: _LONGEST // 2], "…", *parts[-_LONGEST // 2 :]]
@@ -109,19 +109,19 @@ def _part(frame: Any) -> str:
 
 
 _UNEXPECTED: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
-"""Exceptions that malformed bytes can lead to, short reads above all."""
+"""Exceptions that malformed bytes can cause, mostly short reads."""
 
 _LONGEST_REASON: Final = 300
-"""Characters of a reason: names in a stream may be 64 KiB long."""
+"""Maximum characters of a reason, because names in a stream may be 64 KiB long."""
 
 _NO_OBJECT: Final = frozenset((TC_BLOCKDATA, TC_BLOCKDATALONG, TC_ENDBLOCKDATA))
-"""Tokens that no object begins with."""
+"""Tokens that cannot begin an object."""
 
 _TRIES: Final = 3
-"""Number of classes without whose fields an event is tried that cannot be read with them."""
+"""Number of classes to leave out, one at a time, if an event cannot be read with their fields."""
 
 _UNLIMITED: Final = -1
-"""Need of a frame that ends at TC_ENDBLOCKDATA, not after a number of values."""
+"""Value of ``need`` for a frame that ends at TC_ENDBLOCKDATA, not after a number of values."""
 
 
 class Reader(ReadState):
@@ -130,12 +130,12 @@ class Reader(ReadState):
     __slots__ = ()
 
     def read_event(self) -> Any:
-        """Object of an event. Bytes after it are ignored, as Java's deserializer ignores them.
+        """Return the object of an event. Bytes after it are ignored, as in Java's deserializer.
 
-        A class's ``writeObject`` may leave ``defaultWriteObject`` out, and the stream does not say so. An event that
-        cannot be read with the fields of such classes is tried without them.
+        A class's ``writeObject`` may leave ``defaultWriteObject`` out, and the stream does not show that. If an event
+        cannot be read with the fields of such classes, it is read without them.
 
-        Raises :class:`DeserializationError`, :class:`LimitExceededError` among them.
+        Raises :class:`DeserializationError`, which includes :class:`LimitExceededError`.
         """
         try:
             return self._read_event()
@@ -148,7 +148,7 @@ class Reader(ReadState):
             raise
 
     def _others(self) -> Iterator[Layouts]:
-        """Other readings of the event: without the fields of one class, the last ones first, and of all of them."""
+        """Yield other layouts of the event: without the fields of one class, the last first, and of all."""
         known = self.layouts or {}
         doubtful = [name for name in reversed(self.doubtful) if name not in known]
         for name in doubtful[:_TRIES]:
@@ -165,7 +165,7 @@ class Reader(ReadState):
         return items[0]
 
     def read_stream(self) -> list[Any]:
-        """Contents of a stream: objects, and the :class:`BlockData` between them."""
+        """Return the contents of a stream: objects, and the :class:`BlockData` between them."""
         items: list[Any] = []
         pos = len(STREAM_HEADER)
         while pos < self.size:
@@ -173,7 +173,7 @@ class Reader(ReadState):
         return items
 
     def read_annotation(self, pos: int) -> tuple[tuple[Any, ...], int]:
-        """Contents up to the end mark, and the position after it."""
+        """Return the contents up to the end mark, and the position after it."""
         if self.nesting >= _MAX_ANNOTATION_NESTING:
             msg = f"class annotations inside each other, more than {_MAX_ANNOTATION_NESTING} deep"
             raise LimitExceededError(msg)
@@ -184,7 +184,7 @@ class Reader(ReadState):
         return tuple(frame.items), pos
 
     def _run(self, pos: int, root: _Frame) -> int:
-        """Read until ``root`` is complete; returns the position after it."""
+        """Read until ``root`` is complete. Return the position after it."""
         stack = [root]
         try:
             return self._loop(pos, stack)
@@ -196,15 +196,15 @@ class Reader(ReadState):
             raise DeserializationError(_reason(error, self.size), field_path=_path_of(stack)) from error
 
     def _loop(self, pos: int, stack: list[_Frame]) -> int:  # noqa: PLR0912, PLR0915
-        # One loop with everything in local variables: it runs for each value of each event. The tokens are the TC_
-        # constants of the protocol, section 6.4.2, the most frequent ones first; _other has the rest.
+        # One loop with all state in local variables, because it runs for each value of each event. The tokens are the
+        # TC_ constants of the protocol, section 6.4.2, the most frequent ones first. _other has the rest.
         data, size, handles, max_depth = self.data, self.size, self.handles, self.limits.depth
         frame = stack[-1]
         items, need = frame.items, frame.need
         while True:
             token = data[pos]
             if token == TC_STRING:
-                # newString: two bytes of length, then modified UTF-8. A string takes a handle.
+                # newString: two bytes of length, then modified UTF-8. A string has a handle.
                 end = pos + 3 + (data[pos + 1] << 8 | data[pos + 2])
                 raw = data[pos + 3 : end]
                 if end > size:
@@ -215,8 +215,8 @@ class Reader(ReadState):
                 handles.append(value)
                 pos = end
             elif token == TC_REFERENCE:
-                # prevObject: four bytes of handle. A negative one becomes a huge number, a cut one a small number: both
-                # are checked.
+                # prevObject: four bytes of handle. A negative handle becomes a huge number, a truncated one a small
+                # number. Both are checked.
                 at = int.from_bytes(data[pos + 1 : pos + 5], "big") - BASE_HANDLE
                 if not 0 <= at < len(handles) or pos + 5 > size:
                     msg = f"reference to handle {at} at byte {pos}, of {len(handles)} so far"
@@ -232,7 +232,7 @@ class Reader(ReadState):
             elif token == TC_OBJECT:
                 new, pos = self._object(pos + 1)
                 if new.need:
-                    # The object has values inside: the frame below keeps what it still needs, and waits.
+                    # The object has inner values. The frame below keeps its remaining need, and waits.
                     frame.need = need
                     stack.append(new)
                     if len(stack) > max_depth:
@@ -254,8 +254,8 @@ class Reader(ReadState):
                     msg = f"end of annotations at byte {pos}, where a value should be"
                     raise MalformedError(msg)
                 pos += 1
-                # endBlockData. Tuples, because the empty one is one shared object: a byte of input must not become a
-                # list of its own.
+                # endBlockData. Tuples, because the empty tuple is one shared object. A byte of input must not become a
+                # separate list.
                 frame.notes.append(tuple(items) if frame.ahead is None else _own_order(frame, items))
                 pos = self._segment(frame, pos)
                 if frame.need:
@@ -291,9 +291,9 @@ class Reader(ReadState):
                 need = frame.need - 1
 
     def _object(self, pos: int) -> tuple[_Frame, int]:
-        """Begin an object (``newObject``): its class, its handle, and its shell if it may be referred to from inside.
+        """Begin an object (``newObject``): its class, its handle, and its shell if inner objects may refer to it.
 
-        A frame whose ``need`` is 0 is complete.
+        A frame with a ``need`` of 0 is complete.
         """
         descriptor, pos = read_descriptor(self, pos)
         if descriptor is None:
@@ -305,7 +305,7 @@ class Reader(ReadState):
             if self.layouts:
                 plan = special_plan(plan, self.layouts)
         handle = self.reserve()
-        # The leading primitive fields are read first: a HashMap's load factor decides what its shell is.
+        # The leading primitive fields are read first, because a HashMap's load factor determines its shell.
         frame = _Frame(plan, handle, None, [], 0)
         pos = self._segment(frame, pos)
         if plan.codec is None:
@@ -315,7 +315,7 @@ class Reader(ReadState):
         return frame, pos
 
     def _segment(self, frame: _Frame, pos: int) -> int:
-        """Begin the next part of an object that needs values from the loop; ``need`` stays 0 after the last part."""
+        """Begin the next part of an object that needs values from the loop. ``need`` stays 0 after the last part."""
         frame.need = 0
         if frame.plan is None:
             return pos
@@ -347,7 +347,7 @@ class Reader(ReadState):
         return pos
 
     def _finish(self, frame: _Frame) -> Any:
-        """Make the value of a complete object or array."""
+        """Create the value of a complete object or array."""
         plan, shell = frame.plan, frame.shell
         if plan is None:
             shell.extend(frame.values)
@@ -364,7 +364,7 @@ class Reader(ReadState):
         return shell
 
     def _array(self, pos: int) -> tuple[Any, int]:
-        """Array of primitives, or the frame of an array of objects (``newArray``)."""
+        """Read an array of primitives, or begin the frame of an array of objects (``newArray``)."""
         descriptor, pos = read_descriptor(self, pos)
         if not isinstance(descriptor, ClassDescriptor) or not descriptor.name.startswith("["):
             msg = f"invalid class of an array: {descriptor.name if descriptor else None}, at byte {pos}"
@@ -372,23 +372,23 @@ class Reader(ReadState):
         handle = self.reserve()
         count = int.from_bytes(self.data[pos : pos + 4], "big")
         pos += 4
-        # An element takes a byte at least: a larger length is forged, or the event is cut.
+        # An element has at least a byte. A larger length is forged, or the event is truncated.
         if count > self.size - pos:
             raise self._cut(pos)
-        # A name of "[" alone falls through to the primitives, which refuse it.
+        # The name "[" falls through to the primitives, which reject it.
         if descriptor.name[1:2] and descriptor.name[1] in "L[":
             array = JavaArray((), descriptor)
             self.handles[handle] = array
             return (_Frame(None, handle, array, [], count) if count else array), pos
         value, pos = read_primitives(descriptor.name, self.data, pos, count)
-        # CPython has one empty bytes object, and one for each byte: see unique.
+        # CPython has one empty bytes object, and one for each byte. See unique.
         if len(value) < 2 and type(value) is bytes:
             value = self.unique(value, ByteArray)
         self.handles[handle] = value
         return value, pos
 
     def _other(self, token: int, pos: int, depth: int) -> tuple[Any, int]:
-        """Value of one of the rarer kinds of content."""
+        """Read a value of one of the less frequent kinds of content."""
         if token == TC_ENUM:
             return self._enum(pos + 1)
         if token in (TC_BLOCKDATA, TC_BLOCKDATALONG):
@@ -428,16 +428,16 @@ class Reader(ReadState):
         self.singles.clear()
 
     def _aborted(self, pos: int) -> DeserializationError:
-        """Error of an event whose writer failed in the middle, and wrote its exception (``exception`` of the grammar).
+        """Return the error of an event with a writer's exception in it (``exception`` of the grammar).
 
-        Java's reader raises a ``WriteAbortedException``.
+        The writer failed during the event. Java's reader raises a ``WriteAbortedException``.
         """
         self.nesting += 1
         if self.nesting > _MAX_ANNOTATION_NESTING:
             msg = f"exceptions of the writer inside each other, more than {_MAX_ANNOTATION_NESTING} deep at byte {pos}"
             raise MalformedError(msg)
         thrown, _ = self._one(pos + 1)
-        # Nothing after this can be trusted: the handles were reset on both sides of the exception.
+        # The rest cannot be trusted, because the handles were reset before and after the exception.
         text = thrown.field("detailMessage") if isinstance(thrown, Instance) else None
         kind = thrown.class_name if isinstance(thrown, Instance) else type(thrown).__name__
         return DeserializationError(f"the Java writer failed while it wrote this event: {kind}: {text}")
@@ -458,12 +458,15 @@ class Reader(ReadState):
         if not isinstance(name, str) or pos > self.size:
             msg = f"invalid name of an enum constant at byte {pos}"
             raise MalformedError(msg)
-        # The name took a handle after the constant's own, as ObjectOutputStream.writeEnum gives them.
+        # The name has the handle after the constant's own, as in ObjectOutputStream.writeEnum.
         value = self.handles[handle] = JavaEnum(descriptor, name)
         return value, pos
 
     def _block(self, pos: int) -> tuple[BlockData, int]:
-        """Block data. A full block is joined with the next one: Java cuts it only for its size (``MAX_BLOCK_SIZE``)."""
+        """Read block data. A full block is joined with the next one.
+
+        Java splits block data only for its size (``MAX_BLOCK_SIZE``).
+        """
         data, parts = self.data, []
         while True:
             if data[pos] == TC_BLOCKDATA:
@@ -485,7 +488,7 @@ class Reader(ReadState):
 
 
 def _leave_out(frame: _Frame, fields: int) -> None:
-    """Mark the fields of the class that is being read as not written."""
+    """Mark the fields of the current class as not written."""
     frame.values.extend([NOT_WRITTEN] * fields)
     frame.ahead = _NO_FIELDS
 

@@ -1,4 +1,4 @@
-"""``JavaSerializer``: events that are one Java object each; and streams of several objects."""
+"""``JavaSerializer``: events with one Java object each, and streams of several objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pravega_serde.java.write_rows import Writer
 
 
 class _QuickRead(NamedTuple):
-    """Event of one box, which is always the same bytes but for the value: it needs no reader."""
+    """Event of one box. Only the bytes of the value differ, so it needs no reader."""
 
     prefix: bytes
     """Bytes before the value."""
@@ -41,7 +41,7 @@ class _QuickRead(NamedTuple):
     """Length of the prefix."""
     unpack: Callable[[bytes, int], tuple[Any, ...]]
     make: Callable[[Any], Any]
-    """Puts the value into its Python type."""
+    """Function that converts the value to its Python type."""
 
 
 def _itself(value: Any) -> Any:
@@ -77,7 +77,7 @@ def _length(name: str) -> int:
 
 
 _QUICK_READS: Final = {_length(name): _quick_read(name) for name in _KINDS}
-"""Length of an event -> the box that it may be; the lengths are all different."""
+"""Length of an event -> its possible box. All lengths are different."""
 assert len(_QUICK_READS) == len(_KINDS)
 
 
@@ -100,33 +100,33 @@ _QUICK_WRITES: Final[dict[type[Any], Callable[[Any], bytes | None]]] = {
     Long: _long,
     Short: _quick_write("Short"),
 }
-"""Python type -> function that makes its event; None for values that do not fit: the writer says why not."""
+"""Python type -> function that creates its event. None for values that do not fit: the writer reports the reason."""
 
 _TEXT_AT: Final = len(STRING_EVENT) + 2
 """Position of the text in an event that is one short string."""
 
 
-_ROW_TYPES: Final = 64  # sets of fields of which a serializer keeps how they are written
+_ROW_TYPES: Final = 64  # sets of fields with a cached row type
 
 
 class JavaSerializer(ColumnSerializer):
-    """Events of ``io.pravega.client.stream.impl.JavaSerializer``: one ``ObjectOutputStream`` with one object.
+    """Serializer like ``io.pravega.client.stream.impl.JavaSerializer``: one ``ObjectOutputStream`` with one object.
 
-    Rows: any serializable Java object, in both directions. Reading gives natural Python values, or inert records
-    (:class:`JavaObject`) of classes that Python has no form for; no class is ever loaded, nothing in an event can run.
-    Where ``java_type`` or ``sample`` says a class, a ``dict`` is written as an object of it, as a column's row is.
+    Rows: any serializable Java object, in both directions. Reading returns natural Python values, or inert records
+    (:class:`JavaObject`) of classes without a Python form. No class is ever loaded, and an event cannot execute code.
+    If ``java_type`` or ``sample`` names a class, a ``dict`` is written as an object of it, like a column's row.
 
-    Columns: ``java_type`` says what all events are: the name of a box, ``java.lang.String``, ``byte[]``,
-    ``java.util.Date``, ..., or a :class:`ClassDescriptor`, which makes a struct of its fields. ``sample`` takes the
-    descriptor from an event (bytes, or hex digits) instead. ``arrow_type`` replaces the Arrow type that follows from
-    ``java_type``; a struct then also chooses fields by name.
+    Columns: ``java_type`` is the type of all events: the name of a box, ``java.lang.String``, ``byte[]``,
+    ``java.util.Date``, ..., or a :class:`ClassDescriptor`, which becomes a struct of its fields. With ``sample``, the
+    descriptor comes from an event (bytes, or hex digits) instead. ``arrow_type`` replaces the Arrow type that follows
+    from ``java_type``. A struct then also selects fields by name.
 
-    ``write_object`` is for classes whose ``writeObject`` does not begin with ``defaultWriteObject``: class name -> how
-    many contents (blocks of primitive data, objects) it writes before that; None: it never calls it. Streams do not say
-    so. Without it, such a class is recognised where its fields cannot be what follows: by the first byte, or because
-    the event cannot be read otherwise.
+    ``write_object`` is for classes with a ``writeObject`` that does not begin with ``defaultWriteObject``. It maps a
+    class name to the number of contents (blocks of primitive data, objects) before that call, or to None if there is no
+    call. Streams do not hold this information. Without it, such a class is recognized only if the next bytes cannot be
+    its fields: by the first byte, or because the event cannot be read otherwise.
 
-    Immutable apart from caches, safe to share between threads, can be pickled.
+    Immutable except for caches, thread safe, can be pickled.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class JavaSerializer(ColumnSerializer):
         self.java_type = _checked_type(java_type)
         if sample is not None and java_type is None:
             self.java_type, self._shape = self._learn(_sampled(sample))
-        # A class without a form in Arrow will do for rows; any other type without one is a mistake.
+        # A class without a form in Arrow is sufficient for rows. Any other type without one is an error.
         if arrow_type is not None or not isinstance(self.java_type, ClassDescriptor):
             _ = self._column
 
@@ -163,7 +163,7 @@ class JavaSerializer(ColumnSerializer):
         return column_type(self.java_type, self._given_type, self._shape)
 
     def _row_type(self, fields: frozenset[str]) -> ColumnType:
-        """Type of rows that are given as a dict with these fields: that of a column with them."""
+        """Return the type of rows that are a dict with these fields: that of a column with them."""
         kind = self._rows.get(fields)
         if kind is None:
             assert isinstance(self.java_type, ClassDescriptor)
@@ -189,10 +189,10 @@ class JavaSerializer(ColumnSerializer):
         return self._column
 
     def serialize(self, value: Any) -> bytes:
-        """Event of a value; ``None`` is an event too, Java's null.
+        """Return the event of a value. ``None`` is an event too, Java's null.
 
-        Raises :class:`SerializationError` for values that have no Java form. For a class of your own give a
-        :class:`JavaObject`, whose descriptor has the serialVersionUID: Python cannot compute it.
+        Raises :class:`SerializationError` for values without a Java form. For your own class, pass a
+        :class:`JavaObject` with a descriptor that has the serialVersionUID, because Python cannot compute it.
         """
         if type(value) is str:
             raw = encode_utf(value)
@@ -209,19 +209,19 @@ class JavaSerializer(ColumnSerializer):
         return bytes(writer.out)
 
     def deserialize(self, data: bytes | bytearray | memoryview) -> Any:
-        """Value of an event. Bytes after the object are ignored, as Java's own deserializer ignores them.
+        """Return the value of an event. Bytes after the object are ignored, as in Java's own deserializer.
 
-        Raises :class:`DeserializationError`, with the path of the part that is invalid.
+        Raises :class:`DeserializationError`, with the path of the invalid part.
         """
         if type(data) is not bytes:
             data = bytes(data)
         if data.startswith(STRING_EVENT):
-            # The most frequent event, and with nothing before it there is nothing to refer to.
+            # The most frequent event. It has no earlier objects, so it has no references.
             raw = data[_TEXT_AT:]
             if len(raw) == (data[5] << 8 | data[6] if len(data) >= _TEXT_AT else -1):
                 if raw.isascii():
                     return raw.decode("ascii")
-                with contextlib.suppress(DeserializationError):  # the reader says more about it
+                with contextlib.suppress(DeserializationError):  # the reader reports more details
                     return decode_utf(raw)
         quick = _QUICK_READS.get(len(data))
         if quick is not None and data.startswith(quick.prefix):
@@ -229,7 +229,7 @@ class JavaSerializer(ColumnSerializer):
         return Reader(data, self._cache, self.limits, self._layouts).read_event()
 
     def learn(self, event: bytes) -> ClassDescriptor:
-        """Class descriptor of the object in an event, with which more of them can be written."""
+        """Return the class descriptor of the object in an event, to write more such objects."""
         return self._learn(event)[0]
 
     def _learn(self, event: bytes) -> tuple[ClassDescriptor, Shape | None]:
@@ -271,10 +271,10 @@ class JavaSerializer(ColumnSerializer):
 
 
 def _few_rows(kind: ColumnType) -> int:
-    """Rows of a column below which reading row by row is faster, as measured."""
+    """Return the number of rows of a column below which reading row by row is faster, as measured."""
     if not isinstance(kind.java_type, ClassDescriptor):
         return 24
-    # A primitive field is one NumPy operation; a string or box takes many, whatever the number of rows.
+    # A primitive field is one NumPy operation. A string or box needs many, for any number of rows.
     return 6 + 5 * sum(not each.primitive for _, each in kind.java_type.all_fields)
 
 
@@ -312,15 +312,18 @@ def _checked_layouts(given: Layouts | None) -> dict[str, int | None]:
 
 
 def load_stream(data: bytes, limits: Limits | None = None) -> list[Any]:
-    """Objects of a stream that has any number of them, and the :class:`BlockData` between them.
+    """Return the objects of a stream with any number of objects, and the :class:`BlockData` between them.
 
-    Raises :class:`DeserializationError`. Events of Pravega hold one object: see :class:`JavaSerializer` for those.
+    Raises :class:`DeserializationError`. For Pravega's events, which hold one object, use :class:`JavaSerializer`.
     """
     return Reader(data, DescriptorCache(), limits or Limits()).read_stream()
 
 
 def dump_stream(contents: Iterable[Any]) -> bytes:
-    """Stream of several objects and :class:`BlockData`. They share handles: an object in two of them is one."""
+    """Return the stream of several objects and :class:`BlockData`.
+
+    They share handles, so an object that occurs in two of them is written once.
+    """
     writer = Writer()
     for each in contents:
         writer.write(each)

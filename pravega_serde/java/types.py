@@ -1,7 +1,7 @@
-"""Arrow types of Java types; and what a sample event adds to the declared types of fields.
+"""Arrow types of Java types, and the additions of a sample event to the declared types of fields.
 
-A class descriptor says that a field is a ``com.example.Color`` or a ``java.util.List``, not that the one is an enum and
-what the other holds. The value in a sample does, unless it is null or empty.
+A class descriptor declares a field as a ``com.example.Color`` or a ``java.util.List``. It does not show that the first
+is an enum, or the elements of the second. The value in a sample does, unless it is null or empty.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pravega_serde.java.values import (
 )
 
 _DEEPEST: Final = 32
-"""Objects inside each other that a sample is searched for; deeper columns are of no use."""
+"""Maximum depth of nested objects in a sample. Deeper columns are not useful."""
 
 _SCALARS: Final[dict[type[Any], str]] = {
     str: "Ljava/lang/String;",
@@ -80,7 +80,7 @@ class Shape:
     """Properties of a value that a sample shows and its declared type does not."""
 
     scalar: str = ""
-    """Signature of a class that is one value of Python: a box, a date, ...; empty for others."""
+    """Signature of a class that is one value in Python: a box, a date, ... Empty for others."""
     descriptor: ClassDescriptor | None = None
     """Class of an object or an enum's constant."""
     fields: Mapping[str, Shape | None] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Shape:
     container: type[Any] | None = None
     """``JavaList``, ``JavaSet``, ``JavaArray``, ``JavaMap``, or ``list`` and ``dict`` of other classes."""
     container_class: str | ClassDescriptor | None = None
-    """Argument of the container that says its Java class."""
+    """Argument of the container for its Java class."""
     element: Shape | None = None
     """Shape of a collection's elements, or a map's values."""
     key: Shape | None = None
@@ -96,12 +96,12 @@ class Shape:
 
     @property
     def is_enum(self) -> bool:
-        """Whether it is an enum's constant."""
+        """True for the constant of an enum."""
         return self.descriptor is not None and self.descriptor.is_enum
 
 
 def shape_of(value: Any, depth: int = 0) -> Shape | None:
-    """Shape of a value; None for null, and for values that have no form in columns."""
+    """Return the shape of a value, or None for null and for values without a form in columns."""
     if value is None or depth > _DEEPEST:
         return None
     if isinstance(value, JavaEnum):
@@ -144,12 +144,12 @@ def _container(value: Any, depth: int) -> Shape | None:
 
 
 def _first(values: Iterable[Any], depth: int) -> Shape | None:
-    """Shape of elements: that of the first one that has any."""
+    """Return the shape of elements: that of the first one that has a shape."""
     return next((shape for shape in (shape_of(each, depth + 1) for each in values) if shape is not None), None)
 
 
 _UTC: Final = pa.timestamp("us", "UTC")
-#: Signature of a Java type that is one value -> its Arrow type.
+#: Signature of a Java type with one value -> its Arrow type.
 ARROW: Final = {
     "Z": pa.bool_(),
     "B": pa.int8(),
@@ -169,7 +169,7 @@ ARROW: Final = {
     "Ljava/lang/Character;": pa.string(),
     "Ljava/lang/String;": pa.string(),
     "[B": pa.binary(),
-    # The same types as Spark's own encoders have for them.
+    # Same types as in Spark's encoders.
     "Ljava/math/BigDecimal;": pa.decimal128(38, 18),
     "Ljava/math/BigInteger;": pa.decimal128(38, 0),
     "Ljava/util/Date;": _UTC,
@@ -198,7 +198,7 @@ _NATURAL: Final = {
 
 
 def no_such_field(descriptor: ClassDescriptor, name: str) -> SchemaError:
-    """Error for a field that a class does not have."""
+    """Return the error for a field that a class does not have."""
     known = ", ".join(descriptor.field_names)
     return SchemaError(f"{descriptor.name} has no field {name!r}: it has {known}")
 
@@ -229,7 +229,7 @@ def check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
 
 
 def signature_of(arrow_type: pa.DataType) -> str | None:
-    """Signature of the default Java type of an Arrow type's values; None if there is no default."""
+    """Return the signature of the default Java type for an Arrow type, or None if there is no default."""
     if pa.types.is_timestamp(arrow_type):
         return "Ljava/time/Instant;" if arrow_type.tz else "Ljava/time/LocalDateTime;"
     if pa.types.is_decimal(arrow_type):
@@ -242,7 +242,7 @@ def signature_of(arrow_type: pa.DataType) -> str | None:
 
 
 def arrow_of(java_type: str) -> pa.DataType | None:
-    """Arrow type of the values of a Java type, by its signature; None if a class says too little."""
+    """Return the Arrow type for a Java type's signature, or None if a class does not determine it."""
     known = ARROW.get(java_type)
     if known is None and java_type.startswith("["):
         element = arrow_of(java_type[1:])
@@ -251,7 +251,10 @@ def arrow_of(java_type: str) -> pa.DataType | None:
 
 
 def struct_of(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str] | None = None) -> pa.DataType:
-    """Struct of a class's fields, or of those that are wanted; :class:`SchemaError` if a field has no Arrow type."""
+    """Return the struct of a class's fields, or of the selected ones.
+
+    Raises :class:`SchemaError` if a field has no Arrow type.
+    """
     for name in wanted or ():
         if name not in descriptor.field_names:
             raise no_such_field(descriptor, name)
@@ -272,7 +275,7 @@ def struct_of(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str
 
 
 def _value_type(declared: str, shape: Shape | None) -> pa.DataType | None:
-    """Arrow type of the values of a declared type, and of a shape that a sample may have told."""
+    """Return the Arrow type of a declared type's values, with the shape of a sample if there is one."""
     known = arrow_of(declared)
     if known is not None or shape is None:
         return known

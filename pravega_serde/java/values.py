@@ -1,15 +1,15 @@
-"""Values: Java's as Python's, subclasses of the natural types that remember their Java class.
+"""Java's values in Python: natural types, and subclasses of them that keep their Java class.
 
 **Boxes.** A plain ``int``, ``float``, ``bool`` or ``str`` is written as ``Integer`` (``Long`` or ``BigInteger`` by
 range), ``Double``, ``Boolean``, ``String``. A value in another box is read as a subclass of the natural type, and
 written in that box again. The subclasses for the four default boxes exist for one reason: CPython has one object for
-each small number, but a stream may hold two ``Integer`` objects of one value that are not the same object; the second
-is then an :class:`Integer`.
+each small number, but a stream may hold two different ``Integer`` objects with one value. The second is then an
+:class:`Integer`.
 
-**Containers.** ``ArrayList``, ``HashMap``, ``ArrayDeque`` are plain ``list``, ``dict``, ``deque``; a plain ``set`` is
-written as ``HashSet``. Every other class is a subclass of these with ``java_class`` and with ``extra``, the fields
-beyond the elements (comparator, load factor, capacity). Wrappers such as ``Collections.unmodifiableList`` are views, as
-in Java: they hold the wrapped collection and copy nothing.
+**Containers.** ``ArrayList``, ``HashMap``, ``ArrayDeque`` are plain ``list``, ``dict``, ``deque``. A plain ``set`` is
+written as ``HashSet``. Every other class is a subclass of these with ``java_class`` and with ``extra``, the fields in
+addition to the elements (comparator, load factor, capacity). Wrappers such as ``Collections.unmodifiableList`` are
+views, as in Java: they hold the wrapped collection and copy nothing.
 
 **Dates and times** keep nanoseconds, offsets and zones:
 
@@ -30,7 +30,7 @@ Java                                    Python
 ``Time``, ``Timestamp``                 aware ``datetime`` in UTC
 ======================================  =============================================================
 
-Values beyond the exact range of Python's types are a subclass that can hold them (:class:`NanoDatetime`,
+Values outside the exact range of Python's types are a subclass that can hold them (:class:`NanoDatetime`,
 :class:`NanoTime`, :class:`NanoDuration`), or stay a record (years beyond 1..9999).
 """
 
@@ -89,7 +89,7 @@ class BigDecimal(decimal.Decimal):
 
     @classmethod
     def of(cls, value: decimal.Decimal, unscaled: BigInteger) -> Self:
-        """Make a decimal whose digits are that object."""
+        """Create a decimal with that object as its digits."""
         made = cls(value)
         made.unscaled = unscaled
         return made
@@ -111,12 +111,12 @@ class Double(float):
 
 
 class Float(float):
-    """``java.lang.Float``: a float that has single precision."""
+    """``java.lang.Float``: a float with single precision."""
 
     __slots__ = ()
 
     def __new__(cls, value: float | str = 0.0) -> Float:
-        """The number, rounded to single precision."""
+        """Create the number, rounded to single precision."""
         return super().__new__(cls, struct.unpack(">f", struct.pack(">f", float(value)))[0])
 
 
@@ -127,13 +127,13 @@ class Character(str):
 
 
 class String(str):
-    """``java.lang.String``: a string that is an object of its own even where CPython shares one."""
+    """``java.lang.String``: a separate string object, also if CPython shares one."""
 
     __slots__ = ()
 
 
 class ByteArray(bytes):
-    """``byte[]``: bytes that are an object of their own even where CPython shares one."""
+    """``byte[]``: a separate bytes object, also if CPython shares one."""
 
     __slots__ = ()
 
@@ -141,7 +141,7 @@ class ByteArray(bytes):
 class JavaKey:
     """Map key or set element that Python cannot hash, or that equals another one in Python but not in Java.
 
-    Java's ``1``, ``1L``, ``1.0`` and ``true`` are four different keys; so are two arrays. Equality is identity.
+    Java's ``1``, ``1L``, ``1.0`` and ``true`` are four different keys, and two arrays are two. Equality is identity.
     """
 
     __slots__ = ("value",)
@@ -157,7 +157,7 @@ class JavaKey:
 
 
 class JavaArray(list[Any]):
-    """Array of objects; arrays of primitives are NumPy arrays, ``byte[]`` is ``bytes``."""
+    """Array of objects. Arrays of primitives are NumPy arrays, and ``byte[]`` is ``bytes``."""
 
     __slots__ = ("descriptor",)
 
@@ -170,7 +170,7 @@ class JavaArray(list[Any]):
 
     @property
     def java_class(self) -> str:
-        """Name of the class as Java's ``getName`` gives it: ``[Ljava.lang.String;``."""
+        """Name of the class, as Java's ``getName`` returns it: ``[Ljava.lang.String;``."""
         return self.descriptor.name if self.descriptor else "[Ljava.lang.Object;"
 
 
@@ -180,9 +180,9 @@ class JavaList(list[Any]):
     __slots__ = ("extra", "java_class")
 
     java_class: str
-    """Full name of the class, as the stream has it."""
+    """Full name of the class in the stream."""
     extra: dict[str, Any]
-    """Fields beyond the elements, those with unusual values only."""
+    """Fields in addition to the elements, only those with unusual values."""
 
     def __init__(
         self, items: Iterable[Any] = (), java_class: str = "java.util.ArrayList", extra: dict[str, Any] | None = None
@@ -193,14 +193,14 @@ class JavaList(list[Any]):
 
 
 class JavaMap(dict[Any, Any]):
-    """Map of a class other than ``HashMap``, or with an unusual load factor; in the stream's order."""
+    """Map of a class other than ``HashMap``, or with an unusual load factor, in the stream's order."""
 
     __slots__ = ("extra", "java_class")
 
     java_class: str
-    """Full name of the class, as the stream has it."""
+    """Full name of the class in the stream."""
     extra: dict[str, Any]
-    """Fields beyond the entries, those with unusual values only."""
+    """Fields in addition to the entries, only those with unusual values."""
 
     def __init__(
         self,
@@ -214,14 +214,14 @@ class JavaMap(dict[Any, Any]):
 
 
 class JavaSet(set[Any]):
-    """Set that remembers its class and the stream's order; it iterates in Python's."""
+    """Set that keeps its class and the stream's order. It iterates in Python's order."""
 
     __slots__ = ("_order", "extra", "java_class")
 
     java_class: str
-    """Full name of the class, as the stream has it."""
+    """Full name of the class in the stream."""
     extra: dict[str, Any]
-    """Fields beyond the elements, those with unusual values only."""
+    """Fields in addition to the elements, only those with unusual values."""
 
     def __init__(
         self, elements: Iterable[Any] = (), java_class: str = "java.util.HashSet", extra: dict[str, Any] | None = None
@@ -232,7 +232,7 @@ class JavaSet(set[Any]):
         self.extra = extra if extra is not None else {}
 
     def in_order(self) -> list[Any]:
-        """Elements: first those of the stream, in its order, then the ones added since."""
+        """Return the elements: first those of the stream, in its order, then the ones added since."""
         kept = [element for element in self._order if element in self]
         if len(kept) == len(self):
             return kept
@@ -246,7 +246,7 @@ class JavaSet(set[Any]):
 
 
 class _View(Instance):
-    """Wrapper around another collection: reads go through to it."""
+    """Wrapper around another collection, which receives the reads."""
 
     __slots__ = ()
 
@@ -254,7 +254,7 @@ class _View(Instance):
 
     @classmethod
     def of(cls, java_class: str, *values: Any) -> Self:
-        """Make a wrapper of a JDK class from its fields in stream order; the last value serves all that are left.
+        """Create a wrapper of a JDK class from its fields in stream order. The last value fills all remaining fields.
 
         ``ListView.of("java.util.Collections$UnmodifiableList", [1, 2])``
         """
@@ -267,7 +267,7 @@ class _View(Instance):
 
     @property
     def inner(self) -> Any:
-        """Collection that is wrapped."""
+        """Wrapped collection."""
         return next(self.field(name) for name in INNER if name in self.descriptor.positions)
 
     @property
@@ -277,7 +277,7 @@ class _View(Instance):
 
     @property
     def target(self) -> Any:
-        """Collection at the bottom of all wrappers; :class:`TypeError` if that is a record."""
+        """Innermost collection of all wrappers. Raises :class:`TypeError` if that is a record."""
         at, steps = self.inner, 0
         while isinstance(at, _View) and steps < _MAX_WRAPPERS:
             at, steps = at.inner, steps + 1
@@ -303,10 +303,10 @@ class _View(Instance):
 
 
 _MAX_WRAPPERS: Final = 10_000
-"""Wrappers around one collection; more can only be a cycle."""
+"""Maximum wrappers around one collection. More can only be a cycle."""
 
 INNER: Final = ("c", "m", "a", "al", "q", "map")
-"""Names of the fields that hold the wrapped collection, in one wrapper or another."""
+"""Names of the fields that hold the wrapped collection in the various wrappers."""
 
 
 class ListView(_View, Sequence[Any]):
@@ -354,7 +354,7 @@ class MapView(_View, Mapping[Any, Any]):
 
 
 class Copies(Instance, Sequence[Any]):
-    """``Collections.nCopies``: any number of times the same element, stored once."""
+    """``Collections.nCopies``: the same element any number of times, stored once."""
 
     __slots__ = ()
 
@@ -383,24 +383,24 @@ EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def epoch_seconds(value: dt.datetime) -> tuple[int, int]:
-    """Whole seconds since 1970 of an aware datetime, and the nanoseconds within the second."""
+    """Return the whole seconds since 1970 of an aware datetime, and the nanoseconds within the second."""
     since = value - EPOCH
     return since.days * 86_400 + since.seconds, nanoseconds(value)
 
 
 def nanoseconds(value: dt.datetime | dt.time) -> int:
-    """Nanosecond of the second."""
+    """Return the nanosecond of the second."""
     return value.microsecond * 1000 + getattr(value, "nanos_beyond", 0)
 
 
 class NanoDatetime(dt.datetime):
-    """``datetime`` with nanoseconds: ``microsecond`` and, beyond it, ``nanos_beyond`` (0 to 999)."""
+    """``datetime`` with nanoseconds: ``microsecond``, and ``nanos_beyond`` (0 to 999) for the rest."""
 
     nanos_beyond: int = 0
 
     @classmethod
     def of(cls, value: dt.datetime, nanos_beyond: int) -> Self:
-        """Make a datetime that is some nanoseconds later."""
+        """Return a datetime that is ``nanos`` nanoseconds later."""
         made = cls.combine(value.date(), value.timetz())
         made.nanos_beyond = nanos_beyond
         return made
@@ -428,13 +428,13 @@ class NanoDatetime(dt.datetime):
 
 
 class NanoTime(dt.time):
-    """``time`` with nanoseconds: ``microsecond`` and, beyond it, ``nanos_beyond`` (0 to 999)."""
+    """``time`` with nanoseconds: ``microsecond``, and ``nanos_beyond`` (0 to 999) for the rest."""
 
     nanos_beyond: int = 0
 
     @classmethod
     def of(cls, value: dt.time, nanos_beyond: int) -> Self:
-        """Make a time that is some nanoseconds later."""
+        """Return a time that is ``nanos`` nanoseconds later."""
         made = cls(value.hour, value.minute, value.second, value.microsecond, value.tzinfo)
         made.nanos_beyond = nanos_beyond
         return made
@@ -461,13 +461,13 @@ class NanoTime(dt.time):
 
 
 class NanoDuration(dt.timedelta):
-    """``timedelta`` with nanoseconds: ``microseconds`` and, beyond them, ``nanos_beyond`` (0 to 999)."""
+    """``timedelta`` with nanoseconds: ``microseconds``, and ``nanos_beyond`` (0 to 999) for the rest."""
 
     nanos_beyond: int = 0
 
     @classmethod
     def of(cls, value: dt.timedelta, nanos_beyond: int) -> Self:
-        """Make a duration that is some nanoseconds longer."""
+        """Return a duration that is ``nanos`` nanoseconds longer."""
         made = cls(value.days, value.seconds, value.microseconds)
         made.nanos_beyond = nanos_beyond
         return made
@@ -509,14 +509,14 @@ class ZoneOffset(dt.tzinfo):
     """Seconds, positive east of Greenwich; at most 18 hours."""
 
     def utcoffset(self, _: dt.datetime | None, /) -> dt.timedelta:
-        """The offset."""
+        """Return the offset."""
         return dt.timedelta(seconds=self.seconds)
 
     def dst(self, _: dt.datetime | None, /) -> None:
-        """None: daylight saving time is unknown."""
+        """Return None: daylight saving time is unknown."""
 
     def tzname(self, _: dt.datetime | None, /) -> str:
-        """``+02:00``, or ``Z``."""
+        """Return ``+02:00``, or ``Z``."""
         return self.id
 
     @property
@@ -534,25 +534,25 @@ class ZoneOffset(dt.tzinfo):
 
 @dataclass(frozen=True, slots=True)
 class ZoneRegion(dt.tzinfo):
-    """Time zone by its id (``java.time.ZoneRegion``), with the offset of the datetime that it belongs to.
+    """Time zone by its id (``java.time.ZoneRegion``), with the offset of its datetime.
 
-    No time zone data is looked up for an id that stands in an event; for that: ``value.astimezone(ZoneInfo(zone.id))``.
+    No time zone data is looked up for an id in an event. For that, use ``value.astimezone(ZoneInfo(zone.id))``.
     """
 
     id: str
     """``Europe/Paris``, ``UTC``, ..."""
     offset: ZoneOffset | None = None
-    """Offset of that datetime; None for a zone by itself."""
+    """Offset of that datetime, or None for a zone without one."""
 
     def utcoffset(self, _: dt.datetime | None, /) -> dt.timedelta | None:
-        """The offset; None for a zone by itself."""
+        """Return the offset, or None for a zone without a datetime."""
         return self.offset.utcoffset(None) if self.offset else None
 
     def dst(self, _: dt.datetime | None, /) -> None:
-        """None: daylight saving time is unknown."""
+        """Return None: daylight saving time is unknown."""
 
     def tzname(self, _: dt.datetime | None, /) -> str:
-        """The id."""
+        """Return the id."""
         return self.id
 
     def __getinitargs__(self) -> tuple[str, ZoneOffset | None]:
@@ -594,6 +594,6 @@ class Period:
     years: int = 0
     """May be negative, like the others."""
     months: int = 0
-    """Not normalised to 12."""
+    """Not normalized to 12."""
     days: int = 0
-    """Not normalised to a month."""
+    """Not normalized to a month."""

@@ -1,8 +1,8 @@
-"""Writing columns: all rows at once, for strings, byte arrays, boxes and flat objects.
+"""Column writer: writes all rows at once, for strings, byte arrays, boxes and flat objects.
 
-An event of an object is joined from pieces, one array of pieces for each part of it. What a piece is depends on the row
-only where handles do: the class of a box is written in full where it comes first in its event, and referred to after
-that.
+An event of an object is joined from pieces, with one array of pieces for each part of it. A piece depends on the row
+only because of handles: the class of a box is written in full at its first occurrence in an event, and as a reference
+after that.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Column in the type that is written; :class:`FallbackError` if a value does not fit."""
+    """Return the column in the written type. Raises :class:`FallbackError` if a value does not fit."""
     try:
         return column.cast(wanted)
     except pa.ArrowException as error:
@@ -59,7 +59,7 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _big_endian(values: pa.Array, code: str) -> _Bytes:
-    """Primitive values as Java writes them: rows of bytes."""
+    """Return primitive values as Java writes them: rows of bytes."""
     if code == "Z":
         values = values.cast(pa.uint8())
     elif code == "C":
@@ -71,7 +71,7 @@ def _big_endian(values: pa.Array, code: str) -> _Bytes:
 
 
 def _code_units(values: pa.StringArray) -> pa.Array:
-    """Chars as numbers. A column has few different ones, and each is converted once."""
+    """Return chars as numbers. A column has few distinct chars, and each is converted once."""
     encoded = values.dictionary_encode()
     units = []
     for text in encoded.dictionary.to_pylist():
@@ -82,21 +82,24 @@ def _code_units(values: pa.StringArray) -> pa.Array:
 
 
 def _fixed_rows(rows: _Bytes) -> pa.BinaryArray:
-    """Rows of equal length as a binary array."""
+    """Return rows of equal length as a binary array."""
     count, width = rows.shape
     raw = np.ascontiguousarray(rows)
     return pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(raw)]).cast(pa.binary())
 
 
 def _headed(prefix: bytes, lengths: npt.NDArray[Any], dtype: str) -> pa.BinaryArray:
-    """The same prefix and then a length, for each length."""
+    """Return the same prefix and then a length, for each length."""
     raw = lengths.astype(dtype).view(np.uint8).reshape(len(lengths), np.dtype(dtype).itemsize)
     constant = np.frombuffer(prefix, np.uint8)
     return _fixed_rows(np.hstack([np.broadcast_to(constant, (len(lengths), len(constant))), raw]))
 
 
 def _modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
-    """Modified UTF-8 of texts: their UTF-8, except for those with NUL or astral characters, which are converted."""
+    """Return the modified UTF-8 of texts.
+
+    It equals their UTF-8, except for texts with NUL or astral characters, which are converted.
+    """
     plain = values.view(pa.binary())
     buffer = values.buffers()[2]
     if not len(values) or buffer is None:
@@ -105,7 +108,7 @@ def _modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
     raw = np.frombuffer(buffer, np.uint8)[ends[0] : ends[-1]]
     if not len(raw) or (int(raw.min()) > 0 and int(raw.max()) < 0xF0):
         return plain
-    # Bytes from F0 on begin the four bytes of an astral character, of which modified UTF-8 makes two surrogates.
+    # Bytes from F0 begin the four bytes of an astral character, which modified UTF-8 writes as two surrogates.
     odd = np.flatnonzero((raw == 0) | (raw >= 0xF0)) + int(ends[0])
     rows = np.unique(np.searchsorted(ends[1:], odd, side="right"))
     converted = pa.array([encode_utf(values[row].as_py()) for row in rows.tolist()], pa.binary())
@@ -115,13 +118,13 @@ def _modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
 
 
 _UNKNOWN: Final = -1
-# Bytes and not scalars of Arrow, whose making at the start would load pandas if it is installed.
+# Bytes instead of Arrow scalars, because creating scalars on import would load pandas if it is installed.
 _EMPTY: Final = b""
 _NULL: Final = bytes([TC_NULL])
 
 
 def _encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryArray:
-    """Events of a struct column without null rows; FallbackError if the class is not flat."""
+    """Return the events of a struct column without null rows. Raises FallbackError if the class is not flat."""
     if not _is_flat(descriptor):
         raise FallbackError
     given = {field.name for field in column.type}
@@ -130,7 +133,7 @@ def _encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryA
     for owner in descriptor.hierarchy:
         for each in owner.fields:
             name = next(names)
-            # To the type that is written, whatever the column is read as: NumPy would cut off a larger number.
+            # Cast to the written type, because NumPy would truncate a larger number.
             child = _cast(pc.struct_field(column, name), ARROW[each.type]) if name in given else None
             if each.primitive:
                 pieces.primitive(child, each.type)
@@ -152,7 +155,7 @@ def _is_flat(descriptor: ClassDescriptor) -> bool:
 
 
 class _Pieces:
-    """Pieces of all events so far, and the handles that each event has given."""
+    """Pieces of all events so far, and the handles that each event has assigned."""
 
     def __init__(self, descriptor: ClassDescriptor, count: int) -> None:
         writer = Writer()
@@ -169,27 +172,27 @@ class _Pieces:
         self.fixed.append(np.broadcast_to(np.frombuffer(raw, np.uint8), (self.count, len(raw))))
 
     def add(self, piece: pa.Array) -> None:
-        """Add a piece that has a length of its own in every event."""
+        """Add a piece with a separate length in every event."""
         if self.fixed:
             self.pieces.append(_fixed_rows(np.hstack(self.fixed)))
             self.fixed = []
         self.pieces.append(piece)
 
     def join(self) -> pa.BinaryArray:
-        """Events of all pieces."""
+        """Return the events of all pieces."""
         if self.fixed:
             self.pieces.append(_fixed_rows(np.hstack(self.fixed)))
         return pc.binary_join_element_wise(*self.pieces, b"")
 
     def primitive(self, child: pa.Array | None, code: str) -> None:
-        """Add a primitive field; nulls, and a column that is not there, become Java's default."""
+        """Add a primitive field. Nulls, and a missing column, become Java's default."""
         if child is None:
             self.constant(bytes(DTYPES[code].itemsize))
         else:
             self.fixed.append(_big_endian(_filled(child, code), code))
 
     def string(self, child: pa.Array) -> None:
-        """Add a string field; :class:`FallbackError` if a text is too long for TC_STRING."""
+        """Add a string field. Raises :class:`FallbackError` if a text is too long for TC_STRING."""
         filled = _modified_utf8(pc.fill_null(child, "") if child.null_count else child)
         lengths = pc.binary_length(filled).to_numpy(zero_copy_only=False)
         if len(lengths) and int(lengths.max()) > SHORT_STRING:
@@ -200,7 +203,7 @@ class _Pieces:
         self.add(filled)
 
     def box(self, child: pa.Array, signature: str) -> None:
-        """Add a box: null, or an object of its class (in full, or by reference) with its value."""
+        """Add a box: null, or an object of its class (in full, or as a reference) with its value."""
         descriptor = jdk_descriptor(signature[1:-1].replace("/", "."))
         assert descriptor is not None
         valid = _valid(child)
@@ -247,7 +250,10 @@ def _filled(child: pa.Array, code: str) -> pa.Array:
 
 
 def encode_fast(kind: ColumnType, column: pa.Array) -> pa.BinaryArray:
-    """Events of a column, all at once; :class:`FallbackError` if it has to be written row by row."""
+    """Return the events of a column, written at once.
+
+    Raises :class:`FallbackError` if rows must be written one by one.
+    """
     if column.null_count == 0:
         return _encode(kind, column)
     present = column.is_valid()
@@ -255,10 +261,10 @@ def encode_fast(kind: ColumnType, column: pa.Array) -> pa.BinaryArray:
 
 
 def lowered(column: pa.Array, target: pa.DataType, path: str = "$") -> pa.Array:
-    """Column in the types from which Java's values are made, as far as Python has them.
+    """Return a column in the types from which Java's values are created, as far as Python has them.
 
-    Structs keep the fields that they have, decimals their scale. Raises :class:`SerializationError` with the field of
-    a value that does not fit: beyond Python's calendar, outside the day.
+    Structs keep their fields, decimals their scale. Raises :class:`SerializationError` with the field of a value that
+    does not fit: outside Python's calendar, or outside the day.
     """
     kind, t = column.type, pa.types
     if t.is_dictionary(kind):
@@ -300,7 +306,7 @@ def _lowered_leaf(column: pa.Array, target: pa.DataType) -> pa.Array:
         return time_of_day(column if t.is_time(kind) else column.cast(target))
     if t.is_duration(target) and t.is_duration(kind):
         return to_micros(column, kind.unit, what="duration").cast(pa.duration("us"))
-    # A decimal is written with the digits that it has.
+    # A decimal is written with its own digits.
     return column if kind == target or (t.is_decimal(kind) and t.is_decimal(target)) else column.cast(target)
 
 

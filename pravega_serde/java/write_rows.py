@@ -1,12 +1,12 @@
-"""Writing rows: one event at a time, by a stack of generators instead of recursion.
+"""Row writer: writes one event at a time, with a stack of generators instead of recursion.
 
-A generator writes the bytes of one object and yields each value inside it; the loop writes the value, or begins a new
-generator for it, before the first one goes on. Objects are numbered as ``ObjectOutputStream`` numbers them, and one
-that comes again (the same object, not an equal one) is written as a reference.
+A generator writes the bytes of one object and yields each value inside it. The loop writes the value, or starts a new
+generator for it, before the first one resumes. Objects are numbered as in ``ObjectOutputStream``. A repeated object
+(the same object, not an equal one) is written as a reference.
 
-Natural values take the declared type of the field they are in: an ``int`` in a field of type ``Long`` is written as
-``Long``. Without that, the default box of a Python value would make Java fail with a ClassCastException. Only plain
-Python values are adapted; values that remember their Java type are left as they are.
+Natural values are converted to the declared type of their field: an ``int`` in a field of type ``Long`` is written as
+``Long``. Otherwise, the default box of a Python value would cause a ClassCastException in Java. Only plain Python
+values are converted. Values that keep their Java type stay unchanged.
 """
 
 from __future__ import annotations
@@ -84,9 +84,10 @@ _OF_JAVA: Final = ("Ljava/", "Ljavax/", "Ljava.", "Ljavax.")
 
 
 def coerce(value: Any, signature: str) -> Any:
-    """Value in the form that a field or array element of this type needs; the value itself if it has that form.
+    """Return the value in the form that a field or array element of this type needs.
 
-    Raises :class:`SerializationError` for a value that the type cannot hold.
+    A value that has that form is returned unchanged. Raises :class:`SerializationError` for a value that the type
+    cannot hold.
     """
     if value is None:
         return None
@@ -94,10 +95,10 @@ def coerce(value: Any, signature: str) -> Any:
     if convert is not None:
         made = convert.get(type(value))
         return value if made is None else _made(made, value, signature)
-    # A list in a field of an array type; a list elsewhere is an ArrayList.
+    # A list in a field of an array type. Other lists are ArrayLists.
     if signature.startswith("[") and type(value) in (list, tuple):
         return _array(value, signature)
-    # No class of java.lang is one of these types: Java would not read the object.
+    # No class of java.lang is one of these types. Java could not read the object.
     if is_of_own_class(signature) and (isinstance(value, (str, int, float)) or type(value) is dict):
         msg = f"{value!r:.80} cannot be written as {signature}: give a JavaEnum or a JavaObject of that class"
         raise SerializationError(msg)
@@ -105,13 +106,13 @@ def coerce(value: Any, signature: str) -> Any:
 
 
 def is_of_own_class(signature: str) -> bool:
-    """Whether a field's type is a class or interface that is not of Java itself."""
-    # Of array elements the name has dots.
+    """Return True if a field's type is a class or interface outside Java's own packages."""
+    # The class name of array elements has dots.
     return signature.startswith("L") and not signature.startswith(_OF_JAVA)
 
 
 def is_coerced(signature: str) -> bool:
-    """Whether a field's type can require another form than the value's own."""
+    """Return True if a field's type may require another form than the value's own."""
     return signature in _BY_TYPE or signature.startswith("[")
 
 
@@ -161,7 +162,10 @@ def _named(kind: type[Any], name: str) -> Callable[[Any], Any]:
 
 
 def _within_32_bits(value: int) -> int:
-    """The number itself, which stays one object where a stream has it twice; ``ValueError`` if it is too large."""
+    """Return the number itself, so that a stream with it twice keeps one object.
+
+    Raises ``ValueError`` if it is too large.
+    """
     if not -(1 << 31) <= value < 1 << 31:
         msg = "it is too large"
         raise ValueError(msg)
@@ -177,7 +181,7 @@ _CLASS_OF: Final = {"Sorted": "java.util.Tree", "Navigable": "java.util.Tree"}
 
 
 def _concrete(name: str) -> str:
-    """Class that is made for a declared class or interface of ``java.util``."""
+    """Return the class to create for a declared class or interface of ``java.util``."""
     for prefix, tree in _CLASS_OF.items():
         if name.startswith(prefix):
             return tree + name.removeprefix(prefix)
@@ -221,15 +225,18 @@ class _Part(NamedTuple):
     fixed: int
     """Number of primitive fields, which come first."""
     pack: Callable[..., bytes]
-    """Packs all primitive fields."""
+    """Function that packs all primitive fields."""
     chars: tuple[int, ...]
     """Positions of chars among them."""
     objects: tuple[str, ...]
-    """Signatures of the object fields; empty where any value will do as it is."""
+    """Signatures of the object fields. Empty if any value can be written unchanged."""
     annotated: bool
 
     def primitives(self, values: Sequence[Any]) -> bytes:
-        """Bytes of the primitive fields; :class:`SerializationError` names the one that cannot hold its value."""
+        """Return the bytes of the primitive fields.
+
+        Raises :class:`SerializationError`, which names the field that cannot hold its value.
+        """
         try:
             if not self.chars:
                 return self.pack(*values)
@@ -242,7 +249,7 @@ class _Part(NamedTuple):
 
 
 def _parts_of(descriptor: ClassDescriptor | ProxyDescriptor) -> tuple[_Part, ...]:
-    """Parts of objects of a class, topmost class first; made once for each descriptor object."""
+    """Return the parts of objects of a class, topmost class first. Created once for each descriptor object."""
     parts: tuple[_Part, ...] | None = descriptor.__dict__.get("_parts")
     if parts is None:
         parts = descriptor.__dict__["_parts"] = tuple(map(_part, descriptor.hierarchy))
@@ -276,7 +283,7 @@ def _misfit(part: _Part, values: Sequence[Any]) -> SerializationError:
 
 
 def _class_pieces(descriptor: ClassDescriptor) -> tuple[tuple[bytes, str], ...]:
-    """Bytes of a class descriptor in pieces, each with the signature that follows it (a string object), if any.
+    """Return the bytes of a class descriptor in pieces, each with the signature (a string object) after it, if any.
 
     The end mark is part of it, unless annotations come before that.
     """
@@ -298,7 +305,7 @@ def _pieces(descriptor: ClassDescriptor) -> list[tuple[bytes, str]]:
 
 
 def _utf(text: str) -> bytes:
-    """Modified UTF-8 with its length before it (``utf`` of the grammar)."""
+    """Return the modified UTF-8 with its length before it (``utf`` of the grammar)."""
     raw = encode_utf(text)
     return _U16.pack(len(raw)) + raw
 
@@ -324,7 +331,7 @@ class _Beginning(NamedTuple):
 
 
 class Writer:
-    """Writer of one stream; its bytes are in ``out``."""
+    """Writer of one stream. Its bytes are in ``out``."""
 
     __slots__ = ("_classes", "_handles", "_kept", "_names", "out")
 
@@ -337,11 +344,14 @@ class Writer:
 
     @property
     def handles(self) -> int:
-        """Number of handles that have been given."""
+        """Number of assigned handles."""
         return len(self._kept)
 
     def write(self, value: Any) -> None:
-        """Append one value, and everything that it refers to; :class:`SerializationError` if it has no Java form."""
+        """Append one value, and all values to which it refers.
+
+        Raises :class:`SerializationError` if it has no Java form.
+        """
         if type(value) is BlockData:
             self._block(value)
             return
@@ -356,7 +366,7 @@ class Writer:
                 stack.pop()
 
     def _begin(self, value: Any) -> _Steps | None:
-        """Write a value that has no others inside, or return the generator that writes it and yields those."""
+        """Write a value without inner values, or return the generator that writes it and yields the inner values."""
         if self._leaf(value):
             return None
         write = WRITERS.get(type(value))
@@ -365,11 +375,14 @@ class Writer:
         return self._other(value)
 
     def _leaf(self, value: Any) -> bool:
-        """Write a null, a reference, a string, a box or bytes. Returns False for others, and boxes that do not fit."""
+        """Write a null, a reference, a string, a box or bytes.
+
+        Return False for others, and for boxes that do not fit.
+        """
         if value is None:
             self.out.append(TC_NULL)
             return True
-        # Identity, not equality: Java writes two equal strings twice, and one string once.
+        # Compared by identity, because Java writes two equal strings twice, and one string once.
         handle = self._handles.get(id(value))
         if handle is not None:
             self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)
@@ -421,8 +434,8 @@ class Writer:
         return self._by_base(value)
 
     def _by_base(self, value: Any) -> _Steps | None:
-        """Write a value of a subclass (of ``str``, ``int``, ...), or a scalar of NumPy, as the type that it extends."""
-        # NumPy's double is a subclass of float and would pass below; the others are not.
+        """Write a value of a subclass (of ``str``, ``int``, ...), or a NumPy scalar, as its base type."""
+        # NumPy's double is a subclass of float and would pass below. The others are not.
         if isinstance(value, np.generic):
             return self._begin(coerce(value.item(), _NUMPY_BOXES.get(value.dtype.char, "")))
         if isinstance(value, str):
@@ -438,7 +451,7 @@ class Writer:
         raise SerializationError(msg)
 
     def _number(self, value: Any) -> None:
-        """Give an object its handle. It is kept, so that no other object can get its id."""
+        """Assign a handle to an object. The object is kept, so that no other object can get its id."""
         self._handles[id(value)] = BASE_HANDLE + len(self._kept)
         self._kept.append(value)
 
@@ -446,7 +459,7 @@ class Writer:
         kept = self._kept
         self._handles[id(value)] = BASE_HANDLE + len(kept)
         kept.append(value)
-        # Nearly all strings are ASCII without NUL, which are the same in modified UTF-8.
+        # Nearly all strings are ASCII without NUL, which is the same in modified UTF-8.
         raw = value.encode() if value.isascii() and "\0" not in value else encode_utf(value)
         if len(raw) <= SHORT_STRING:
             self.out += _TOKEN_U16.pack(TC_STRING, len(raw)) + raw
@@ -475,12 +488,12 @@ class Writer:
         self._descriptor(value.descriptor or array_descriptor(value.java_class))
         self._number(value)
         self.out += _U32.pack(len(value))
-        # Elements of Long[] are Longs: plain numbers take the type that the array's class declares.
+        # Elements of Long[] are Longs. Plain numbers are written in the type that the array's class declares.
         element = value.java_class[1:]
         return (coerce(item, element) for item in value)
 
     def _enum(self, value: JavaEnum) -> _Steps | None:
-        # A constant is one object in Java, however many Python objects stand for it.
+        # A constant is one object in Java, also if it has several Python objects.
         key = ("enum", value.descriptor.name, value.name)
         handle = self._classes.get(key)
         if handle is not None:
@@ -515,7 +528,7 @@ class Writer:
         if len(parts.values) != len(descriptor.all_fields):
             msg = f"{len(parts.values)} values for the {len(descriptor.all_fields)} fields of {descriptor.name}"
             raise SerializationError(msg)
-        # An Externalizable object is its annotations alone, whatever its superclasses are.
+        # An Externalizable object has only annotations, with any superclasses.
         if descriptor.flags & SC_EXTERNALIZABLE:
             yield from self._note(next(notes, ()))
             return
@@ -536,10 +549,10 @@ class Writer:
                 at += 1
                 if signature:
                     value = coerce(value, signature)
-                # What has nothing inside need not go through the loop.
+                # A value without inner values bypasses the loop.
                 if not self._leaf(value):
                     yield value
-            # The end mark is there even if writeObject wrote nothing (objectAnnotation of the grammar).
+            # The end mark exists even if writeObject wrote nothing (objectAnnotation of the grammar).
             if part.annotated:
                 yield from self._note(note)
 
@@ -555,7 +568,7 @@ class Writer:
                 yield item
 
     def _block(self, raw: bytes) -> None:
-        """Write block data, cut where ``ObjectOutputStream`` cuts it."""
+        """Write block data, split at the same positions as in ``ObjectOutputStream``."""
         for start in range(0, len(raw), MAX_BLOCK):
             chunk = raw[start : start + MAX_BLOCK]
             if len(chunk) <= SHORT_BLOCK:
@@ -564,7 +577,10 @@ class Writer:
                 self.out += _TOKEN_U32.pack(TC_BLOCKDATALONG, len(chunk)) + chunk
 
     def _descriptor(self, descriptor: _Descriptor) -> None:
-        """Write a class descriptor and its superclasses. Those that begin a stream are written once and then copied."""
+        """Write a class descriptor and its superclasses.
+
+        Those at the start of a stream are written once, then copied.
+        """
         if self._kept:
             self._chain(descriptor)
             return
@@ -588,7 +604,7 @@ class Writer:
             if handle is not None:
                 self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)
                 return
-            # Descriptors are known by content: a value may have two objects of one class out of two events.
+            # Descriptors are compared by content, because a value may combine objects of one class from two events.
             classes[descriptor] = self._handles[id(descriptor)] = BASE_HANDLE + len(kept)
             kept.append(descriptor)
             if isinstance(descriptor, ProxyDescriptor):
@@ -607,7 +623,7 @@ class Writer:
             self._annotate(descriptor.annotations)
 
     def _type_string(self, text: str) -> None:
-        """Write a signature. Java interns signatures, so each text is written once and referred to afterwards."""
+        """Write a signature. Java interns signatures, so each text is written once, and then as a reference."""
         handle = self._names.get(text)
         if handle is not None:
             self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)

@@ -324,11 +324,11 @@ class ColumnTypes:
     """True if rows of other types are null. Otherwise they are errors."""
 
     def names(self) -> tuple[str, ...]:
-        """Names of the members."""
+        """Return the names of the members."""
         return column_names([each.info for each in self.types])
 
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of the decoded column."""
+        """Return the Arrow type of the decoded column."""
         kinds = [each.payloads.arrow_type for each in self.types]
         if not self.per_type:
             return kinds[0]
