@@ -102,7 +102,7 @@ def export_stream(
     target = Path(path)
     name, codec = file_format(target, to, compression)
     if target.exists() and not overwrite:
-        raise ConfigError(f"the file {target} exists: choose another name, or allow to overwrite it")
+        raise ConfigError(f"the file {target} exists already: choose another name, or set overwrite=True (--overwrite)")
     first, going_on = chosen.timeout_ms / 1000, chosen.failover_timeout_ms / 1000
     with PravegaClient(chosen.config, timeout=first, failover_timeout=going_on) as client:
         job = _Export(client, chosen, schema, target, format=name, codec=codec)

@@ -153,6 +153,15 @@ def event_options(stream: str, more: dict[str, str], kind: type[_Options], **nam
     return parse_options(kind, {"path": stream, **given, **more})
 
 
+def check_schema(options: CommonOptions) -> None:
+    """Load the schema in the options, to report a missing or invalid file before the connection.
+
+    Raises ConfigError, SchemaError.
+    """
+    if options.format is not None and not options.from_registry and options.given_schema(reading=False) is not None:
+        options.serializer()
+
+
 def client_of(controller: str | None, failover_timeout: float | None = None) -> PravegaClient:
     """Return a client of the cluster that the command line, the environment or the profile names."""
     from pravega_connector.client import PravegaClient  # noqa: PLC0415 - not needed for the help

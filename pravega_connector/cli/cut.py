@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import click
@@ -36,20 +35,20 @@ def cut() -> None:
     """Print, compare, convert and create stream cuts.
 
     A CUT has one of these forms: the text of Java's StreamCut.asText(); JSON, as {"scope/stream": {"0.#epoch.0": 120}}
-    or an offset from a checkpoint; scope/stream:0.#epoch.0=120; checkpoint:/path of a Spark query. Pass - to read it
-    from standard input.
+    or an offset from a checkpoint; scope/stream:0.#epoch.0=120; checkpoint:/path of a Spark query. Pass @FILE to read
+    it from a file, or - for standard input.
     """
 
 
 @cut.command(
-    epilog=examples("pravega-serde cut show checkpoint:/data/checkpoint", "pravega-serde cut show - < orders.cut")
+    epilog=examples("pravega-serde cut show checkpoint:/data/checkpoint", "pravega-serde cut show @orders.cut")
 )
-@click.argument("text", metavar="CUT")
+@click.argument("text", metavar="CUT", type=POSITION)
 @_of_stream
 @arguments.as_json
 def show(text: str, stream: StreamName | None, *, as_json: bool) -> None:
     """Print the segments and offsets of a cut."""
-    found = _read(text, stream)
+    found = read_cut(text, stream)
     if as_json:
         click.echo(json.dumps(_described(found)))
         return
@@ -59,18 +58,18 @@ def show(text: str, stream: StreamName | None, *, as_json: bool) -> None:
     Console().print(table)
 
 
-@cut.command(epilog=examples("pravega-serde cut convert - --to json < orders.cut"))
-@click.argument("text", metavar="CUT")
+@cut.command(epilog=examples("pravega-serde cut convert @orders.cut --to json"))
+@click.argument("text", metavar="CUT", type=POSITION)
 @_of_stream
 @_to
 def convert(text: str, stream: StreamName | None, form: str) -> None:
     """Write a cut in another form."""
-    click.echo(write_cut(_read(text, stream), form))
+    click.echo(write_cut(read_cut(text, stream), form))
 
 
 @cut.command(epilog=examples("pravega-serde cut compare shop/orders:0=120 shop/orders:0=480"))
-@click.argument("first", metavar="CUT")
-@click.argument("second", metavar="CUT")
+@click.argument("first", metavar="CUT", type=POSITION)
+@click.argument("second", metavar="CUT", type=POSITION)
 @_of_stream
 @arguments.controller
 @arguments.as_json
@@ -79,7 +78,7 @@ def compare(first: str, second: str, stream: StreamName | None, controller: str 
 
     The servers are needed only for cuts of different segments.
     """
-    one, other = _read(first, stream), _read(second, stream)
+    one, other = read_cut(first, stream), read_cut(second, stream)
     with arguments.client_of(controller) as client:
         found = compare_cuts(one, other, client)
     if as_json:
@@ -111,10 +110,6 @@ def of(stream: str, at: str, controller: str | None, form: str) -> None:
     with arguments.client_of(controller) as client:
         found = resolve_position(client, client.name(stream), at)
     click.echo(write_cut(found, form))
-
-
-def _read(text: str, stream: StreamName | None) -> StreamCut:
-    return read_cut(sys.stdin.read() if text == "-" else text, stream)
 
 
 def _described(found: StreamCut) -> dict[str, Any]:

@@ -32,6 +32,8 @@ from pravega_connector.ingest import (
     plan,
 )
 from pravega_connector.ingest import ingest as ingest_source
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.options.sink import SinkOptions
 from pravega_serde.errors import PravegaError
 
 _SIZES: Final = Sizes()
@@ -180,9 +182,11 @@ def ingest(
     command again.
     """
     source = FileSource(paths, _file_options(given))
-    source.listing()  # an error in the paths comes before the connection
+    source.listing()  # errors in files come before the connection
+    sink = _sink_options(given)
+    arguments.check_schema(parse_options(SinkOptions, {**sink, "path": stream}))
     config = PravegaConfig.resolve(controller=given["controller"])
-    common = {"options": _sink_options(given), "state": given["state"], "ordered": not given["unordered"]}
+    common = {"options": sink, "state": given["state"], "ordered": not given["unordered"]}
     code = 0
     try:
         with _stopped_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:

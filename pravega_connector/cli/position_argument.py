@@ -46,7 +46,7 @@ def resolve_position(client: PravegaClient, stream: StreamName, text: str, *, en
     try:
         found = read_cut(text, stream)
     except MalformedStreamCutError:
-        cut = parse_place(client, stream, text, "the command line", end=end, also=", @file with one")
+        cut = parse_place(client, stream, text, "the command line", end=end, also=", or @FILE with one")
         assert cut is not None
         return cut
     return valid_cut(client, found)

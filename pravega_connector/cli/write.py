@@ -121,6 +121,7 @@ def write(
     lines before it are written. SIGTERM and SIGINT end the input, and the lines read so far are written.
     """
     options = arguments.event_options(stream, more, SinkOptions, **named)
+    arguments.check_schema(options)
     router = _router(routing_key, key_field, key_pattern, key_separator)
     if listen is not None and (files or transaction):
         raise click.UsageError("--listen excludes files and --transaction")

@@ -121,7 +121,7 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise SourceUnreadableError(f"{path} is not there (any more)") from None
+        raise SourceUnreadableError(f"{path} does not exist (any more)") from None
     except PermissionError:
         raise SourceUnreadableError(f"{path} may not be read: permission denied; allow it and start again") from None
     except (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException) as error:

@@ -152,7 +152,7 @@ class FileSource:
 
     def _kind(self, id_: str) -> FileKind:
         if id_ not in self._found and id_ not in self.ids():
-            raise SourceUnreadableError(f"{self._path(id_)} is not there (any more)")
+            raise SourceUnreadableError(f"{self._path(id_)} does not exist (any more)")
         return self._kinds[self._found[id_]]
 
     def _id(self, path: str) -> str:
@@ -270,7 +270,7 @@ def _expanded(path: str) -> list[str]:
     if os.path.lexists(path):
         return [path]
     if not glob.has_magic(path):
-        raise SourceUnreadableError(f"{path} is not there: check the path")
+        raise SourceUnreadableError(f"{path} does not exist: check the path")
     return glob.glob(path, recursive=True)
 
 
@@ -293,7 +293,7 @@ def _add(found: Listing, path: str, kind: str | None, *, named: bool) -> None:
     if kind is not None:
         found.files[path] = kind
     elif named:
-        raise ConfigError(f"the name of {path} does not tell what it holds: say it with option input")
+        raise ConfigError(f"unknown kind of file {path}: set input (--input) to the kind, such as csv or jsonl")
     else:
         found.ignored.append(path)
 

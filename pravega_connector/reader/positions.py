@@ -63,7 +63,7 @@ def parse_place(
     if word == _OPEN:
         if may_be_open:
             return None
-        raise ConfigError(f"{what} must be 'earliest', 'latest' or another place in the stream")
+        raise ConfigError(f"{what} must be 'earliest', 'latest' or another position in the stream")
     if word in _HEAD or word in _TAIL:
         client.require_stream(stream)
         return client.head(stream) if word in _HEAD else client.tail(stream)
@@ -75,13 +75,13 @@ def parse_place(
         cut = StreamCut.from_text(text, stream)
     except MalformedStreamCutError:
         if _is_time(text):
-            raise MalformedStreamCutError(f"{what} has no place {text!r}; write 'timestamp:{text}'") from None
+            raise MalformedStreamCutError(f"invalid position {text!r} in {what}; write 'timestamp:{text}'") from None
         if len(text) > _LONGEST_WORD:
             raise
         known = (*_HEAD, *_TAIL, *([_OPEN] if may_be_open else []))
         raise MalformedStreamCutError(
-            f"{what} has no place {text!r}{did_you_mean(text, known)} (it takes 'earliest', 'latest', a stream cut as "
-            f"text, timestamp:2026-11-21T10:00:00Z{also})"
+            f"invalid position {text!r} in {what}{did_you_mean(text, known)} (write 'earliest', 'latest', "
+            f"timestamp:2026-11-21T10:00:00Z, a stream cut as text{also})"
         ) from None
     return valid_cut(client, cut)
 

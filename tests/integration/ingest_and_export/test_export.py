@@ -186,7 +186,7 @@ def test_a_full_disk_leaves_what_was_there_and_the_same_again_succeeds(stream, s
 
 def test_what_cannot_be_is_said_and_leaves_nothing(stream, save, tmp_path, scope):
     (tmp_path / "there.avro").touch()
-    with pytest.raises(ConfigError, match="exists: choose another name"):
+    with pytest.raises(ConfigError, match="exists already: choose another name"):
         save(stream, "there.avro")
     with pytest.raises(StreamNotFoundError):
         save(f"{scope}/missing", "a.avro")

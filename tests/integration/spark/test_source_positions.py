@@ -131,7 +131,7 @@ def test_a_time_that_nobody_has_noted(config: PravegaConfig, two: tuple[StreamNa
         ('{"a": {"0.#epoch.0": "x"}}', MalformedStreamCutError, "0.#epoch.0"),
         ('{"a": {"0.#epoch.0": 5}}', MalformedStreamCutError, "does not cover"),
         ("checkpoint:/nowhere", ConfigError, "no such folder"),
-        ("whenever", MalformedStreamCutError, "has no place 'whenever'"),
+        ("whenever", MalformedStreamCutError, "invalid position 'whenever'"),
     ],
 )
 def test_says_what_is_wrong_with_a_place(

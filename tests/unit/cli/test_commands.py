@@ -282,6 +282,9 @@ def test_a_flag_has_one_meaning():
         ("group", "reset", "s/x", "--at", "@missing.cut"),
         ("stream", "truncate", "s/x", "--at", "@missing.cut", "--yes"),
         ("cut", "of", "s/x", "--at", "@missing.cut"),
+        ("cut", "show", "@missing.cut"),
+        ("write", "s/x", "--format", "avro", "-o", "avro_schema=missing.avsc"),
+        ("ingest", "in.csv", "s/x", "--format", "avro", "--avro-schema", "missing.avsc"),
         ("lag", "empty.cut"),
         ("registry", "check", "orders", "missing.avsc"),
         ("registry", "decode", "orders", "--file", "missing.bin"),
@@ -295,8 +298,9 @@ def test_files_are_checked_before_the_servers(args, tmp_path, monkeypatch):
     monkeypatch.setenv("PRAVEGA_REGISTRY_URI", "http://127.0.0.1:1")
     (tmp_path / "empty.cut").touch()
     (tmp_path / "there.parquet").touch()
+    (tmp_path / "in.csv").write_text("a,b\n1,2\n")
     code, _, errors = run(*args)
     assert code != 0
     assert "127.0.0.1" not in errors
-    file = next(arg for arg in args if "." in arg and arg != "out.parquet").removeprefix("@")
-    assert file in errors or "stream cut" in errors
+    file = next(arg for arg in args if "missing" in arg or "there" in arg or "empty" in arg)
+    assert file.removeprefix("@").removeprefix("avro_schema=") in errors or "the text is empty" in errors
