@@ -400,7 +400,7 @@ class NanoDatetime(dt.datetime):
 
     @classmethod
     def of(cls, value: dt.datetime, nanos_beyond: int) -> Self:
-        """Return a datetime that is ``nanos`` nanoseconds later."""
+        """Return a datetime that is ``nanos_beyond`` nanoseconds later."""
         made = cls.combine(value.date(), value.timetz())
         made.nanos_beyond = nanos_beyond
         return made
@@ -434,7 +434,7 @@ class NanoTime(dt.time):
 
     @classmethod
     def of(cls, value: dt.time, nanos_beyond: int) -> Self:
-        """Return a time that is ``nanos`` nanoseconds later."""
+        """Return a time that is ``nanos_beyond`` nanoseconds later."""
         made = cls(value.hour, value.minute, value.second, value.microsecond, value.tzinfo)
         made.nanos_beyond = nanos_beyond
         return made
@@ -467,7 +467,7 @@ class NanoDuration(dt.timedelta):
 
     @classmethod
     def of(cls, value: dt.timedelta, nanos_beyond: int) -> Self:
-        """Return a duration that is ``nanos`` nanoseconds longer."""
+        """Return a duration that is ``nanos_beyond`` nanoseconds longer."""
         made = cls(value.days, value.seconds, value.microseconds)
         made.nanos_beyond = nanos_beyond
         return made

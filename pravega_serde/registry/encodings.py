@@ -302,7 +302,7 @@ _NO_NAME: Final = re.compile(r"\W")
 
 
 def column_names(schemas: Sequence[SchemaInfo]) -> tuple[str, ...]:
-    """Return a column name for each type: the shortest end of the type's name that is unique."""
+    """Return a column name for each type: the last part of its name, or more of it if that is ambiguous."""
     candidates = [
         (re.split(r"[.$/]", each.type)[-1], each.type, f"{each.type}_{each.format.full_type_name}") for each in schemas
     ]

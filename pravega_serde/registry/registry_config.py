@@ -89,7 +89,7 @@ class RegistryConfig:
     def resolve(
         cls, *, profile: str | None = None, environment: Mapping[str, str] | None = None, **given: Any
     ) -> RegistryConfig:
-        """Read all sources: ``given`` values that are not None, ``profile``, the environment, its profile.
+        """Read all sources in this order: ``given`` if not None, ``profile``, the environment, its profile.
 
         ``given`` are fields. Each field comes from the first source that has it, and the credentials count as one
         field. ``environment`` is the process's by default. ``profile`` is a name in the user's profile file

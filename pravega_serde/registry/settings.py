@@ -186,7 +186,7 @@ def _check_evolution(config: SerializerConfig, schema: SchemaInfo) -> None:
 
 
 def _is_known(config: SerializerConfig, schema: SchemaInfo) -> bool:
-    """Return True if the group has the schema as an earlier version than its latest."""
+    """Return True if the group already has the schema, for example as an earlier version."""
     try:
         config.client.find_version(config.group, schema)
     except RegistryNotFoundError:
