@@ -63,11 +63,8 @@ def corrupt_names(record: str) -> tuple[str, str]:
     return record, f"{record}_error"
 
 
-def value_fields(serializer: Serializer[Any] | None) -> list[pa.Field]:
-    """Return the fields of decoded events: those of records, or ``value``; none for raw events."""
-    if serializer is None:
-        return []
-    kind = serializer.arrow_type
+def value_fields(kind: pa.DataType) -> list[pa.Field]:
+    """Return the columns of decoded events of a type: the fields of records, or ``value``."""
     return list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)]
 
 
@@ -79,7 +76,8 @@ def row_fields(
     Raises ConfigError, with ``fix`` in its text, for two columns of one name.
     """
     places = [pa.field(name, METADATA[name]) for name in metadata]
-    fields = [*value_fields(serializer), *places, *map(pa.field, corrupt, CORRUPT_TYPES)]
+    decoded = [] if serializer is None else value_fields(serializer.arrow_type)
+    fields = [*decoded, *places, *map(pa.field, corrupt, CORRUPT_TYPES)]
     names = [field.name for field in fields]
     for name in names:
         if names.count(name) > 1:

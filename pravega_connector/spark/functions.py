@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
-from pravega_connector.reader.rows import CORRUPT_TYPES, VALUE, corrupt_names, decode, value_fields
+from pravega_connector.reader.rows import CORRUPT_TYPES, corrupt_names, decode, value_fields
 from pravega_connector.spark.options import RegistryOptions
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import CORRUPT_RECORD, SourceOptions
@@ -140,7 +140,7 @@ def _parsed(option: Field[Any], value: Any) -> Any:
 def _deserializer(options: SourceOptions, wanted: pa.DataType | None) -> Serializer[Any]:
     if not options.from_registry:
         return options.column_serializer(wanted)
-    made = serializer_of(options, None if wanted is None else _columns(wanted))
+    made = serializer_of(options, None if wanted is None else pa.schema(value_fields(wanted)))
     assert made is not None
     return made.get()
 
@@ -150,12 +150,9 @@ def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[An
         return options.serializer()
     from pravega_connector.spark.sink.registry_schema import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
 
-    return registry_serializer(options) if kind is None else registry_encoding(options, _columns(kind)).serializer
-
-
-def _columns(kind: pa.DataType) -> pa.Schema:
-    """Return the columns of a struct as those of a DataFrame; a single value is one column."""
-    return pa.schema(list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)])
+    if kind is None:
+        return registry_serializer(options)
+    return registry_encoding(options, pa.schema(value_fields(kind))).serializer
 
 
 def _wanted(schema: DataType | str | None) -> pa.DataType | None:
@@ -182,7 +179,7 @@ class _Reader:
     def of(cls, serializer: Serializer[Any], *, permissive: bool) -> _Reader:
         kind = serializer.arrow_type
         if permissive:
-            kind = pa.struct([*value_fields(serializer), *map(pa.field, corrupt_names(CORRUPT_RECORD), CORRUPT_TYPES)])
+            kind = pa.struct([*value_fields(kind), *map(pa.field, corrupt_names(CORRUPT_RECORD), CORRUPT_TYPES)])
         return cls(Portable(serializer), kind, permissive)
 
     def read(self, events: pa.Array) -> pa.Array:

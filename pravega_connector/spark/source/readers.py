@@ -435,21 +435,11 @@ class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
     def __init__(self, error: PravegaError) -> None:
         self._error = error
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Raise the error."""
+    def _raise(self, *_: Any, **__: Any) -> Any:
         raise self._error.with_traceback(None)
 
-    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: ARG002, N802
-        """Raise the error."""
-        raise self._error.with_traceback(None)
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002
-        """Raise the error: a query that resumes from its checkpoint may call this first."""
-        raise self._error.with_traceback(None)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """Raise the error."""
-        raise self._error.with_traceback(None)
+    # A query that resumes from its checkpoint may call any of these first.
+    initialOffset = latestOffset = partitions = read = _raise  # noqa: N815
 
 
 # ---- filters on metadata columns -------------------------------------------------------------------------------------
