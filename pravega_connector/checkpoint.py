@@ -138,13 +138,15 @@ def _folder(path: str | Path) -> _Folder:
             folder.names("offsets")
         except OSError as error:
             said = "it has no folder 'offsets'" if isinstance(error, FileNotFoundError) else error.strerror or error
-            raise ConfigError(f"there is no checkpoint {text} that can be read: {said}") from None
+            raise ConfigError(f"cannot read checkpoint {text}: {said}") from None
         return folder
     local = Path(text)
     if not local.is_dir():
-        raise ConfigError(f"there is no checkpoint {text}: no such folder on this machine")
+        raise ConfigError(f"checkpoint {text} does not exist: check the path; this machine has no such folder")
     if not (local / "offsets").is_dir():
-        raise ConfigError(f"invalid checkpoint {text}: it has no folder 'offsets', as those of streaming queries have")
+        raise ConfigError(
+            f"invalid checkpoint {text}: it has no folder 'offsets', which the checkpoint of a streaming query has"
+        )
     return _LocalFolder(local)
 
 

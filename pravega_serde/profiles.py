@@ -98,7 +98,7 @@ def load_profile(name: str | None = None, environment: Mapping[str, str] | None 
     tables = _tables(file)
     if name not in tables:
         raise SerdeError(
-            f"there is no profile {name!r} in {file}{did_you_mean(name, tables)}"
+            f"profile {name!r} does not exist in {file}{did_you_mean(name, tables)}"
             + ("" if tables else f": write the file, with a table [{name}] and controller = 'tcp://host:port' in it")
         )
     table = tables[name]

@@ -127,8 +127,8 @@ def _environment_layer(environment: Mapping[str, str]) -> dict[str, Any]:
 def _made(kind: type[RegistryConfig], settings: Mapping[str, Any]) -> RegistryConfig:
     if "uri" not in settings:
         raise SerdeError(
-            "the address of the schema registry is missing: give it, such as http://localhost:9092, or set "
-            f"{_VARIABLES['uri']}"
+            "the address of the schema registry is missing: pass it (--registry), such as http://localhost:9092, "
+            f"or set {_VARIABLES['uri']}"
         )
     return kind(**settings)
 

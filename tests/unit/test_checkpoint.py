@@ -74,13 +74,13 @@ def test_what_is_missing_is_said(write, offsets, commits, said):
 
 
 def test_no_checkpoint(tmp_path: Path):
-    with pytest.raises(ConfigError, match="there is no checkpoint"):
+    with pytest.raises(ConfigError, match=r"checkpoint .* does not exist"):
         committed_offset(tmp_path / "nothing")
     with pytest.raises(ConfigError, match="no folder 'offsets'"):
         committed_offset(tmp_path)
     with pytest.raises(ConfigError, match="nowhere://bucket/checkpoint is on an unknown file system"):
         committed_offset("nowhere://bucket/checkpoint")
-    with pytest.raises(ConfigError, match="there is no checkpoint memory://none that can be read: it has no folder"):
+    with pytest.raises(ConfigError, match="cannot read checkpoint memory://none: it has no folder"):
         committed_offset("memory://none")
 
 
@@ -108,7 +108,7 @@ def test_whatever_another_file_system_raises_is_one_line(monkeypatch):
         raise RuntimeError("no credentials")
 
     monkeypatch.setattr(MemoryFileSystem, "ls", refuse)
-    with pytest.raises(ConfigError, match="memory://query that can be read: RuntimeError: no credentials"):
+    with pytest.raises(ConfigError, match="memory://query: RuntimeError: no credentials"):
         committed_offset("memory://query")
 
 

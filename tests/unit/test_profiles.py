@@ -97,7 +97,9 @@ def test_a_block_names_the_profile_for_all_in_it(write: Write, monkeypatch: pyte
 def test_a_registrys_client_without_arguments(write: Write, monkeypatch: pytest.MonkeyPatch):
     """As a PravegaClient(): of the environment, then of the profile that it names."""
     write('[a]\nregistry = "http://a:1"\nregistry_token = "t"\nregistry_namespace = "n"\n')
-    with pytest.raises(SerdeError, match="give it, such as http://localhost:9092, or set PRAVEGA_REGISTRY_URI"):
+    with pytest.raises(
+        SerdeError, match=r"pass it \(--registry\), such as http://localhost:9092, or set PRAVEGA_REGISTRY_URI"
+    ):
         SchemaRegistryClient()
     monkeypatch.setenv("PRAVEGA_PROFILE", "a")
     assert SchemaRegistryClient().config == RegistryConfig(uri="http://a:1", token="t", namespace="n")
@@ -107,7 +109,7 @@ def test_a_registrys_client_without_arguments(write: Write, monkeypatch: pytest.
     )
     assert SchemaRegistryClient("http://b:1").config == RegistryConfig(uri="http://b:1")
     monkeypatch.setenv("PRAVEGA_PROFILE", "b")
-    with pytest.raises(SerdeError, match="there is no profile 'b'"):
+    with pytest.raises(SerdeError, match="profile 'b' does not exist"):
         SchemaRegistryClient()
 
 
@@ -124,8 +126,8 @@ def test_secrets_that_others_may_read_are_a_warning_once(write: Write, caplog: p
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", r"there is no profile 'staging' in .*config.toml: write the file, with a table \[staging\]"),
-        ("[stagin]\n", "there is no profile 'staging' .*; did you mean 'stagin'"),
+        ("", r"profile 'staging' does not exist in .*config.toml: write the file, with a table \[staging\]"),
+        ("[stagin]\n", "profile 'staging' does not exist .*; did you mean 'stagin'"),
         ('[staging]\ncontroler = "tcp://a:1"\n', "unknown setting 'controler'; did you mean 'controller'"),
         ("[staging]\nqqq = 1\n", "unknown setting 'qqq'; known settings: controller, scope"),
         ("[staging]\nscope = 1\n", "scope in profile 'staging' .* must be text in quotes"),
@@ -146,5 +148,5 @@ def test_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert profile_names() == []
     assert load_profile() is None
-    with pytest.raises(SerdeError, match="there is no profile 'x'"):
+    with pytest.raises(SerdeError, match="profile 'x' does not exist"):
         load_profile("x")

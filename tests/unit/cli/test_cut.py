@@ -50,7 +50,7 @@ def test_what_is_no_cut(text: str):
 
 
 def test_a_checkpoint_that_is_none():
-    with pytest.raises(ConfigError, match="there is no checkpoint"):
+    with pytest.raises(ConfigError, match=r"checkpoint .* does not exist"):
         read_cut("checkpoint:/nowhere/at/all")
 
 
