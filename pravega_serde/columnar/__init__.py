@@ -1,10 +1,12 @@
-"""Columns: what the columnar paths of all formats share.
+"""Shared parts of the columnar paths of all formats.
 
-``arrays`` takes Arrow columns in and opens columns of bytes; ``cursor`` reads on in all events of one at once, with the
-numbers of ``varints``; ``building`` makes arrays of Python values; ``lowering`` brings columns into the form that is
-written, and ``pieces`` puts events together. ``bad_rows`` finds the rows that cannot be read or written, and has the
-two exceptions that formats use inside; ``limits`` bounds what they may cost. ``base`` is the serializer that all of
-this makes.
+- ``arrays`` reads Arrow columns and opens columns of bytes.
+- ``cursor`` reads all events of such a column at once, with the numbers of ``varints``.
+- ``building`` makes arrays of Python values.
+- ``lowering`` converts columns into the form that is written, and ``pieces`` assembles events.
+- ``bad_rows`` finds the rows that cannot be read or written. It defines the two exceptions that formats use inside.
+- ``limits`` bounds the cost of those rows.
+- ``base`` is the serializer built from these parts.
 """
 
 from pravega_serde.columnar.arrays import (

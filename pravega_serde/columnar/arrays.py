@@ -1,8 +1,8 @@
-"""Arrow columns as the formats take them, whatever their layout, and small operations that Arrow lacks.
+"""Arrow columns in any layout, as the formats read them, and small operations that Arrow lacks.
 
-Columns of events are opened as :class:`ByteColumn`: one run of bytes, and where each event starts and ends. Two tricks
-carry the weight of the columnar decoders: eight bytes at any position are one gather from a view with a stride of one
-byte, and slices of all events become an Arrow array by one ``take`` (see :func:`cut`).
+Columns of events are opened as :class:`ByteColumn`: one run of bytes, with the start and end of each event. The
+columnar decoders rely on two techniques. Eight bytes at any position are one gather from a view with a stride of one
+byte. Slices of all events become an Arrow array with one ``take`` (see :func:`cut`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ assert sys.byteorder == "little", (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteColumn:
-    """Binary column without nulls, opened for vectorised reading."""
+    """Binary column without nulls, opened for vectorized reading."""
 
     data: UInt8s
     """All bytes, with ``SLACK`` zeros behind them."""
@@ -61,7 +61,7 @@ class ByteColumn:
 
 
 def offsets_of(column: pa.BinaryArray | pa.StringArray) -> npt.NDArray[np.int32]:
-    """Offsets (n + 1) of a binary or string column, of its own slice only."""
+    """Return the offsets (n + 1) of a binary or string column, limited to its slice."""
     buffer = column.buffers()[1]
     if len(column) == 0 or buffer is None:
         return np.zeros(1, np.int32)
@@ -69,19 +69,20 @@ def offsets_of(column: pa.BinaryArray | pa.StringArray) -> npt.NDArray[np.int32]
 
 
 def word_view(data: UInt8s) -> UInt64s:
-    """View that reads, or writes, eight bytes at any byte position."""
+    """Return a view that reads, or writes, eight bytes at any byte position."""
     view: UInt64s = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
     return view
 
 
-# Between numpy and Arrow by their buffers. ``pa.array``, ``pa.scalar`` and ``to_numpy`` say the same, but the first of
-# these calls in a process imports an installed pandas: 0.2 s of a core, in every task that reads.
+# Conversions between numpy and Arrow through their buffers. ``pa.array``, ``pa.scalar`` and ``to_numpy`` do the same,
+# but the first such call in a process imports an installed pandas: 0.2 s of a core, in every task that reads.
 
 
 def number_column(values: npt.NDArray[Any], kind: Any = None, *, valid: Bools | None = None) -> pa.Array:
-    """Arrow array over the memory of an array of numbers, of a type as wide as they are (default: numpy's own).
+    """Return an Arrow array over the memory of an array of numbers, without a copy.
 
-    Rows that are not ``valid`` are null. Bools are copied, into bits.
+    The type must be as wide as the numbers; the default is numpy's own. Rows that are not ``valid`` are null. Bools are
+    copied into bits.
     """
     kind = pa.from_numpy_dtype(values.dtype) if kind is None else kind
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
@@ -90,7 +91,7 @@ def number_column(values: npt.NDArray[Any], kind: Any = None, *, valid: Bools | 
 
 
 def numbers_of(column: pa.Array) -> npt.NDArray[Any]:
-    """Numbers of a column, over its memory; what stands at nulls is arbitrary."""
+    """Return the numbers of a column, over its memory; the values at nulls are arbitrary."""
     dtype = np.dtype(column.type.to_pandas_dtype())
     buffer = column.buffers()[1]
     if len(column) == 0 or buffer is None:
@@ -99,7 +100,7 @@ def numbers_of(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def bools_of(column: pa.BooleanArray) -> Bools:
-    """Bools of a column without nulls."""
+    """Return the bools of a column without nulls."""
     return _bits(column.buffers()[1], column.offset, len(column))
 
 
@@ -111,17 +112,17 @@ def _bits(buffer: pa.Buffer | None, first: int, count: int) -> Bools:
 
 
 def select(column: pa.Array, rows: Int64s, *, valid: Bools | None = None) -> pa.Array:
-    """Elements of a column in the order of ``rows``; null where a row is not ``valid``."""
+    """Return the elements of a column in the order of ``rows``; null where a row is not ``valid``."""
     return column.take(number_column(rows, valid=valid))
 
 
 def nothing(kind: pa.DataType) -> pa.Scalar:
-    """The null of a type."""
+    """Return the null of a type."""
     return pa.nulls(1, kind)[0]
 
 
 def text_column(values: Sequence[str], kind: Any = None) -> pa.Array:
-    """Array of a few texts, at most 2 GiB in all, of a type with 32-bit offsets (default string)."""
+    """Return an array of a few texts, at most 2 GiB in all, of a type with 32-bit offsets (default string)."""
     encoded = [value.encode() for value in values]
     offsets = bounds_of(np.fromiter(map(len, encoded), np.int64, len(encoded))).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
@@ -129,17 +130,17 @@ def text_column(values: Sequence[str], kind: Any = None) -> pa.Array:
 
 
 def repeated_text(text: str, count: int) -> pa.StringArray:
-    """A text as often as that, at most 2 GiB in all."""
+    """Repeat a text; the result is at most 2 GiB in all."""
     data = text.encode()
     offsets = np.arange(0, len(data) * count + 1, len(data), dtype=np.int32) if data else np.zeros(count + 1, np.int32)
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data * count)])
 
 
 def cut(data: UInt8s, starts: Int64s, ends: Int64s, kind: Any = None) -> pa.Array:
-    """Arrow array of the slices ``data[starts[i]:ends[i]]``, which must be ascending and must not overlap.
+    """Return the slices ``data[starts[i]:ends[i]]`` as an Arrow array; they must be ascending without overlap.
 
-    Values and the gaps between them are laid out as one array of twice the length, and every other element is taken:
-    the copying is Arrow's, at memory speed. The bytes are not validated, whatever ``kind`` (default binary) says.
+    Values and the gaps between them are laid out as one array of twice the length, and every other element is selected.
+    Arrow does the copying, at memory speed. The bytes are not validated for any ``kind`` (default binary).
     """
     count = len(starts)
     offsets = np.empty(2 * count + 1, np.int32)
@@ -152,9 +153,9 @@ def cut(data: UInt8s, starts: Int64s, ends: Int64s, kind: Any = None) -> pa.Arra
 
 
 def cut_text(data: UInt8s, starts: Int64s, ends: Int64s) -> tuple[pa.StringArray, Bools | None]:
-    """String array of slices as :func:`cut` takes them, and the rows that are not UTF-8 (None: all are).
+    """Return a string array of slices, and the rows that are not UTF-8 (None: all are).
 
-    Those rows hold the empty string.
+    The slices are the same as for :func:`cut`. Rows that are not UTF-8 hold the empty string.
     """
     column = cut(data, starts, ends)
     try:
@@ -175,7 +176,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def valid_rows(column: pa.Array) -> Bools:
-    """Mask of the rows that are not null."""
+    """Return the mask of the rows that are not null."""
     return bools_of(column.is_valid())
 
 
@@ -183,7 +184,7 @@ _MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
 
 
 def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
-    """One plain array: batches as structs, chunks joined, dictionaries and extension types unfolded."""
+    """Return one plain array: batches as structs, chunks joined, dictionaries and extension types unfolded."""
     if isinstance(column, pa.RecordBatch):
         return column.to_struct_array()
     if isinstance(column, pa.ChunkedArray):
@@ -194,7 +195,7 @@ def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
 
 
 def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
-    """Column of events as a binary array; :class:`SchemaError` if its type cannot hold events."""
+    """Return a column of events as a binary array; raise :class:`SchemaError` if its type cannot hold events."""
     column = as_column(column)
     if column.type == pa.binary():
         return column
@@ -204,12 +205,12 @@ def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is one of Arrow's string types."""
+    """True if a type is one of Arrow's string types."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def holds_bytes(kind: pa.DataType) -> bool:
-    """Whether a type is one of Arrow's many binary and string types (or null)."""
+    """True if a type is one of Arrow's binary or string types, or null."""
     t = pa.types
     binary = t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind)
     return bool(is_text(kind) or binary or t.is_null(kind))
@@ -224,7 +225,7 @@ def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
     # The number of true places before each one is the index of its value.
     before = bounds_of(present.view(np.int8))
     if values.type in (pa.string(), pa.binary()) and not values.null_count:
-        # Nulls are texts without bytes: those of the others stay where they are.
+        # Nulls are texts without bytes: the bytes of the others do not move.
         offsets = pa.py_buffer(offsets_of(values)[before])
         there = pa.py_buffer(np.packbits(present, bitorder="little"))
         return pa.Array.from_buffers(values.type, len(present), [there, offsets, values.buffers()[2]])
@@ -232,14 +233,17 @@ def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
 
 
 def list_items(column: pa.Array) -> tuple[Int64s, pa.Array]:
-    """Number of items of each row of a list column (0 if it is null), and all items in order."""
+    """Return the number of items of each row of a list column (0 if it is null), and all items in order."""
     lengths = np.where(valid_rows(column), numbers_of(pc.list_value_length(column)), 0)
     return lengths.astype(np.int64), column.flatten()
 
 
 def map_entries(column: pa.MapArray) -> tuple[Int64s, pa.Array, pa.Array]:
-    """Number of entries of each row of a map column (0 if it is null), and all keys and values in order."""
-    # Unlike a list's flatten(), keys and items are those of the whole array, whatever slice of it this is.
+    """Return the number of entries of each row of a map column, and all keys and values in order.
+
+    A row that is null has 0 entries.
+    """
+    # Unlike a list's flatten(), keys and items belong to the whole array, not only to this slice.
     there = column.drop_null() if column.null_count else column
     offsets = numbers_of(there.offsets).astype(np.int64) if len(there) else np.zeros(1, np.int64)
     first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
@@ -249,14 +253,14 @@ def map_entries(column: pa.MapArray) -> tuple[Int64s, pa.Array, pa.Array]:
 
 
 def bounds_of(lengths: Int64s) -> Int64s:
-    """Bounds (n + 1) of neighbouring parts of the given lengths."""
+    """Return the bounds (n + 1) of neighboring parts of the given lengths."""
     bounds = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
 
 
 def list_offsets(lengths: Int64s) -> pa.Array:
-    """Arrow offsets of lists, or maps, of the given lengths."""
+    """Return the Arrow offsets of lists, or maps, of the given lengths."""
     bounds = bounds_of(lengths)
     if bounds[-1] > _INT32_MAX:
         raise pa.ArrowInvalid(f"{bounds[-1]} items in one column: its offsets reach {_INT32_MAX}")
@@ -264,16 +268,16 @@ def list_offsets(lengths: Int64s) -> pa.Array:
 
 
 def floor_divide(column: pa.Array, by: int) -> pa.Array:
-    """Numbers divided and rounded down, nulls kept."""
+    """Divide numbers and round down; nulls are kept."""
     # Arrow's own division rounds towards zero, the wrong way for times before 1970.
     values = column.fill_null(0).to_numpy() // by
     return pa.array(values, column.type, mask=column.is_null().to_numpy(zero_copy_only=False))
 
 
 def to_micros(column: pa.Array, unit: str, *, what: str) -> pa.Array:
-    """Times, or numbers of ``unit``, as numbers of microseconds; finer ones are rounded down.
+    """Return times, or numbers of ``unit``, as numbers of microseconds; finer ones are rounded down.
 
-    Raises :class:`SerializationError`, which calls them ``what``, where 64 bits do not hold them.
+    Raises :class:`SerializationError`, which calls them ``what``, if they do not fit 64 bits.
     """
     numbers = column.cast(pa.int64())
     if unit == "us":
@@ -287,14 +291,14 @@ def to_micros(column: pa.Array, unit: str, *, what: str) -> pa.Array:
 
 
 def days_of(column: pa.Array) -> pa.Array:
-    """Dates as ``date32``: without the hours that a ``date64`` can have."""
+    """Return dates as ``date32``, without the hours that a ``date64`` can have."""
     if column.type == pa.date32():
         return column
     return floor_divide(column.cast(pa.int64()), 86_400_000).cast(pa.int32()).cast(pa.date32())
 
 
 def time_of_day(column: pa.Array, unit: str = "us") -> pa.Array:
-    """Times as ``time64`` or ``time32`` of a unit, finer ones rounded down.
+    """Return times as ``time64`` or ``time32`` of a unit; finer ones are rounded down.
 
     Raises :class:`SerializationError` for numbers outside the day, which Arrow accepts.
     """

@@ -1,10 +1,11 @@
-"""Bad rows: how the formats find them, in reading and in writing, and the two exceptions they use inside.
+"""Bad rows: detection when reading and writing, and the two exceptions that formats use inside.
 
-To read, a format brings two decoders. The *fast path* takes a whole column and gives its values together with the rows
-that it could not, or would rather not, decode: its *suspects*. The *plain path* decodes one event and is the authority:
-what it accepts is good, and its error is the row's error. Columns without suspects, nearly all of them, never see it.
+To read, a format provides two decoders. The *fast path* decodes a whole column. It returns the values and its
+*suspects*: the rows that it could not decode, or skipped. The *plain path* decodes one event and is the authority: a
+value that it accepts is good, and its error is the row's error. Nearly all columns have no suspects and never reach the
+plain path.
 
-To write, a format brings a function that takes any slice of a column; see :func:`written`.
+To write, a format provides a function that accepts any slice of a column; see :func:`written`.
 """
 
 from __future__ import annotations
@@ -25,36 +26,36 @@ UNFIT: Final = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
 
 
 class MalformedError(ValueError):
-    """Invalid bytes, or an invalid value, inside an event. It learns its place on the way out."""
+    """Invalid bytes, or an invalid value, inside an event. Callers add its path as it propagates."""
 
     def __init__(self, reason: str, *, limit: bool = False) -> None:
-        """``limit``: valid so far, but beyond a limit."""
+        """With ``limit``, the value is valid so far, but exceeds a limit."""
         super().__init__(reason)
         self.reason, self.limit = reason, limit
         self.path: list[str] = []
 
     def within(self, step: str) -> MalformedError:
-        """The same error, seen from one level further out."""
+        """Add the step of the enclosing value to the path, and return the error."""
         self.path.append(step)
         return self
 
     def field_path(self) -> str:
-        """Path of the bad value: ``$.a[0].b``."""
+        """Return the path of the bad value: ``$.a[0].b``."""
         return "$" + "".join(reversed(self.path))
 
     def in_event(self, what: str) -> DeserializationError:
-        """Error of an event of ``what``; a :class:`LimitExceededError` if it is beyond a limit."""
+        """Return the error of an event of ``what``: a :class:`LimitExceededError` if it exceeds a limit."""
         if self.limit:
             return LimitExceededError(self.reason, field_path=self.field_path())
         return DeserializationError(f"invalid {what}: {self.reason}", field_path=self.field_path())
 
     def in_value(self, what: str) -> SerializationError:
-        """Error of a value that cannot be written as ``what``."""
+        """Return the error of a value that cannot be written as ``what``."""
         return SerializationError(f"cannot write as {what}: {self.reason}", field_path=self.field_path())
 
 
 def invalid(what: str, value: object) -> MalformedError:
-    """Error of a value that is not ``what``."""
+    """Return the error of a value that is not ``what``."""
     text = repr(value)
     return MalformedError(f"invalid {what}: {text if len(text) < 60 else text[:57] + '...'} ({type(value).__name__})")
 
@@ -67,20 +68,23 @@ def raw_bytes(value: Any) -> bytes:
 
 
 def invalid_utf8(error: UnicodeDecodeError) -> MalformedError:
-    """Error of the bytes of a string."""
+    """Return the error of the bytes of a string."""
     return MalformedError(f"invalid UTF-8 at byte {error.start} of the string")
 
 
 def lone_surrogate() -> MalformedError:
-    """Error of a text that has no UTF-8."""
+    """Return the error of a text that has no UTF-8."""
     return MalformedError("a surrogate without its partner cannot be written as UTF-8")
 
 
 class FallbackError(Exception):
-    """Raised where a fast path cannot read or write something: the plain path does, or says what is wrong with it."""
+    """Error of a fast path that cannot read or write something.
+
+    The plain path then does it, or raises the error that names the fault.
+    """
 
 
-#: Below this many rows a fast path that refuses a whole piece is not tried again: its fixed cost is about as high.
+#: Number of rows below which a fast path that refuses a whole piece is not retried: its fixed cost is about as high.
 _SMALLEST_PIECE: Final = 32
 
 _NO_ROWS: Final = np.empty(0, np.int64)
@@ -109,9 +113,9 @@ class PlainPath:
 
 
 def bisecting(whole: Callable[[pa.BinaryArray], pa.Array], *, refusals: tuple[type[Exception], ...]) -> FastPath:
-    """Fast path from a decoder that takes a column or refuses it as a whole.
+    """Return a fast path from a decoder that accepts a column or refuses it as a whole.
 
-    A refused piece is halved until the bad rows stand in small pieces, so a few of them cost a few passes.
+    A refused piece is halved until the bad rows are in small pieces, so a few bad rows cost a few passes.
     """
 
     def attempt(column: pa.BinaryArray) -> Attempt:
@@ -136,7 +140,7 @@ def bisecting(whole: Callable[[pa.BinaryArray], pa.Array], *, refusals: tuple[ty
 
 
 def _join(pieces: list[Any]) -> pa.Array:
-    """Concatenate arrays; a number stands for that many rows without a value."""
+    """Concatenate arrays; a number means that many rows without a value."""
     kind = next((piece.type for piece in pieces if not isinstance(piece, int)), pa.null())
     return pa.concat_arrays([pa.nulls(p, kind) if isinstance(p, int) else p for p in pieces])
 
@@ -159,7 +163,7 @@ def decode_rows(
 def _decode(
     column: pa.BinaryArray, rows: Int64s | None, plain: PlainPath, fast: FastPath | None, on_error: OnError | None
 ) -> pa.Array:
-    """Decode a column without nulls, whose element i is the caller's row ``rows[i]`` (i where that is None)."""
+    """Decode a column without nulls. Element i is the row ``rows[i]`` of the caller, or i if ``rows`` is None."""
     count = len(column)
     nothing = Attempt(pa.nulls(0, plain.arrow_type), np.arange(count))
     attempt = fast(column) if fast is not None and count else nothing
@@ -180,7 +184,7 @@ def _read_plainly(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_e
     try:
         array = pa.array(values, plain.arrow_type)
     except UNFIT:
-        # Some value is beyond what Arrow can hold: each is tried by itself.
+        # Arrow cannot hold some value: convert each one separately.
         for row, value in enumerate(values):
             try:
                 pa.array([value], plain.arrow_type)
@@ -199,7 +203,7 @@ def _read_plainly(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_e
 def _each(
     column: pa.BinaryArray, read: Callable[[bytes], Any], *, all_rows: bool
 ) -> tuple[list[Any], dict[int, DeserializationError]]:
-    """Values of events, and the errors of those that have none. Stops at the first error, unless ``all_rows``."""
+    """Return the values of events, and the errors by row. Stop at the first error, unless ``all_rows``."""
     values: list[Any] = []
     errors: dict[int, DeserializationError] = {}
     for row, event in enumerate(column.to_pylist()):
@@ -214,7 +218,7 @@ def _each(
 
 
 def _misfit(value: Any, kind: pa.DataType, error: Exception) -> DeserializationError:
-    """Error of a value that its Arrow type cannot hold, with the place of the part that does not fit."""
+    """Return the error of a value that its Arrow type cannot hold, with the path of the part that does not fit."""
     path = "$"
     while (step := _bad_part(value, kind)) is not None:
         name, value, kind = step
@@ -223,7 +227,10 @@ def _misfit(value: Any, kind: pa.DataType, error: Exception) -> DeserializationE
 
 
 def _bad_part(value: Any, kind: pa.DataType) -> tuple[str, Any, pa.DataType] | None:
-    """First part of a list, map or struct that does not fit its type: its step of a path, itself and its type."""
+    """Return the first part of a list, map or struct that does not fit its type, or None.
+
+    The result is the step of the path, the part and its type.
+    """
     for name, part, inner in _parts(value, kind):
         try:
             pa.array([part], inner)
@@ -237,7 +244,7 @@ def _parts(value: Any, kind: pa.DataType) -> Iterator[tuple[str, Any, pa.DataTyp
     if value is None or not t.is_nested(kind):
         return
     if t.is_struct(kind):
-        # pa.array takes a tuple, or a dict.
+        # pa.array accepts a tuple, or a dict.
         named = value if isinstance(value, Mapping) else dict(zip((f.name for f in kind), value, strict=False))
         yield from ((f".{field.name}", named.get(field.name), field.type) for field in kind)
     elif t.is_map(kind):
@@ -249,15 +256,15 @@ def _parts(value: Any, kind: pa.DataType) -> Iterator[tuple[str, Any, pa.DataTyp
 
 
 def relocated(error: DeserializationError, *, row: int | None, encoding_id: int | None = None) -> DeserializationError:
-    """The same error in another row, or of an encoding."""
+    """Return the same error for another row, or for an encoding."""
     known = error.encoding_id if encoding_id is None else encoding_id
     return type(error)(error.reason, field_path=error.field_path, row=row, encoding_id=known)
 
 
 def written(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> pa.BinaryArray:
-    """Events of a column; :class:`SerializationError` names the row of a value that cannot be written.
+    """Return the events of a column; :class:`SerializationError` names the row of a value that cannot be written.
 
-    ``write`` takes any slice of the column. It need not know rows: the first bad one is found by halving.
+    ``write`` accepts any slice of the column. It need not know rows: halving finds the first bad one.
     """
     try:
         return write(column)
@@ -274,7 +281,7 @@ def written(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> pa
 
 
 def _first_refused(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> SerializationError | None:
-    """Error of the first row that cannot be written by itself."""
+    """Return the error of the first row that cannot be written, or None."""
     start, stop = 0, len(column)
     while stop > start:
         middle = (start + stop + 1) // 2
@@ -291,7 +298,7 @@ def _first_refused(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]
 
 
 def per_row(values: Iterable[Any], write: Callable[[Any], bytes]) -> pa.BinaryArray:
-    """Events of a column, value by value. A null stays null, an error names the row."""
+    """Write a column value by value. A null stays null, and an error names the row."""
     events: list[bytes | None] = []
     for row, value in enumerate(values):
         try:

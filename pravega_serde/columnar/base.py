@@ -1,7 +1,7 @@
 """Base of the serializers that have columns, and of their writers.
 
-A format brings, for its schema, two ways to read columns and two to write them; which one is taken, who finds the bad
-rows, and what is the same in every serializer is documented here.
+A format provides, for its schema, two ways to read columns and two to write them. This module documents, for every
+serializer, which one is used and how bad rows are found.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pravega_serde.columnar.pieces import Piece, assemble
 from pravega_serde.errors import SchemaError
 from pravega_serde.serializer_interface import OnError
 
-#: Columns of at least so many rows are always read and written by the fast paths.
+#: Number of rows from which the fast paths always read and write a column.
 FEW_ROWS: Final = 64
 
-#: Bytes of events that are best read together where items are read in rounds, one more of every row in each: a round
-#: costs the same for ten rows as for hundreds. (Avro's orders with lists of up to 300: of 64,000 at once each takes
-#: two thirds of what it takes of 4,000.)
+#: Bytes of events that are best read together if items are read in rounds, one item of every row in each round. A
+#: round costs the same for ten rows as for hundreds. (Avro's orders with lists of up to 300: each order of 64,000 at
+#: once needs two thirds of the time of an order of 4,000.)
 _BYTES_IN_ROUNDS: Final = 8 << 20
 
 #: Writes any slice of a column; see :func:`pravega_serde.columnar.written` for what it may raise.
@@ -33,17 +33,17 @@ Write = Callable[[pa.Array], pa.BinaryArray]
 
 
 def _few_rows(kind: pa.DataType, flat: int) -> int:
-    """Rows below which a column goes by row, since a fast path costs more than that before its first row.
+    """Number of rows below which a column is read or written by row, since the fixed cost of a fast path is higher.
 
-    ``flat`` is that number for structs of leaves. What a fast path costs grows with lists, maps and structs inside more
-    than what a row costs: measured, they break even at twice as many rows or more.
+    ``flat`` is that number for structs of leaves. Lists, maps and structs inside increase the cost of a fast path more
+    than the cost of a row. Measured, they break even at twice as many rows or more.
     """
     nested = pa.types.is_struct(kind) and any(pa.types.is_nested(entry.type) for entry in kind)
     return 2 * flat if nested else flat
 
 
 def columns_type(given: Any) -> pa.DataType:
-    """Type of events whose columns are given as a type or a schema. Raises SchemaError for anything else."""
+    """Return the type of events from a type or a schema of columns. Raise SchemaError for anything else."""
     if isinstance(given, pa.Schema):
         return pa.struct(list(given))
     if not isinstance(given, pa.DataType):
@@ -55,7 +55,7 @@ def columns_type(given: Any) -> pa.DataType:
 
 
 def no_columns(format_name: str) -> SchemaError:
-    """Error where events of a format are wanted as columns, and it was not told which they have."""
+    """Return the error for a format that must read columns, but has no type for them."""
     return SchemaError(
         f"{format_name.upper()} does not say which columns it has: give serializer_for({format_name!r}, arrow_type=…) "
         "a pyarrow.Schema, or the type of some values that were read, pyarrow.array(values).type"
@@ -63,24 +63,24 @@ def no_columns(format_name: str) -> SchemaError:
 
 
 class ColumnReader:
-    """Reads columns, by a fast path where there is one that is worth its while."""
+    """Reader of columns. It uses a fast path if there is one and it pays off."""
 
     def __init__(self, plain: PlainPath, fast: FastPath | None, *, few: int = 0) -> None:
-        """``few``: rows of a struct of leaves below which the plain path is faster."""
+        """``few`` is the number of rows of a struct of leaves below which the plain path is faster."""
         self.plain, self.fast = plain, fast
         self._few = _few_rows(plain.arrow_type, few)
 
     def __call__(self, column: pa.Array, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events; see :meth:`Serializer.decode_column`."""
+        """Return the values of a column of events; see :meth:`Serializer.decode_column`."""
         fast = None if len(column) < min(self._few, FEW_ROWS) else self.fast
         return decode_rows(column, plain=self.plain, fast=fast, on_error=on_error)
 
 
 class ColumnWriter:
-    """Writes columns of any type that fits. What a type needs is prepared once."""
+    """Writer of columns of any type that fits. Each type is prepared once."""
 
     def __init__(self, prepare: Callable[[pa.DataType], Write]) -> None:
-        """``prepare`` gives the writer of a type's columns, or raises :class:`SchemaError`."""
+        """``prepare`` returns the writer of a type's columns, or raises :class:`SchemaError`."""
         self._prepare = prepare
         self._prepared: dict[pa.DataType, Write] = {}
 
@@ -90,25 +90,28 @@ class ColumnWriter:
             self._prepared[kind] = self._prepare(kind)
 
     def __call__(self, column: pa.Array) -> pa.BinaryArray:
-        """Events of a column; those of null rows are null."""
+        """Return the events of a column; those of null rows are null."""
         self.check(column.type)
         return written(column, self._prepared[column.type])
 
 
 class ColumnSerializer(ABC):
-    """Base of a serializer whose columns have a reader and a writer, made when the first column comes."""
+    """Base of a serializer with a reader and a writer of columns, which are created for the first column."""
 
     @abstractmethod
     def _arguments(self) -> Mapping[str, Any]:
-        """Arguments that make an equal serializer: it is pickled as these, and shown with those that are not None."""
+        """Return the arguments that create an equal serializer.
+
+        The serializer is pickled as these arguments. Its repr shows those that are not None.
+        """
 
     @abstractmethod
     def _make_reader(self) -> ColumnReader:
-        """Reader of columns; raises :class:`SchemaError` where there can be none."""
+        """Return the reader of columns; raise :class:`SchemaError` if there can be none."""
 
     @abstractmethod
     def _make_writer(self) -> ColumnWriter:
-        """Writer of columns; raises :class:`SchemaError` where there can be none."""
+        """Return the writer of columns; raise :class:`SchemaError` if there can be none."""
 
     @cached_property
     def column_reader(self) -> ColumnReader:
@@ -122,7 +125,10 @@ class ColumnSerializer(ABC):
 
     @property
     def bytes_at_once(self) -> int:
-        """Bytes of events that are best decoded together, where so many are there; 0 if that makes no difference."""
+        """Number of bytes of events that are best decoded together, if that many exist.
+
+        0 if the number makes no difference.
+        """
         return 0
 
     @property
@@ -135,11 +141,17 @@ class ColumnSerializer(ABC):
         self.column_writer.check(arrow_type)
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Events of a column; of structs, or a batch, for records. A null row stays null."""
+        """Return the events of a column. For records, pass a column of structs, or a batch.
+
+        A null row stays null.
+        """
         return self.column_writer(as_column(column))
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events, in :attr:`arrow_type`; see :meth:`Serializer.decode_column` for errors."""
+        """Return the values of a column of events, in :attr:`arrow_type`.
+
+        See :meth:`Serializer.decode_column` for errors.
+        """
         return self.column_reader(column, on_error)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -170,7 +182,7 @@ _ROWS_AT_ONCE: Final = 16_384
 
 
 class StagedWriter(ColumnWriter):
-    """Writes columns by way of storage: by a compiled writer, by numpy, or row by row."""
+    """Writer of columns through storage: with a compiled writer, with numpy, or row by row."""
 
     def __init__(
         self,
@@ -181,9 +193,9 @@ class StagedWriter(ColumnWriter):
         compiled: Callable[[pa.Array], pa.BinaryArray | None] | None,
         few: int = 0,
     ) -> None:
-        """``pieces`` gives those of storage without nulls, or raises :class:`FallbackError`.
+        """``pieces`` returns the pieces of storage without nulls, or raises :class:`FallbackError`.
 
-        ``few``: rows of a struct of leaves below which writing row by row is faster.
+        ``few`` is the number of rows of a struct of leaves below which writing row by row is faster.
         """
         super().__init__(self._staged)
         self._lowering, self._pieces, self._write_row, self._compiled = lowering, pieces, write_row, compiled
@@ -199,7 +211,7 @@ class StagedWriter(ColumnWriter):
         return write
 
     def stored(self, column: pa.Array) -> pa.Array:
-        """Storage form of a column."""
+        """Return the storage form of a column."""
         return self._lowering(column.type)(column)
 
     def _by_column(self, stored: pa.Array) -> pa.BinaryArray:
@@ -213,15 +225,15 @@ class StagedWriter(ColumnWriter):
             return self.plain(stored)
 
     def compiled(self, stored: pa.Array) -> pa.BinaryArray | None:
-        """Column of the compiled writer; None if it does not support the schema or this column."""
+        """Write a column with the compiled writer; return None if it does not support the schema or the column."""
         return None if self._compiled is None else self._compiled(stored)
 
     def plain(self, stored: pa.Array) -> pa.BinaryArray:
-        """Row by row; :class:`SerializationError` names the row and field."""
+        """Write row by row; :class:`SerializationError` names the row and field."""
         return per_row(stored.to_pylist(), self._write_row)
 
     def fast(self, stored: pa.Array) -> pa.BinaryArray:
-        """All rows at once."""
+        """Write all rows at once."""
         if stored.null_count == 0:
             return assemble(self._pieces(stored), len(stored))
         there = stored.drop_null()
@@ -229,13 +241,13 @@ class StagedWriter(ColumnWriter):
 
 
 def unless_refused(call: Callable[[], Any]) -> Any:
-    """Result of a compiled library; None if it refuses or panics."""
+    """Return the result of a compiled library; None if it refuses or panics."""
     try:
         return call()
-    except Exception:  # noqa: BLE001 -- whatever it raises, the other path writes the column, or says what is wrong
+    except Exception:  # noqa: BLE001 -- after any error the other path writes the column, or reports the fault
         return None
     except BaseException as error:
-        # Rust's panics are no Exceptions, and their class cannot be imported.
+        # Rust's panics are not Exceptions, and their class cannot be imported.
         if type(error).__name__ != "PanicException":
             raise
         return None

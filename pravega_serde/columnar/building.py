@@ -1,7 +1,7 @@
-"""Arrow arrays of Python values, for the formats whose events a library makes Python values of: JSON and CBOR.
+"""Arrow arrays of Python values, for formats whose library decodes events into Python values: JSON and CBOR.
 
-An array is made of the values of many rows at once. Values that their type cannot hold raise, and are left to the plain
-path of the format: see :func:`build_rows`.
+An array is built from the values of many rows at once. Values that their type cannot hold raise, and are left to the
+plain path of the format: see :func:`build_rows`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def build_rows(
     refusals: tuple[type[Exception], ...],
     arrays: list[pa.Array],
 ) -> list[int]:
-    """Append arrays of the values of the rows from ``start`` on; returns the rows left to the plain path.
+    """Append arrays of the values of the rows from ``start`` on; return the rows left to the plain path.
 
-    Values that do not fit are looked for by halving, so a few of them cost a few passes. ``smallest``: rows at most
-    that are left because the values of one of them do not fit.
+    Halving finds the values that do not fit, so a few of them cost a few passes. ``smallest`` is the maximum number of
+    rows that are left because one of their values does not fit.
     """
     try:
         arrays.append(build(values))
@@ -60,10 +60,10 @@ def build_rows(
 
 
 def build_scalars(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Array of Python values that are of the type, or None: integers are within its bounds.
+    """Return an array of Python values that are of the type, or None: integers are within its bounds.
 
-    ``pa.array`` says the same, a little faster for texts, but its first call imports an installed pandas. It makes the
-    rarer types, and says what is wrong with integers that no bounds were checked of.
+    ``pa.array`` does the same, a little faster for texts, but its first call imports an installed pandas. It is used
+    for the rarer types. Its errors also report integers with unchecked bounds.
     """
     t = pa.types
     if t.is_string(kind) or t.is_binary(kind):
@@ -71,7 +71,7 @@ def build_scalars(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if t.is_boolean(kind) or t.is_floating(kind) or (t.is_integer(kind) and kind != pa.uint64()):
         try:
             return number_column(_numbers(values, kind), kind)
-        except TypeError:  # by None, of which a search would take as long as all the rest
+        except TypeError:  # from a None; a search for it would last as long as all the rest
             known = [0 if value is None else value for value in values]
             there = np.frombuffer(bytes([value is not None for value in values]), np.bool_)
             return number_column(_numbers(known, kind), kind, valid=there)
@@ -79,7 +79,7 @@ def build_scalars(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _numbers(values: Sequence[Any], kind: pa.DataType) -> npt.NDArray[Any]:
-    """Numbers of a type, or bools; raises TypeError for None."""
+    """Return an array of numbers of a type, or of bools; raise TypeError for None."""
     if pa.types.is_boolean(kind):
         return np.frombuffer(bytes(values), np.bool_)
     if pa.types.is_integer(kind):
@@ -89,20 +89,20 @@ def _numbers(values: Sequence[Any], kind: pa.DataType) -> npt.NDArray[Any]:
 
 
 def _runs(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Array of texts, or of bytes."""
+    """Return an array of texts, or of bytes."""
     empty = "" if pa.types.is_string(kind) else b""
     valid = None
     try:
         data = empty.join(values)
         lengths = np.fromiter(map(len, values), np.int64, len(values))
-    except TypeError:  # by None
+    except TypeError:  # from a None
         data = empty.join(filter(None, values))
         lengths = np.fromiter([-1 if value is None else len(value) for value in values], np.int64, len(values))
         valid = pa.py_buffer(np.packbits(lengths >= 0, bitorder="little"))
         np.maximum(lengths, 0, out=lengths)
     if isinstance(data, str):
         encoded = data.encode()
-        if len(encoded) > len(data):  # some take more than a byte a character
+        if len(encoded) > len(data):  # some need more than a byte a character
             lengths = np.array([len(value.encode()) if value else 0 for value in values], np.int64)
         data = encoded
     offsets = bounds_of(lengths)
@@ -114,7 +114,7 @@ def _runs(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 def build_struct(
     values: Sequence[Any], kind: pa.DataType, columns: Callable[[Sequence[Any]], list[pa.Array]]
 ) -> pa.StructArray:
-    """Array of structs; ``columns`` gives that of each field of values that are not None."""
+    """Return an array of structs; ``columns`` returns the values of each field for the values that are not None."""
     if not kind.num_fields:
         return pa.array([None if value is None else {} for value in values], kind)
     there = [value for value in values if value is not None]
@@ -125,13 +125,13 @@ def build_struct(
 
 
 def build_list(values: Sequence[Any], kind: pa.DataType, items: Build) -> pa.ListArray:
-    """Array of Python lists."""
+    """Return an array of Python lists."""
     made = items(list(itertools.chain.from_iterable(filter(None, values))))
     return pa.ListArray.from_arrays(_offsets(values), made, type=kind, mask=_nulls(values))
 
 
 def build_map(values: Sequence[Any], kind: pa.DataType, keys: Build, items: Build) -> pa.MapArray:
-    """Array of Python dicts."""
+    """Return an array of Python dicts."""
     there = list(filter(None, values))
     names = keys(list(itertools.chain.from_iterable(there)))
     made = items([item for value in there for item in value.values()])
@@ -139,7 +139,7 @@ def build_map(values: Sequence[Any], kind: pa.DataType, keys: Build, items: Buil
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Offsets of lists or maps, of which None has no items."""
+    """Return the offsets of lists or maps; None has no items."""
     return list_offsets(np.array([len(value) if value else 0 for value in values], np.int64))
 
 
@@ -148,7 +148,7 @@ def _nulls(values: Sequence[Any]) -> pa.BooleanArray | None:
 
 
 def build_decimals(kind: pa.DataType) -> Build:
-    """Builder of decimals from integers and Decimals."""
+    """Return a builder of decimals from integers and Decimals."""
     fit = decimal_fitter(kind)
 
     def build(values: Sequence[Any]) -> pa.Array:
@@ -161,9 +161,10 @@ def build_decimals(kind: pa.DataType) -> Build:
 
 
 def decimal_fitter(kind: pa.DataType) -> Callable[[Decimal], Decimal]:
-    """Gives the number with all digits of a decimal type; raises :class:`MalformedError` if that cannot hold it.
+    """Return a function that returns the number with all digits of a decimal type.
 
-    No power of ten is computed from an exponent that came in an event: Python compares exponents and digits first.
+    It raises :class:`MalformedError` if the type cannot hold the number. No power of ten is computed from an exponent
+    in an event: Python compares exponents and digits first.
     """
     exact = Context(prec=kind.precision, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
     step = Decimal((0, (1,), -kind.scale))
@@ -180,21 +181,21 @@ def decimal_fitter(kind: pa.DataType) -> Callable[[Decimal], Decimal]:
 
 
 def integer_bounds(kind: pa.DataType) -> tuple[int, int]:
-    """Least and greatest value of an integer type."""
+    """Return the least and greatest value of an integer type."""
     if pa.types.is_unsigned_integer(kind):
         return 0, (1 << kind.bit_width) - 1
     return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
 
 
 def millis(value: int) -> int:
-    """Microseconds of the milliseconds since 1970 that Jackson writes for a ``java.util.Date``."""
+    """Return the microseconds of the milliseconds since 1970 that Jackson writes for a ``java.util.Date``."""
     if abs(value) > _INT64_MAX // 1000:
         raise MalformedError(f"{value} ms is beyond the range of a timestamp")
     return value * 1000
 
 
 def parse_times(column: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    """Dates or timestamps of ISO 8601 texts; nanoseconds, which Java's Instant may write, are cut off."""
+    """Parse dates or timestamps of ISO 8601 texts; nanoseconds, which Java's Instant may write, are cut off."""
     try:
         return column.cast(kind)
     except pa.ArrowInvalid:

@@ -1,7 +1,7 @@
-"""Cursor: where every event of a column has been read to, and how all of them are read on by one numpy operation.
+"""Cursor: the read position of every event of a column; one numpy operation reads on in all of them.
 
-Nothing here raises for bad bytes. A row that shows any is marked, put at its own end, where it can do no harm, and left
-to the plain path, which says what is wrong with it.
+Nothing here raises for bad bytes. A row with bad bytes is marked and moved to its own end, where it is harmless. It is
+left to the plain path, which reports the fault.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _LONGEST_VARINT: Final = 10
 
 @dataclass(slots=True, eq=False)
 class Cursor:
-    """Positions of some rows. Each reading method moves them all, and gives a value for each.
+    """Positions of some rows. Each reading method moves them all, and returns a value for each.
 
-    Positions never pass a row's end, and the slack behind the data is two words, so no read can leave it.
+    Positions never pass a row's end, and the slack after the data is two words, so no read can leave it.
     """
 
     data: UInt8s
@@ -39,7 +39,7 @@ class Cursor:
 
     @classmethod
     def of(cls, column: ByteColumn, budget: Budget) -> Cursor:
-        """All rows of a column, at their starts."""
+        """Return a cursor of all rows of a column, at their starts."""
         bad = np.zeros(len(column.starts), np.bool_)
         return cls(column.data, column.words, column.starts, column.ends, bad, budget)
 
@@ -47,29 +47,29 @@ class Cursor:
         return len(self.position)
 
     def select(self, rows: Int64s) -> Cursor:
-        """Cursor of some rows only; give it back to :meth:`update` when it has read."""
+        """Return a cursor of some rows only; pass it to :meth:`update` after it has read."""
         places = self.position[rows], self.ends[rows], self.bad[rows]
         return Cursor(self.data, self.words, *places, self.budget, shared=False)
 
     def update(self, rows: Int64s, selected: Cursor) -> None:
-        """Take over where the selected rows have been read to."""
+        """Adopt the positions of the selected rows."""
         position = self.position.copy() if self.shared else self.position
         position[rows] = selected.position
         self.bad[rows] = selected.bad
         self.move(position)
 
     def part(self, first: int, stop: int) -> Cursor:
-        """Cursor of neighbouring rows; it marks bad ones here, too."""
+        """Return a cursor of neighboring rows; rows that it marks as bad are marked here, too."""
         position, ends, bad = self.position[first:stop], self.ends[first:stop], self.bad[first:stop]
         return Cursor(self.data, self.words, position, ends, bad, self.budget)
 
     def inside(self, starts: Int64s, ends: Int64s) -> Cursor:
-        """Cursor of parts of the events, to read what is in them."""
+        """Return a cursor of parts of the events, to read their contents."""
         bad = np.zeros(len(starts), np.bool_)
         return Cursor(self.data, self.words, starts, ends, bad, self.budget)
 
     def unfinished(self) -> Int64s:
-        """Rows that are not at their end."""
+        """Return the rows that are not at their end."""
         return np.flatnonzero(self.position < self.ends)
 
     def fail(self, wrong: Bools) -> None:
@@ -79,7 +79,7 @@ class Cursor:
             self.move(np.where(wrong, self.ends, self.position))
 
     def move(self, position: Int64s, *, shared: bool = False) -> None:
-        """Read on from there."""
+        """Move to the given positions."""
         self.position, self.shared = position, shared
         self._next = None
 
@@ -89,13 +89,13 @@ class Cursor:
         self.fail(self.position > self.ends)
 
     def next_bytes(self) -> UInt8s:
-        """Byte where each row is; arbitrary for rows at their end."""
+        """Return the byte at the position of each row; arbitrary for rows at their end."""
         if self._next is None:
             self._next = self.data[self.position]
         return self._next
 
     def varints(self, longest: int = _LONGEST_VARINT) -> UInt64s:
-        """Next varint, as 64 bits; rows where it has more bytes than ``longest`` fail."""
+        """Read the next varint, as 64 bits; rows fail if it has more bytes than ``longest``."""
         first = self.next_bytes()
         if len(first) == 0 or first.max() < 0x80:
             self.skip(1)
@@ -107,7 +107,7 @@ class Cursor:
         return value
 
     def longs(self) -> Int64s:
-        """Next varint as a signed number, of which it is the zigzag form."""
+        """Read the next varint, a zigzag number, as a signed number."""
         first = self.next_bytes()
         if len(first) and first.max() < 0x80:
             self.skip(1)
@@ -115,13 +115,13 @@ class Cursor:
         return from_zigzag(self.varints())
 
     def fixed(self, size: int) -> UInt64s:
-        """Next ``size`` bytes, at most eight; what stands above them in the word is arbitrary."""
+        """Read the next ``size`` bytes, at most eight; the higher bytes in the word are arbitrary."""
         words = self.words[self.position]
         self.skip(size)
         return words
 
     def spans(self, lengths: Int64s) -> tuple[Int64s, Int64s]:
-        """Starts and ends of the next bytes, of these lengths; those of rows that fail are empty."""
+        """Return the starts and ends of the next bytes, of these lengths; empty for rows that fail."""
         self.fail((lengths < 0) | (lengths > self.ends - self.position))
         starts = self.position
         stops = starts + lengths
@@ -132,22 +132,22 @@ class Cursor:
         return starts, stops
 
     def binaries(self, lengths: Int64s) -> pa.BinaryArray:
-        """Next bytes, of these lengths."""
+        """Read the next bytes, of these lengths."""
         return cut(self.data, *self.spans(lengths))
 
     def strings(self, lengths: Int64s) -> pa.StringArray:
-        """Next bytes as text; rows that are not UTF-8 fail."""
+        """Read the next bytes as text; rows that are not UTF-8 fail."""
         values, wrong = cut_text(self.data, *self.spans(lengths))
         if wrong is not None:
             self.fail(wrong)
         return values
 
     def fail_unfinished(self) -> None:
-        """Leave rows to the plain path that are not at their end."""
+        """Leave rows that are not at their end to the plain path."""
         self.fail(self.position < self.ends)
 
     def end_zeros(self) -> None:
-        """Put rows at their end of which only zeros are left: some of Java's writers pad."""
+        """Move rows with only zeros left to their end: some of Java's writers pad."""
         rows = self.unfinished()
         rows = rows[self.data[self.position[rows]] == 0]
         if not len(rows):
@@ -161,7 +161,7 @@ class Cursor:
 
 
 def varints_at(words: UInt64s, position: Int64s) -> tuple[UInt64s, Int64s]:
-    """Varints at some positions, and their sizes; a size of 0 is that of an invalid one, or of more than 64 bits."""
+    """Return the varints at some positions, and their sizes; size 0 if invalid or of more than 64 bits."""
     first = words[position]
     value, size = squeeze(first)
     longer = np.flatnonzero(size == 0)

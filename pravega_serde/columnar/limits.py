@@ -1,8 +1,10 @@
-"""Limits: what an event, a column or a schema may cost, so that none can ask for far more than its own size.
+"""Limits on the cost of an event, a column or a schema, so that none can require far more than its own size.
 
-The formats have limits of their own kind in one form. Memory is a base and so many bytes for each byte of the event;
-columns are read in rounds, of which only so many may be thin, or within a budget of memory; a type may have only so
-many columns.
+All formats express their own limits in one form:
+
+- Memory has a base and a number of bytes for each byte of the event.
+- Columns are read in rounds, with a limited number of thin ones, or within a budget of memory.
+- A type may have a limited number of columns.
 """
 
 from __future__ import annotations
@@ -19,27 +21,27 @@ from pravega_serde.errors import SchemaError
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """Bytes of memory that the values of an event may take."""
+    """Limit in bytes of the memory for the values of an event."""
 
     per_byte: int
     """For each byte of the event."""
     base: int = 0
     """And for any event."""
     smallest: int = 0
-    """Smaller events count as if they had so many bytes."""
+    """Smaller events count as if they had this number of bytes."""
 
     def of(self, size: int) -> int:
-        """Memory for an event of so many bytes."""
+        """Return the memory for an event of ``size`` bytes."""
         return self.base + self.per_byte * max(size, self.smallest)
 
     def exceeded(self, size: int) -> MalformedError:
-        """Error of an event of so many bytes that would take more."""
+        """Return the error of an event of ``size`` bytes that would need more."""
         return MalformedError(
             f"the values of {size} bytes take more than {self.of(size) >> 20} MiB of memory", limit=True
         )
 
 
-#: A small schema that names its records often can unfold into an enormous type; so many columns are allowed.
+#: Maximum number of columns: a small schema that repeats its records can unfold into an enormous type.
 MAX_COLUMNS: Final = 10_000
 
 
@@ -50,36 +52,36 @@ class ColumnCount:
     count: int = 0
 
     def add(self) -> None:
-        """Count a column; :class:`SchemaError` if there are too many."""
+        """Count a column; raise :class:`SchemaError` if there are too many."""
         self.count += 1
         if self.count > MAX_COLUMNS:
             raise SchemaError(f"the schema unfolds into more than {MAX_COLUMNS} columns; read it by rows")
 
 
 class Budget(Protocol):
-    """What the reading of a column may still cost: the measure is that of the format's own."""
+    """Remaining cost for reading a column, in a measure that the format chooses."""
 
     def allows(self, cost: int, /) -> bool:
-        """Whether to read on at this cost; otherwise the rows are left to the plain path."""
+        """True if reading may continue at this cost; otherwise the rows are left to the plain path."""
         ...
 
 
 #: A round that reads on in fewer rows than this costs more than reading the rows one by one.
 THIN: Final = 32
 
-#: So many such rounds a column may have: enough for a few rows with long lists, and for many short columns. Without a
-#: limit, a single event with many items would take a round for each.
+#: Maximum number of such rounds for a column: enough for a few rows with long lists, and for many short columns.
+#: Without a limit, a single event with many items would use a round for each.
 MAX_THIN_ROUNDS: Final = 256
 
 
 @dataclass(slots=True)
 class RoundBudget:
-    """Number of thin rounds that the reading of a column may still take."""
+    """Number of thin rounds left for reading a column."""
 
     rounds: int = MAX_THIN_ROUNDS
 
     def allows(self, rows: int) -> bool:
-        """Whether to read on in so many rows; otherwise they are left to the plain path."""
+        """True if reading may continue in this number of rows; otherwise they are left to the plain path."""
         if rows >= THIN:
             return True
         self.rounds -= 1
@@ -88,12 +90,12 @@ class RoundBudget:
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """Bytes of memory that the items of a column may still take."""
+    """Number of bytes of memory left for the items of a column."""
 
     memory: int
 
     def allows(self, memory: int) -> bool:
-        """Whether items may take so many bytes; otherwise their rows are left to the plain path."""
+        """True if items may use ``memory`` bytes; otherwise their rows are left to the plain path."""
         self.memory -= memory
         return self.memory >= 0
 
@@ -103,10 +105,10 @@ _RECORDS: Final = MemoryLimit(per_byte=16, base=16 << 20)
 
 
 class ItemLimit:
-    """Limit of the memory of the structs that are items of lists and maps, in events that are read as an Arrow type.
+    """Limit of the memory of structs that are items of lists and maps, in events that are read as an Arrow type.
 
-    ``{}`` is two bytes of JSON and one of CBOR, as null is; each such item is a null in all columns of its struct, so a
-    mebibyte of them could become gigabytes. A struct outside lists and maps comes once, however wide it is: that is the
+    ``{}`` is two bytes of JSON and one of CBOR, as null is. Each such item is a null in all columns of its struct, so a
+    mebibyte of them could become gigabytes. A struct outside lists and maps comes once, at any width: that is the
     type's own size.
     """
 
@@ -116,11 +118,11 @@ class ItemLimit:
         self._weight, self._weigh = _heaviest_item(kind), _weigher(kind)
 
     def concerns(self, items: int, size: int) -> bool:
-        """Whether an event of ``size`` bytes that has at most so many items could exceed the limit."""
+        """True if an event of ``size`` bytes with at most ``items`` items could exceed the limit."""
         return items * self._weight > _RECORDS.of(size)
 
     def check(self, size: int, value: Any) -> None:
-        """Raise :class:`MalformedError` for a parsed event of so many bytes whose items take more memory."""
+        """Raise :class:`MalformedError` if the items of a parsed event of ``size`` bytes need more memory."""
         if self._weigh is not None and self.concerns(size, size) and self._weigh(value) > _RECORDS.of(size):
             raise _RECORDS.exceeded(size)
 
@@ -132,14 +134,14 @@ _CELL: Final = 9
 
 
 def _heaviest_item(kind: pa.DataType) -> int:
-    """Bytes of the heaviest struct in a type that is an item of a list or map; 0 if there is none."""
+    """Return the bytes of the heaviest struct that is an item of a list or map in a type; 0 if there is none."""
     inside = [kind.field(i).type for i in range(kind.num_fields)]
     own = [_weight(inner) for inner in inside] if pa.types.is_list(kind) or pa.types.is_map(kind) else []
     return max([*own, *map(_heaviest_item, inside)], default=0)
 
 
 def _weight(kind: pa.DataType) -> int:
-    """Bytes of a struct that is null or empty, and of those in it; 0 for other types."""
+    """Return the bytes of a struct that is null or empty, and of the structs in it; 0 for other types."""
     if not pa.types.is_struct(kind):
         return 0
     inside = [entry.type for entry in kind]
@@ -147,7 +149,10 @@ def _weight(kind: pa.DataType) -> int:
 
 
 def _weigher(kind: pa.DataType) -> Callable[[Any], int] | None:
-    """Bytes of all structs that are items of lists and maps in a value to be read as a type; None if it has none."""
+    """Return a function for the bytes of all structs that are items of lists and maps in a value of a type.
+
+    Return None if the type has no such structs.
+    """
     t = pa.types
     if t.is_struct(kind):
         parts = [(entry.name, weigh) for entry in kind if (weigh := _weigher(entry.type)) is not None]
@@ -169,7 +174,7 @@ def _weigher(kind: pa.DataType) -> Callable[[Any], int] | None:
 
 
 class ObjectLimit:
-    """Limit of the memory of an event's objects, each of which becomes an instance of ``weight`` bytes at most."""
+    """Limit of the memory of an event's objects: each becomes an instance of at most ``weight`` bytes."""
 
     __slots__ = ("_allowed", "_weight")
 
@@ -177,13 +182,13 @@ class ObjectLimit:
         self._weight, self._allowed = weight, allowed
 
     def may_be_exceeded(self, event: bytes) -> bool:
-        """Whether a JSON event has that many opening braces, some of which may be text."""
+        """True if a JSON event has too many opening braces, some of which may be text."""
         return bool(self._weight) and event.count(b"{") * self._weight > self._allowed.of(len(event))
 
     def check(self, size: int, value: Any) -> None:
-        """Raise :class:`LimitExceededError` if an event of so many bytes has too many objects.
+        """Raise :class:`LimitExceededError` if an event of ``size`` bytes has too many objects.
 
-        ``value`` is what it was parsed to; none of its objects is without a byte.
+        ``value`` is the parsed event; each of its objects has at least one byte.
         """
         allowed = self._allowed.of(size)
         if size * self._weight > allowed and _objects(value) * self._weight > allowed:
@@ -191,7 +196,7 @@ class ObjectLimit:
 
 
 def _objects(value: Any) -> int:
-    """Number of objects in a parsed value."""
+    """Return the number of objects in a parsed value."""
     found, waiting = 0, [value]
     while waiting:
         at = waiting.pop()

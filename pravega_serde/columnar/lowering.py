@@ -1,8 +1,8 @@
-"""Lowering: columns brought into the one form that a format writes, its *storage*.
+"""Lowering: columns converted into the one form that a format writes, its *storage*.
 
-Columns come in many Arrow types that mean the same. Which types fit is decided before any data is touched: a format
-walks its schema and the column's type together, and makes a :data:`Lower` of each place. The parts of that walk that
-all formats share are here; what a leaf takes is the format's.
+Columns come in many Arrow types that mean the same. The types are checked before any data is read. A format walks its
+schema and the column's type together, and makes a :data:`Lower` for each place. The parts of that walk that all formats
+share are here. The format defines the types that a leaf accepts.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pravega_serde.columnar.arrays import list_items, list_offsets, map_entries
 from pravega_serde.columnar.bad_rows import UNFIT
 from pravega_serde.errors import SchemaError, SerializationError
 
-#: Brings a column into storage form.
+#: Converts a column into storage form.
 Lower = Callable[[pa.Array], pa.Array]
 
-#: So many rows of a field that the columns lack, in storage form.
+#: Returns N rows of a field that the columns lack, in storage form.
 Absent = Callable[[int], pa.Array]
 
 
 def at_path(convert: Lower, path: str) -> Lower:
-    """Conversion of the column of a field, which its :class:`SerializationError` names."""
+    """Return a conversion for the column of a field; its :class:`SerializationError` names the field."""
 
     def run(column: pa.Array) -> pa.Array:
         try:
@@ -39,22 +39,22 @@ def at_path(convert: Lower, path: str) -> Lower:
 
 
 def no_form(kind: pa.DataType, form: str, path: str, advice: str = "cast it") -> SchemaError:
-    """Error of a column whose type a format cannot hold."""
+    """Return the error of a column with a type that a format cannot hold."""
     return SchemaError(f"a column of type {kind} has no form in {form} (at {path}); {advice}")
 
 
 def itself(column: pa.Array) -> pa.Array:
-    """Lowering of a column that is in storage form already."""
+    """Return the lowering of a column that is in storage form already."""
     return column
 
 
 def dictionary_lowering(inner: Lower) -> Lower:
-    """Lowering of a dictionary whose values ``inner`` takes."""
+    """Return the lowering of a dictionary; ``inner`` lowers its values."""
     return lambda column: inner(column.dictionary_decode())
 
 
 def null_lowering(target: pa.DataType) -> Lower:
-    """Lowering of a column of nulls. Whether they may stand there is seen when they are written."""
+    """Return the lowering of a column of nulls. Writing them decides if nulls are allowed."""
     return lambda column: pa.nulls(len(column), target)
 
 
@@ -66,18 +66,18 @@ def check_between(numbers: pa.Array, low: int, high: int, refusal: str) -> None:
 
 
 def fits_64_bits(kind: pa.DataType) -> bool:
-    """Whether a signed 64-bit integer holds all values of a type."""
+    """True if a signed 64-bit integer holds all values of a type."""
     return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
 
 
 def is_any_list(kind: pa.DataType) -> bool:
-    """Whether a type is one of Arrow's list types, views apart."""
+    """True if a type is one of Arrow's list types, except views."""
     t = pa.types
     return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
 
 
 def list_lowering(item: Lower, target: pa.DataType) -> Lower:
-    """Lowering of lists, whose items ``item`` takes."""
+    """Return the lowering of lists; ``item`` lowers their items."""
 
     def lower(column: pa.Array) -> pa.Array:
         lengths, items = list_items(column)
@@ -87,7 +87,7 @@ def list_lowering(item: Lower, target: pa.DataType) -> Lower:
 
 
 def map_lowering(key: Lower, item: Lower, target: pa.DataType) -> Lower:
-    """Lowering of maps, whose keys and values ``key`` and ``item`` take."""
+    """Return the lowering of maps; ``key`` and ``item`` lower their keys and values."""
 
     def lower(column: pa.Array) -> pa.Array:
         lengths, keys, values = map_entries(column)
@@ -106,10 +106,11 @@ def struct_lowering(
     path: str,
     what: str,
 ) -> Lower:
-    """Lowering of structs into the fields ``names``, in that order.
+    """Return the lowering of structs into the fields ``names``, in that order.
 
-    ``lower`` makes that of a field's column, from its index, the column's type and its path; ``absent`` gives the
-    values of a field without column, or raises :class:`SchemaError`. So does a column that is no field of ``what``.
+    ``lower`` returns the lowering of a field's column, from its index, the column's type and its path. ``absent``
+    returns the values of a field without a column, or raises :class:`SchemaError`. A column that is not a field of
+    ``what`` also raises it.
     """
     columns = [entry.name for entry in kind]
     for name in columns:
@@ -129,7 +130,7 @@ def struct_lowering(
             return pa.array([{} if there else None for there in column.is_valid().to_pylist()], pa.struct([]))
         flat = column.flatten()
         inside = [make(len(column)) if at is None else make(flat[at]) for at, make in parts]
-        # A value that does not fit can have kept its own type, for the plain path to name it.
+        # A value that does not fit may keep its own type, so that the plain path can name it.
         fields = [pa.field(name, values.type) for name, values in zip(names, inside, strict=True)]
         return pa.StructArray.from_arrays(inside, fields=fields, mask=column.is_null())
 

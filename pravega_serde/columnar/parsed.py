@@ -1,7 +1,7 @@
-"""Parsed values, such as those of JSON and CBOR, as values of Arrow types, one at a time.
+"""Conversion of parsed values, such as those of JSON and CBOR, to values of Arrow types, one at a time.
 
-Types are strict: a text is not read as a number. What the formats have in common is here; each says in a class of its
-own what its scalars may look like.
+Types are strict: a text is not read as a number. This module has the parts that the formats share. Each format defines
+the form of its scalars in its own class.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pravega_serde.columnar.bad_rows import MalformedError
 from pravega_serde.columnar.building import integer_bounds, parse_times
 from pravega_serde.errors import SchemaError
 
-#: Makes of a parsed value what ``pa.array`` takes, possibly in place. Raises :class:`MalformedError`.
+#: Converts a parsed value to one that ``pa.array`` accepts, possibly in place. Raises :class:`MalformedError`.
 Convert = Callable[[Any], Any]
 
 
@@ -30,23 +30,26 @@ class ParsedValues:
     """What its errors call a value of a Python type."""
 
     def converter(self, kind: pa.DataType, path: str = "$") -> Convert:
-        """Checked conversion to a type. Raises :class:`SchemaError`, with ``path``, for one that is not read as."""
+        """Return the checked conversion to a type.
+
+        Raise :class:`SchemaError`, with ``path``, for an unsupported type.
+        """
         for fits, name in _KINDS:
             if fits(kind):
                 return self.optional(getattr(self, name)(kind, path))
         raise SchemaError(f"{self.format} cannot be read as {kind} (at {path})")
 
     def optional(self, convert: Convert) -> Convert:
-        """The conversion for values that may be absent."""
+        """Return the conversion for values that may be absent."""
         return lambda value: None if value is None else convert(value)
 
     def wrong(self, wanted: str, value: Any) -> MalformedError:
-        """Error of a value of another type."""
+        """Return the error of a value of another type."""
         return MalformedError(f"{self.noun(value)} where {wanted} is expected")
 
     @abstractmethod
     def noun(self, value: Any) -> str:
-        """What errors call a value."""
+        """Return the name of a value in errors."""
 
     @abstractmethod
     def text(self, kind: pa.DataType, path: str) -> Convert:
@@ -104,7 +107,7 @@ class ParsedValues:
         return convert
 
     def floating(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
-        """Conversion to ``float`` or ``double``; what is beyond them is infinite, as in Java."""
+        """Conversion to ``float`` or ``double``; larger values are infinite, as in Java."""
 
         def convert(value: Any) -> float:
             if type(value) is float:
@@ -119,7 +122,7 @@ class ParsedValues:
         return convert
 
     def time_of(self, value: Any, kind: pa.DataType, wanted: str) -> int:
-        """Days or microseconds of a text in ISO 8601."""
+        """Return the days or microseconds of a text in ISO 8601."""
         if not isinstance(value, str):
             raise self.wrong(wanted, value)
         try:
@@ -167,7 +170,7 @@ class ParsedValues:
         return convert
 
     def fields(self, kind: pa.DataType, path: str) -> Convert:
-        """Conversion to a struct; members that it does not have are passed over."""
+        """Conversion to a struct; unknown members are skipped."""
         fields = [(entry.name, self.converter(entry.type, f"{path}.{entry.name}")) for entry in kind]
 
         def convert(value: Any) -> tuple[Any, ...]:

@@ -1,8 +1,7 @@
-"""Events put together from pieces, each of which is some bytes of every row.
+"""Pieces of events: each has some bytes of every row, and all of a row's pieces make its event.
 
-Small pieces (numbers, lengths, branches) are words of up to eight bytes, scattered one behind the other into rows of
-equal room; eight bytes are always written, and what is too much is overwritten by the next piece. Pieces of any size
-are binary arrays.
+Small pieces (numbers, lengths, branches) are words of up to eight bytes, scattered one after the other into rows of
+equal room. Eight bytes are always written; the next piece overwrites the excess. Pieces of any size are binary arrays.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ MAX_COLUMN_BYTES: Final = (1 << 31) - 1
 
 
 def varints(values: Int64s, present: npt.NDArray[np.bool_] | None = None) -> list[Piece]:
-    """Pieces of numbers as zigzag varints; rows that are not present have no bytes of them."""
+    """Return pieces of numbers as zigzag varints; rows that are not present have no bytes of them."""
     x = to_zigzag(values)
     size = sizes(x)
     if present is not None:
@@ -61,7 +60,7 @@ def constant(word: int, size: int, count: int) -> Words:
 
 
 def spread(piece: Piece, present: npt.NDArray[np.bool_]) -> Piece:
-    """Piece of some rows as one of all rows: the others have no bytes of it."""
+    """Expand a piece of some rows to all rows; the other rows have no bytes of it."""
     if isinstance(piece, Words):
         words, size = np.zeros(len(present), np.uint64), np.zeros(len(present), np.int64)
         words[present], size[present] = piece.words, piece.size
@@ -72,14 +71,14 @@ def spread(piece: Piece, present: npt.NDArray[np.bool_]) -> Piece:
 
 
 def regroup(column: pa.BinaryArray, bounds: Int64s) -> Blob:
-    """Rows made of neighbours: row i is elements ``bounds[i]`` up to ``bounds[i + 1]``, one behind the other."""
+    """Join neighboring elements into rows: row i is elements ``bounds[i]`` up to ``bounds[i + 1]``, in order."""
     offsets = np.ascontiguousarray(offsets_of(column)[bounds])
     data = column.buffers()[2] or pa.py_buffer(b"")
     return Blob(pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(offsets), data]))
 
 
 def assemble(pieces: list[Piece], count: int) -> pa.BinaryArray:
-    """Bytes of each row: all its pieces, in order."""
+    """Return the bytes of each row: all its pieces, in order."""
     parts: list[_Part] = []
     run: list[Words] = []
     for piece in pieces:
@@ -113,7 +112,7 @@ def _of_blob(column: pa.BinaryArray) -> _Part:
 
 
 def _pack(run: list[Words]) -> list[_Part]:
-    """Part of neighbouring words, put one behind the other in rows of equal room."""
+    """Return a part of neighboring words, put one after the other in rows of equal room."""
     if not run:
         return []
     room = sum(piece.size if isinstance(piece.size, int) else int(piece.size.max(initial=0)) for piece in run) + 8
@@ -131,10 +130,10 @@ def _pack(run: list[Words]) -> list[_Part]:
 
 
 def _weave(parts: list[_Part], count: int) -> pa.BinaryArray:
-    """Slices of all parts, row by row.
+    """Interleave the slices of all parts, row by row.
 
-    The parts are laid behind one another as one long array of stretches. One ``take`` picks the slices in the order of
-    the rows, so that those of a row become neighbours, and a row is as many of them as there are parts.
+    The parts are laid one after the other, as one long array of stretches. One ``take`` selects the slices in the order
+    of the rows, so that the slices of a row become neighbors. Each row has one slice of each part.
     """
     first = 0
     base = 0

@@ -1,8 +1,8 @@
-"""Varints as Avro and Protobuf write them, a whole column at a time; zigzag too.
+"""Varints as Avro and Protobuf write them, a whole column at a time; also zigzag.
 
-A varint of up to eight bytes is one word: seven bits a byte, and the top bit of all but the last byte set. Squeezing
-the seven-bit groups together takes three shifts that halve the gaps, not one for each byte; spreading them is the same
-backwards. Longer ones (numbers beyond 55 bits) are rare and take a second word.
+A varint of up to eight bytes is one word: seven bits a byte, with the top bit set in all bytes but the last. Three
+shifts that halve the gaps squeeze the seven-bit groups together, instead of one shift for each byte. Spreading does the
+same backwards. Longer ones (numbers of more than 55 bits) are rare and use a second word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CONTINUED: Final = np.array([sum(0x80 << (8 * i) for i in range(n - 1)) for n i
 
 
 def squeeze(words: UInt64s) -> tuple[UInt64s, Int64s]:
-    """Values (not yet un-zigzagged) of the varints at the start of words, and their sizes in bytes.
+    """Return the values (still zigzagged) of the varints at the start of words, and their sizes in bytes.
 
     A size of 0 marks a varint that is longer than the word.
     """
@@ -45,7 +45,7 @@ def squeeze(words: UInt64s) -> tuple[UInt64s, Int64s]:
 
 
 def squeeze_long(words: UInt64s, next_words: UInt64s) -> tuple[UInt64s, Int64s]:
-    """Values and sizes of varints of nine or ten bytes; a size of 0 marks an invalid one, or more than 64 bits."""
+    """Return the values and sizes of varints of nine or ten bytes; size 0 if invalid or of more than 64 bits."""
     # Eight bytes hold bits 0 to 55, the ninth bits 56 to 62, and the tenth bit 63 alone.
     x = words.copy()
     _close_gaps(x, np.empty_like(x), 8)
@@ -59,7 +59,7 @@ def squeeze_long(words: UInt64s, next_words: UInt64s) -> tuple[UInt64s, Int64s]:
 
 
 def _close_gaps(x: UInt64s, other: UInt64s, longest: int) -> None:
-    """Move the seven-bit groups of each byte together, in place; no temporaries, which cost more than the sums."""
+    """Move the seven-bit groups of each byte together, in place; temporaries would cost more than the sums."""
     x &= _LOW_7
     for reach, low, high, shift in _STEPS:
         if longest > reach:
@@ -79,7 +79,7 @@ _STEPS: Final = (
 
 
 def from_zigzag(x: UInt64s) -> Int64s:
-    """Signed numbers of zigzagged ones."""
+    """Return the signed numbers of zigzagged ones."""
     # The lowest bit is the sign: 1 becomes -1, all ones, which inverts the half; 0 leaves it.
     sign = (x & _U(1)).view(np.int64)
     np.negative(sign, out=sign)
@@ -89,7 +89,7 @@ def from_zigzag(x: UInt64s) -> Int64s:
 
 
 def from_short_zigzag(x: UInt8s) -> Int64s:
-    """Signed numbers of zigzagged ones of a byte each; the same, on an eighth of the memory."""
+    """Return the signed numbers of zigzagged ones of a byte each, with an eighth of the memory."""
     sign = (x & np.uint8(1)).view(np.int8)
     np.negative(sign, out=sign)
     half = (x >> np.uint8(1)).view(np.int8)
@@ -98,7 +98,7 @@ def from_short_zigzag(x: UInt8s) -> Int64s:
 
 
 def to_zigzag(values: Int64s) -> UInt64s:
-    """Zigzagged numbers of signed ones."""
+    """Return the zigzagged numbers of signed ones."""
     # Shifted by 63 a negative number is -1, which inverts the double; others are 0.
     x = values << 1
     x ^= values >> 63
@@ -106,7 +106,7 @@ def to_zigzag(values: Int64s) -> UInt64s:
 
 
 def sizes(x: UInt64s) -> Int64s:
-    """Bytes that each zigzagged number takes as a varint."""
+    """Return the number of bytes of each zigzagged number as a varint."""
     count = np.ones(len(x), np.int64)
     top = int(x.max()) if len(x) else 0
     for groups in range(1, 10):
@@ -117,7 +117,7 @@ def sizes(x: UInt64s) -> Int64s:
 
 
 def words_of(x: UInt64s, size: Int64s) -> UInt64s:
-    """First eight bytes of each varint, of ``size`` bytes, as a word; the bytes behind its end are zero."""
+    """Return the first eight bytes of each varint of ``size`` bytes, as a word; the bytes after its end are zero."""
     longest = int(size.max()) if len(size) else 0
     if longest <= 1:
         return x.copy()
@@ -138,7 +138,7 @@ def words_of(x: UInt64s, size: Int64s) -> UInt64s:
 
 
 def tail_of(x: UInt64s, size: Int64s) -> tuple[UInt8s, UInt8s]:
-    """Ninth and tenth byte of each varint; meaningful where ``size`` reaches them."""
+    """Return the ninth and tenth byte of each varint; meaningful if ``size`` reaches them."""
     # The ninth byte has bits 56 to 62, and the top bit set if the tenth follows, which has bit 63.
     ninth = (x >> _U(56)) & _U(0x7F)
     ninth |= np.where(size > 9, _U(0x80), _U(0))
