@@ -45,7 +45,7 @@ def test_up_status_down(cli, is_gone, eventually):
 
     code, output, errors = cli("up")
     assert (code, output.splitlines()[0]) == (0, f"Pravega was up already at {uri}")
-    assert errors == "There is one per user, so none on port 9090: 'local down' ends it\n"
+    assert errors == "A user can run one server, so none was started on port 9090: run 'local down' first\n"
     assert cli("up", "--port", "0")[2] == ""
 
     code, output, _ = cli("status")

@@ -124,7 +124,7 @@ def test_a_time_that_nobody_has_noted(config: PravegaConfig, two: tuple[StreamNa
 @pytest.mark.parametrize(
     ("text", "error", "words"),
     [
-        ("unbounded", ConfigError, "another place"),
+        ("unbounded", ConfigError, "another position"),
         ("timestamp:yesterday", ConfigError, "invalid time"),
         ("{", ConfigError, "has invalid JSON"),
         ('{"a": "latest", "elsewhere/x": "latest"}', ConfigError, "elsewhere/x, which the query does not read"),
