@@ -1,7 +1,7 @@
-"""Events read by column: cbor2 reads many with one call, and columns are made of the values field by field.
+"""Reading by column: cbor2 reads many events with one call, and columns are built from the values field by field.
 
-This is the fast path of :func:`~pravega_serde.columnar.decode_rows`: its values are those of the plain path, and events
-whose values are not what their column wants at first sight are left to that.
+This is the fast path of :func:`~pravega_serde.columnar.decode_rows`, and its values equal those of the plain path.
+Events with values that do not obviously fit their column are left to the plain path.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pravega_serde.errors import DeserializationError
 _ROWS_AT_ONCE: Final = 1024
 _BYTES_AT_ONCE: Final = 256 * 1024
 
-#: Rows at most that are left to the plain path because the values of one of them do not fit.
+#: Maximum number of rows that are left to the plain path because the values of one of them do not fit.
 _SMALLEST_PIECE: Final = 16
 
 _NO_ROWS: Final = np.empty(0, np.int64)
@@ -45,7 +45,7 @@ _REFUSALS: Final = (FallbackError, ArithmeticError, TypeError, ValueError)
 
 
 def column_reader(read: TypedReader, kind: pa.DataType) -> FastPath:
-    """Fast path for an Arrow type; ``read`` is its plain path."""
+    """Return the fast path for an Arrow type; ``read`` is its plain path."""
     build = _builder(kind)
 
     def attempt(column: pa.BinaryArray) -> Attempt:
@@ -66,7 +66,7 @@ def column_reader(read: TypedReader, kind: pa.DataType) -> FastPath:
 
 
 def _pieces(column: pa.BinaryArray) -> Iterator[list[bytes]]:
-    """Neighbouring events, few and small enough to be read at once."""
+    """Yield neighboring events, few and small enough to be read at once."""
     for start in range(0, len(column), _ROWS_AT_ONCE):
         piece: list[bytes] = []
         size = 0
@@ -80,7 +80,7 @@ def _pieces(column: pa.BinaryArray) -> Iterator[list[bytes]]:
 
 
 def _values(events: Sequence[bytes], read: TypedReader) -> tuple[list[Any], list[int]]:
-    """The values of events, None for each refused one, and the rows of those."""
+    """Return the values of events, None for each refused one, and the rows of the refused ones."""
     longest = max(map(len, events))
     if longest <= _BYTES_AT_ONCE and not read.may_exceed(longest):
         together = parse_together(events)
@@ -109,7 +109,7 @@ def _builder(kind: pa.DataType) -> Build:
 
 
 def _checked(build: Build, *kinds: type) -> Build:
-    """Builder of values of some Python types."""
+    """Return a builder of values of some Python types."""
 
     def checked(values: Sequence[Any]) -> pa.Array:
         if not set(map(type, values)) <= {NoneType, *kinds}:
@@ -120,7 +120,7 @@ def _checked(build: Build, *kinds: type) -> Build:
 
 
 def _of(*kinds: type) -> Callable[[pa.DataType], Build]:
-    """Builder of values that Arrow takes as they are, once their Python types are known."""
+    """Return a builder of values that Arrow accepts unchanged, once their Python types are known."""
     return lambda kind: _checked(lambda values: pa.array(values, kind), *kinds)
 
 
@@ -155,7 +155,7 @@ def _structs(kind: pa.DataType) -> Build:
 
 
 def _columns(names: Sequence[str], pick: Callable[[Any], Any] | None, values: Sequence[Any]) -> list[Sequence[Any]]:
-    """Values of each field of maps; ``pick`` gives those of a map that has them all."""
+    """Return the values of each field of maps; ``pick`` returns the values of a map that has all fields."""
     if pick is not None and values:
         try:
             return list(zip(*map(pick, values), strict=True))

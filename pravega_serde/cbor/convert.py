@@ -1,8 +1,10 @@
-"""CBOR values as values of Arrow types, one at a time. Types are strict: a text is not read as a number.
+"""Conversion of CBOR values to values of Arrow types, one at a time.
 
-Dates and times come in many forms: by the tags of the standard, and as Jackson writes Java's, without tags. A
-``java.util.Date`` is a number of milliseconds, an ``Instant`` a decimal number of seconds, a ``LocalDate`` and a
-``LocalDateTime`` an array of its parts; each can also be text in ISO 8601.
+Types are strict: a text is not read as a number.
+
+Dates and times come in many forms: with the tags of the standard, and as Jackson writes Java's, without tags. A
+``java.util.Date`` is a number of milliseconds, and an ``Instant`` a decimal number of seconds. A ``LocalDate`` and a
+``LocalDateTime`` are arrays of their parts. Each can also be text in ISO 8601.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class _CborValues(ParsedValues):
         return lambda value: value if type(value) is bytes else self._uuid(value, "a byte string")
 
     def _uuid(self, value: Any, wanted: str) -> bytes:
-        """Bytes of a UUID."""
+        """Return the bytes of a UUID."""
         if not isinstance(value, cbor2.CBORTag) or value.tag != _UUID:
             raise self.wrong(wanted, value)
         if type(value.value) is not bytes or len(value.value) != 16:
@@ -120,7 +122,7 @@ class _CborValues(ParsedValues):
         return convert
 
     def _of_parts(self, value: list[Any], wanted: str, make: Callable[..., Any], least: int, most: int) -> Any:
-        """Date or time of Java's, whose parts are an array."""
+        """Return one of Java's dates or times from the array of its parts."""
         if not least <= len(value) <= most or not all(type(part) is int for part in value):
             raise self.wrong(wanted, value)
         try:
@@ -135,7 +137,10 @@ class _CborValues(ParsedValues):
 
 
 def _micros(seconds: float | Decimal) -> int:
-    """Microseconds of seconds since 1970; of a decimal number rounded down, of a float to the nearest."""
+    """Return the microseconds of seconds since 1970.
+
+    A decimal number is rounded down, a float to the nearest microsecond.
+    """
     if not seconds:
         return 0
     size = seconds.adjusted() if isinstance(seconds, Decimal) else math.log10(abs(seconds))
@@ -144,7 +149,7 @@ def _micros(seconds: float | Decimal) -> int:
     if isinstance(seconds, int):
         return seconds * 1_000_000
     if isinstance(seconds, Decimal):
-        # Of a number this small, which may have any exponent, only the sign counts.
+        # Only the sign of a number this small counts; its exponent can be anything.
         if size < -_SECONDS_DIGITS:
             return -int(seconds < 0)
         return int(seconds.scaleb(6, EXACT).to_integral_value(ROUND_FLOOR))
@@ -153,7 +158,7 @@ def _micros(seconds: float | Decimal) -> int:
 
 
 def _local(*parts: int) -> datetime:
-    """Date and time of year, month, day, hour, minute and perhaps second and nanosecond."""
+    """Return the date and time of year, month, day, hour, minute and perhaps second and nanosecond."""
     year, month, day, hour, minute, second, nano = (*parts, 0, 0)[:7]
     return datetime(year, month, day, hour, minute, second, nano // 1000)
 

@@ -10,8 +10,9 @@
 | UUID (tag 37) | UUID |
 | another tag, a simple value, undefined | cbor2's CBORTag, CBORSimpleValue, undefined |
 
-A tag whose content is not what it should be, or beyond Python's types, stays a CBORTag. Nothing is built or called by
-what stands in an event. The tags of references are refused: a few bytes would stand for any other part of the event.
+A tag stays a CBORTag if its content is invalid, or exceeds Python's types. The content of an event never causes
+anything else to be built or called. The tags of references are refused, because a few bytes could represent any other
+part of the event.
 """
 
 from __future__ import annotations
@@ -36,26 +37,26 @@ from pravega_serde.errors import DeserializationError, SchemaError
 #: Bytes of a bignum: some 2,400 digits, which Python still writes as text.
 _MAX_BIGNUM: Final = 1024
 
-#: A number that ends each event for cbor2, which does not say where it stopped. No event has it: it is made for this
-#: process. It is no string, of which an event could leave a piece open that the next one ends.
+#: Number that ends each event for cbor2, which does not report where it stopped. No event has it: it is created for
+#: this process. It is not a string, since an event could leave a string open that the next event ends.
 _MARK: Final = b"\x1b" + os.urandom(8)
 _END: Final = int.from_bytes(_MARK[1:], "big")
 
-#: Head of an array of two, and of one whose length follows in four bytes.
+#: Head of an array of two, and of an array with its length in the next four bytes.
 _PAIR, _ARRAY = b"\x82", b"\x9a"
 
 _Read = Callable[[Any, bool], Any]
 
 
 def parse(data: bytes) -> Any:
-    """Python value of an event. Raises :class:`DeserializationError`."""
+    """Return the Python value of an event. Raise :class:`DeserializationError` for an invalid one."""
     return _parse(bytes(data), _ROWS)
 
 
 def infer_columns(events: pa.BinaryArray) -> pa.Schema:
-    """Columns that some events have together, which are maps with texts for keys.
+    """Infer the columns of events that are maps with texts for keys, from all of them together.
 
-    Raises :class:`SchemaError` for events that have none in common, and for other ones.
+    Raises :class:`SchemaError` for events that have none in common, and for other events.
     """
     try:
         values = [parse(event) for event in events.drop_null().to_pylist()]
@@ -68,18 +69,21 @@ def infer_columns(events: pa.BinaryArray) -> pa.Schema:
 
 
 def parse_for_column(data: bytes) -> Any:
-    """Value of an event for :mod:`pravega_serde.cbor.convert`, which knows the types that dates and such become."""
+    """Return the value of an event for :mod:`pravega_serde.cbor.convert`.
+
+    That module knows the Arrow types of dates and similar tags.
+    """
     return _parse(data, _COLUMNS)
 
 
 def parse_together(events: Sequence[bytes]) -> list[Any] | None:
-    """Values, as :func:`parse_for_column` gives them, of small events; None if some event has none."""
+    """Return the values of small events, as :func:`parse_for_column` does; None if some event has none."""
     data = b"".join((_ARRAY, (2 * len(events)).to_bytes(4, "big"), _MARK.join(events), _MARK))
     try:
         items = _load(data, _COLUMNS)
     except cbor2.CBORDecodeError:
         return None
-    # An event that is too short, or too long, moves all the marks behind it.
+    # An event that is too short, or too long, moves all the marks after it.
     return items[::2] if items[1::2] == [_END] * len(events) else None
 
 
@@ -93,7 +97,7 @@ def _parse(data: bytes, tags: _Tags) -> Any:
         except cbor2.CBORDecodeError:
             pass
         check(data)
-        # Keys are known to be integers, bytes and texts here, of which one cannot make many that have the same hash.
+        # All keys are integers, bytes and texts here; an attacker cannot make many of them with the same hash.
         return _load(data, tags, strict=False)
     except MalformedError as error:
         raise error.in_event("CBOR") from error
@@ -116,7 +120,7 @@ _OFTEN: Final = 1024
 
 
 class _Tags(dict[int, _Read]):
-    """What becomes of the content of each tag; of all others, what ``other`` says for the tag."""
+    """Readers of the content of each tag; ``other`` returns the reader of any other tag."""
 
     def __init__(self, known: dict[int, _Read], other: Callable[[int], _Read]) -> None:
         super().__init__(known)
@@ -141,12 +145,12 @@ def _keep(tag: int) -> _Read:
 
 
 def _content(tag: int) -> _Read:
-    # Immutable is what stands in the key of a map, where no tag is read. A tag without content would take the mark.
+    # Immutable values are in the key of a map, where no tag is read. A tag without content would consume the mark.
     return lambda value, immutable: cbor2.CBORTag(tag, value) if immutable or value == _END else value
 
 
 def _made(tag: int, make: Callable[[Any], Any]) -> _Read:
-    """What ``make`` makes of the content; the tag itself where it raises."""
+    """Return the result of ``make`` for the content, or the tag itself if ``make`` raises."""
 
     def read(value: Any, immutable: bool) -> Any:  # noqa: ARG001
         try:
@@ -218,9 +222,9 @@ _COLUMNS: Final = _Tags(_NUMBERS | {tag: _keep(tag) for tag in (0, 1, 37, 100, 1
 
 
 class TypedReader:
-    """Read single events as values of an Arrow type: the plain path of columns.
+    """Reader of single events as values of an Arrow type: the plain path of columns.
 
-    Entries beyond the type are ignored, absent ones are null. Types are strict: a text is not read as a number.
+    Entries that the type lacks are ignored, absent ones are null. Types are strict: a text is not read as a number.
     """
 
     __slots__ = ("_convert", "_limit")
@@ -229,11 +233,17 @@ class TypedReader:
         self._convert, self._limit = converter(kind), ItemLimit(kind)
 
     def may_exceed(self, size: int) -> bool:
-        """Whether an event of so many bytes could take more memory than it may: an item has at least one byte."""
+        """True if an event of ``size`` bytes could need more memory than allowed.
+
+        An item has at least one byte.
+        """
         return self._limit.concerns(size, size)
 
     def __call__(self, data: bytes) -> Any:
-        """Value of an event, as ``pa.array`` takes it for the type. Raises :class:`DeserializationError`."""
+        """Return the value of an event, as ``pa.array`` accepts it for the type.
+
+        Raises :class:`DeserializationError`.
+        """
         value = parse_for_column(data)
         try:
             self._limit.check(len(data), value)

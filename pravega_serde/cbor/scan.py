@@ -1,8 +1,8 @@
-"""Well-formedness of events, head by head and without their values, and what large ones would cost.
+"""Well-formedness of events, head by head and without their values, and the cost of large ones.
 
-cbor2 decides what is read; it does not say where an event is malformed. :func:`check` does, and it is taken for events
-that cbor2 refused and for those with keys other than strings. :func:`check_cost` adds up, all heads at once, what the
-values of a large event would take before any is made.
+cbor2 decides which events are valid, but it does not report where an event is malformed. :func:`check` does. It is used
+for events that cbor2 refused and for those with keys other than strings. :func:`check_cost` adds up, for all heads at
+once, the cost of the values of a large event before any value is created.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pravega_serde.columnar import MalformedError, MemoryLimit
 #: Arrays, maps and tags inside each other; also cbor2's own limit.
 MAX_DEPTH: Final = 400
 
-#: Tags by which a few bytes stand for any other part of the event. To follow them could multiply it.
+#: Tags that let a few bytes represent any other part of the event. To follow them could multiply it.
 REFERENCES: Final = {25: "string reference", 28: "shared value", 29: "shared reference", 256: "string namespace"}
 
 _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(2, 8)
@@ -29,19 +29,19 @@ _NAMES: Final = ("an integer", "an integer", "a byte string", "a text", "an arra
 
 # Cost
 
-#: Events from so many bytes on are looked through before they are read: their memory could be a hundred times that.
+#: Size in bytes from which events are scanned before they are read: their memory could be a hundred times the size.
 LARGE: Final = 512 * 1024
 
-#: Memory that the Python values of a large event may take. Dense but honest events take some 35 bytes for each byte.
+#: Memory allowed for the Python values of a large event. Dense but honest events need some 35 bytes for each byte.
 ALLOWED: Final = MemoryLimit(per_byte=34, base=16 << 20)
 
-#: Bytes of a large event for each of its tags at least, since a tag is read by a call: one date or decimal number that
-#: says something has as many.
+#: Minimum number of bytes of a large event for each of its tags, since each tag needs a call. A useful date or decimal
+#: number has as many.
 _BYTES_PER_TAG: Final = 4
 
 
 def _table(ranges: dict[tuple[int, int], int], otherwise: int) -> npt.NDArray[np.int64]:
-    """A number for each byte: that of the last range that it is in."""
+    """Return a number for each byte: the number of the last range that contains the byte."""
     table = np.full(256, otherwise, np.int64)
     for (first, last), number in ranges.items():
         table[first : last + 1] = number
@@ -53,7 +53,7 @@ _PLACE: Final = 9
 _NUMBER, _STRING, _LIST, _DICT, _TAGGED = 32 + _PLACE, 56 + _PLACE, 104 + _PLACE, 240 + _PLACE, 64 + _PLACE
 
 #: Memory by the first byte of an item. Python has small integers, empty strings, booleans and null once; the array
-#: inside a decimal fraction (tag 4) stands for the decimal number.
+#: inside a decimal fraction (tag 4) counts as the decimal number.
 _MEMORY: Final = _table(
     {
         (0x18, 0x1B): _NUMBER,
@@ -74,7 +74,7 @@ _MEMORY: Final = _table(
 #: Memory of a letter at most, and of a text for each byte, which is at most that of two letters: 73 bytes for three.
 _LETTER, _TEXT_BYTE = 4, 25
 
-#: What each byte could cost at most if it were a head; tags cost time, too.
+#: Maximum cost of each byte if it were a head; tags cost time, too.
 _WORST: Final = np.maximum(_MEMORY, _TEXT_BYTE)
 _WORST[:0x80] = _TEXT_BYTE
 _WORST[0xC0:0xE0] = 2 * _TAGGED
@@ -89,12 +89,12 @@ for _short in range(24):
 
 
 def may_cost(event: bytes) -> bool:
-    """Whether an event could cost more than it may; :func:`check_cost` knows."""
+    """True if an event could exceed its cost limit; :func:`check_cost` computes the cost."""
     return len(event) >= LARGE and int(_count(np.frombuffer(event, np.uint8)) @ _WORST) > ALLOWED.of(len(event))
 
 
 def check_cost(event: bytes) -> None:
-    """Raise :class:`MalformedError` if the values of a large event take more memory, or calls, than they may."""
+    """Raise :class:`MalformedError` if the values of a large event need more memory, or calls, than allowed."""
     if not may_cost(event):
         return
     data, size = np.frombuffer(event, np.uint8), len(event)
@@ -107,15 +107,15 @@ def check_cost(event: bytes) -> None:
 
 
 def _count(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """How often each byte is there."""
+    """Return the number of occurrences of each byte."""
     return np.bincount(data, minlength=256)
 
 
 def _heads(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
-    """Positions of the heads of all items, ascending, as far as the event is well-formed.
+    """Return the positions of the heads of all items, ascending, as far as the event is well-formed.
 
-    Each byte is asked where the next head would be if it were one itself. Then the heads known so far give as many
-    again with each pass, each by one jump over twice as many items as before.
+    First, each byte is read as a head, to find the next head after it. Then each pass doubles the known heads, with a
+    jump from each over twice as many items as before.
     """
     size = len(data)
     jump = np.arange(size + 1, dtype=np.int32)
@@ -137,7 +137,7 @@ def _heads(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
 
 # Form
 
-#: Items of one byte that no map needs to be looked at for.
+#: Items of one byte that need no check of the map around them.
 _SMALL: Final = re.compile(rb"[\x00-\x17\x20-\x37\x40\x60\xe0-\xf7]+")
 
 #: Bytes of an item that is only a head: an integer, float or simple value. 0 for others, and for those to be checked.
@@ -149,7 +149,7 @@ _ALONE: Final = bytes(
 def check(event: bytes) -> None:
     """Raise :class:`MalformedError`, with the position, unless an event is one well-formed item."""
     size, at = len(event), 0
-    # Items left in what is open, and whether it is a map, whose keys and values both count. Without a given length it
+    # Items left in what is open, and whether it is a map; its keys and values both count. Without a length it
     # is -1, -2, …: less by one with each item.
     left, in_map = 1, False
     outside: list[tuple[int, bool]] = []
@@ -194,7 +194,7 @@ def check(event: bytes) -> None:
 
 
 def _argument(event: bytes, at: int) -> tuple[int, int]:
-    """Number that the head at a position has, -1 for one without a length, and the position behind it."""
+    """Return the number of the head at a position, or -1 if it has no length, and the position after it."""
     if at >= len(event):
         raise MalformedError(f"truncated at byte {len(event)}")
     head = event[at]
@@ -216,7 +216,7 @@ def _argument(event: bytes, at: int) -> tuple[int, int]:
 
 
 def _string(event: bytes, major: int, size: int, at: int) -> int:
-    """Position behind a string whose head ends at ``at``."""
+    """Return the position after a string with a head that ends at ``at``."""
     if size >= 0:
         return _chunk(event, major, size, at)
     while True:
@@ -244,7 +244,7 @@ def _chunk(event: bytes, major: int, size: int, at: int) -> int:
 
 
 def _opened(event: bytes, major: int, number: int, at: int, start: int) -> tuple[int, bool]:
-    """Items of an array, map or tag, and whether it is a map."""
+    """Return the number of items of an array, map or tag, and True if it is a map."""
     if major == _TAG:
         if number in REFERENCES:
             raise MalformedError(f"tag {number} ({REFERENCES[number]}), at byte {start}, is not read")

@@ -17,19 +17,27 @@ _FEW_TO_READ: Final = 4
 
 
 class CborSerializer(ColumnSerializer):
-    """One CBOR data item (RFC 8949) for each event; what Jackson's ``CBORMapper`` writes is read, and the reverse.
+    """Serializer with one CBOR data item (RFC 8949) for each event.
+
+    It reads the events that Jackson's ``CBORMapper`` writes, and the reverse.
 
     Rows need no schema: see :mod:`pravega_serde.cbor.rows` for the values. Columns are decoded into ``arrow_type`` (a
-    type, or a schema for its columns): fields that an event lacks are null, those that the type lacks are ignored.
+    type, or a schema for its columns). Fields that an event lacks are null; fields that the type lacks are ignored.
 
-    Columns hold booleans, integers, floats, strings, binary, decimals, dates, timestamps, lists, maps whose keys are
-    strings, binary or integers, and structs. Times of day are written as text.
+    Columns hold booleans, integers, floats, strings, binary, decimals, dates, timestamps, lists, structs, and maps.
+    Keys of maps are strings, binary or integers. Times of day are written as text.
 
-    With ``deterministic`` equal values have equal bytes: see :mod:`pravega_serde.cbor.write_rows`.
+    With ``deterministic``, equal values have equal bytes: see :mod:`pravega_serde.cbor.write_rows`.
 
-    Refused are events nested more than 400 deep, dense ones from half a mebibyte on with more than one tag for four
-    bytes, keys that a map has twice, bytes behind the value, and the tags of references. Raises :class:`SchemaError`
-    for an Arrow type that CBOR is not read as, and needs the ``cbor`` extra.
+    These events are refused:
+
+    - events nested more than 400 deep
+    - dense events from half a mebibyte on, with more than one tag for four bytes
+    - maps with a duplicate key
+    - bytes after the value
+    - the tags of references
+
+    Raises :class:`SchemaError` for an unsupported Arrow type. Requires the ``cbor`` extra.
     """
 
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, deterministic: bool = False) -> None:
@@ -38,7 +46,7 @@ class CborSerializer(ColumnSerializer):
         self._read_row = _module("rows").parse
         self._write_row = _module("write_rows").to_cbor
         if arrow_type is not None:
-            _ = self.column_reader  # a type that CBOR is not read as is an error here, not at the first event
+            _ = self.column_reader  # an unsupported type raises here, not at the first event
 
     def _arguments(self) -> dict[str, Any]:
         given: dict[str, Any] = {"arrow_type": self._arrow_type}
@@ -52,12 +60,12 @@ class CborSerializer(ColumnSerializer):
         return self._arrow_type
 
     def serialize(self, value: Any) -> bytes:
-        """Event of a value, by the table in :mod:`pravega_serde.cbor.write_rows`."""
+        """Return the event of a value, using the table in :mod:`pravega_serde.cbor.write_rows`."""
         event: bytes = self._write_row(value, deterministic=self._deterministic)
         return event
 
     def deserialize(self, data: bytes) -> Any:
-        """Value of an event, by the table in :mod:`pravega_serde.cbor.rows`."""
+        """Return the value of an event, using the table in :mod:`pravega_serde.cbor.rows`."""
         return self._read_row(data)
 
     def _make_reader(self) -> ColumnReader:
@@ -74,7 +82,7 @@ class CborSerializer(ColumnSerializer):
 
 
 def _module(name: str) -> ModuleType:
-    """A module of the format, all of which need cbor2."""
+    """Import a module of the format; all of them need cbor2."""
     try:
         return importlib.import_module(f"pravega_serde.cbor.{name}")
     except ModuleNotFoundError as error:

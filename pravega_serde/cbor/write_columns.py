@@ -1,6 +1,6 @@
-"""Events written by column: each field becomes a list of Python values at once, and cbor2 writes row by row.
+"""Writing by column: each field becomes a list of Python values at once, and cbor2 writes row by row.
 
-The bytes are those of :mod:`pravega_serde.cbor.write_rows`.
+The bytes equal those of :mod:`pravega_serde.cbor.write_rows`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.lowering import check_between, is_any_list
 from pravega_serde.errors import SchemaError
 
-#: Gives the values of a column as cbor2 writes them, None for null.
+#: Returns the values of a column as cbor2 writes them, None for null.
 Values = Callable[[pa.Array], Sequence[Any]]
 
 #: Rows whose values still fit the processor's cache.
@@ -39,7 +39,7 @@ _ROWS_AT_ONCE: Final = 4096
 
 
 def column_writer(kind: pa.DataType, *, deterministic: bool = False) -> Write:
-    """Writer of columns of a type. Raises :class:`SchemaError` for one that has no form in CBOR."""
+    """Return a writer of columns of a type. Raise :class:`SchemaError` for a type without a form in CBOR."""
     values_of = _values(kind)
 
     def write(column: pa.Array) -> pa.BinaryArray:
@@ -97,14 +97,14 @@ def _timestamp(kind: pa.DataType, path: str) -> Values:  # noqa: ARG001
         if kind.tz is None:
             local: list[Any] = texts.to_pylist()
             return local
-        # Whatever zone the column shows its instants in, the text is in UTC.
+        # The text is in UTC for any zone of the column.
         return _tagged(pc.binary_join_element_wise(texts, "Z", ""), DATE_TIME)
 
     return values
 
 
 def _short(texts: pa.StringArray) -> pa.StringArray:
-    """Times without microseconds where there are none, as Python writes them."""
+    """Return times without microseconds if they are zero, as Python writes them."""
     return pc.replace_substring_regex(texts, r"\.000000$", "")
 
 

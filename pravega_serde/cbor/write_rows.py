@@ -36,7 +36,7 @@ from pravega_serde.cbor.scan import MAX_DEPTH
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import lone_surrogate
 
-#: Arrays, maps and tags inside each other. A decimal number has two levels of its own.
+#: Arrays, maps and tags inside each other. A decimal number has two levels itself.
 _DEEPEST: Final = MAX_DEPTH - 2
 
 #: Types that cbor2 writes as the table says.
@@ -48,7 +48,10 @@ _TEXT: Final = frozenset({str})
 
 
 def to_cbor(value: Any, *, deterministic: bool = False) -> bytes:
-    """Event of a value. Raises :class:`SerializationError`, with the path of the part without a form in CBOR."""
+    """Return the event of a value.
+
+    Raises :class:`SerializationError`, with the path of the part without a form in CBOR.
+    """
     try:
         return written(_prepared(value, _DEEPEST), deterministic=deterministic)
     except UnicodeEncodeError:
@@ -59,19 +62,22 @@ def to_cbor(value: Any, *, deterministic: bool = False) -> bytes:
 
 
 def written(value: Any, *, deterministic: bool) -> bytes:
-    """Event of a value made of what cbor2 writes as it should."""
+    """Return the event of a value that has only parts that cbor2 writes correctly."""
     event = cbor2.dumps(value, canonical=deterministic)
     if deterministic or not ((b"\xc2" in event or b"\xc3" in event) and _HIGH_BIGNUM.search(event)):
         return event
     return cbor2.dumps(value, encoders={int: _write_int, Decimal: _write_decimal})
 
 
-#: Begin of a bignum whose first bit is set, for which Jackson reads a negative number. In a text it means nothing.
+#: Begin of a bignum with its first bit set, which Jackson reads as a negative number. In a text it means nothing.
 _HIGH_BIGNUM: Final = re.compile(rb"[\xc2\xc3](?:[\x49-\x57]|\x58.|\x59..)[\x80-\xff]", re.DOTALL)
 
 
 def _write_int(encoder: cbor2.CBOREncoder, value: int) -> None:
-    """A bignum with a zero in front if its first bit is set, as Jackson writes it; others pass over the zero."""
+    """Write a bignum with a zero in front if its first bit is set, as Jackson does.
+
+    Other libraries skip the zero.
+    """
     if -(1 << 64) <= value < 1 << 64:
         encoder.encode_int(value)
         return
@@ -88,7 +94,10 @@ def _write_decimal(encoder: cbor2.CBOREncoder, value: Decimal) -> None:
 
 
 def _prepared(value: Any, depth: int) -> Any:
-    """The value itself, or one that cbor2 writes as the table says; it would take any depth until the process ends."""
+    """Return the value itself, or one that cbor2 writes as the table says.
+
+    The depth is limited here, because cbor2 accepts any depth until the process ends.
+    """
     kind = type(value)
     if kind in _SCALARS:
         return value
@@ -163,7 +172,7 @@ def _instant(value: datetime) -> Any:
 
 
 def _other(value: Any, depth: int) -> Any:
-    """Values of further types, their subclasses and what is like them."""
+    """Return a replacement for values of other types, their subclasses and similar types."""
     if isinstance(value, enum.Enum):
         return value.name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -195,7 +204,7 @@ _OTHERS: Final[list[tuple[Any, Callable[[Any], Any]]]] = [
 
 
 def _without_partner(value: Any) -> MalformedError | None:
-    """Error of the first text in a value that has no UTF-8, with its place."""
+    """Return the error of the first text in a value that has no UTF-8, with its path."""
     if isinstance(value, str):
         try:
             value.encode()
