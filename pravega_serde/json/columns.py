@@ -1,7 +1,7 @@
-"""Events read by column: msgspec decodes each into a struct made for the Arrow type, and columns are made of those.
+"""Reading by column: msgspec decodes each event into a struct for the Arrow type, and the structs become columns.
 
-This is the fast path of :func:`~pravega_serde.columnar.decode_rows`: its values are those of the plain path, and events
-that it refuses, or cannot read in bounded time and memory, are left to that.
+This is the fast path of :func:`~pravega_serde.columnar.decode_rows`, and its values equal those of the plain path.
+Events that it refuses, or cannot read in bounded time and memory, are left to the plain path.
 """
 
 from __future__ import annotations
@@ -38,24 +38,27 @@ from pravega_serde.json.rows import LONG_EVENT, is_slow
 #: Rows whose objects still fit the processor's cache.
 _ROWS_AT_ONCE: Final = 4096
 
-#: Rows at most that are left to the plain path because the values of one of them do not fit.
+#: Maximum number of rows that are left to the plain path because the values of one of them do not fit.
 _SMALLEST_PIECE: Final = 32
 
 _NO_ROWS: Final = np.empty(0, np.int64)
 
-#: Fields of a struct beyond which its values are taken field by field: all at once they would take too much memory.
+#: Number of fields of a struct above which values are read field by field: all at once would need too much memory.
 _MANY: Final = 64
 
 #: Characters that msgspec cannot have in the name of a field.
 _UNNAMEABLE: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
 
-#: Raised by msgspec, Arrow and Python's own types for events and values that they do not take; Arrow's and
+#: Raised by msgspec, Arrow and Python's own types for events and values that they refuse; Arrow's and
 #: MalformedError are ValueErrors.
 _REFUSALS: Final = (msgspec.MsgspecError, ArithmeticError, RecursionError, ValueError)
 
 
 def column_reader(kind: pa.DataType) -> FastPath | None:
-    """Fast path for an Arrow type; None for types that msgspec cannot read, whose events are read one at a time."""
+    """Return the fast path for an Arrow type, or None if msgspec cannot read the type.
+
+    Events of such a type are read one at a time.
+    """
     spec = _spec(kind)
     return None if spec is None else _ColumnReader(kind, spec)
 
@@ -86,11 +89,11 @@ class _ColumnReader:
         return Attempt(values, np.unique(np.array(suspects, np.int64)) if suspects else _NO_ROWS)
 
     def _values(self, column: pa.BinaryArray) -> tuple[list[Any], list[int]]:
-        """The decoded events, None for each refused one, and the rows of those."""
+        """Return the decoded events, None for each refused one, and the rows of the refused ones."""
         events = column.to_pylist()
         longest = int(np.diff(offsets_of(column)).max())
         try:
-            # msgspec does not validate the text that it passes over.
+            # msgspec does not validate the text that it skips.
             column.view(pa.string()).validate(full=True)
             if longest > LONG_EVENT or self._limit.concerns(longest, longest):
                 for event in events:
@@ -115,13 +118,13 @@ class _ColumnReader:
     def _check_cost(self, event: bytes) -> None:
         # An item that becomes a struct is an object or null; any other is an error.
         items = event.count(b"{") + event.count(b"null")
-        # Until the columns are made of it there is a list of all values, too: half as much again.
+        # Until the columns are built, a list of all values exists, too: half as much again.
         if is_slow(event) or self._limit.concerns(items + items // 2, len(event)):
             raise MalformedError("takes too long, or too much memory, by msgspec")
 
 
 def _spec(kind: pa.DataType) -> Any:
-    """Python type that msgspec decodes values of an Arrow type into, None included; None if there is no such type."""
+    """Return the Python type, including None, for msgspec to decode an Arrow type into; None if none exists."""
     required = _required(kind)
     return None if required is None else required | None
 
@@ -162,7 +165,7 @@ def _struct(kind: pa.DataType) -> Any:
         return None
     fields = [(f"f{index}", spec, None) for index, spec in enumerate(specs)]
     rename = {f"f{index}": name for index, name in enumerate(names)}
-    # Without cycles, they need not be looked at by the garbage collector.
+    # They have no cycles, so the garbage collector need not track them.
     return msgspec.defstruct("Event", fields, rename=rename, gc=False)
 
 

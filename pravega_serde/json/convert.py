@@ -1,4 +1,7 @@
-"""JSON values as values of Arrow types, one at a time. Types are strict: a string is not read as a number."""
+"""Conversion of JSON values to values of Arrow types, one at a time.
+
+Types are strict: a string is not read as a number.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from pravega_serde.errors import SchemaError
 
 
 def contains_decimal(kind: pa.DataType) -> bool:
-    """Whether a type has decimals in it, so that numbers must keep all their digits."""
+    """True if a type contains decimals, so that numbers must keep all their digits."""
     inside = [kind.field(i).type for i in range(kind.num_fields)]
     return bool(pa.types.is_decimal(kind)) or any(contains_decimal(inner) for inner in inside)
 

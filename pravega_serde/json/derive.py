@@ -1,7 +1,7 @@
-"""Columns of JSON: those that a JSON schema names, that schema from columns, and columns that some events have.
+"""Columns of JSON: from a JSON schema, to a JSON schema, and from events.
 
-Of schemas the drafts from 3 on are read, as far as they name types: what Jackson's ``JsonSchemaGenerator`` makes of a
-Java class, and what :func:`json_schema_of` makes of columns.
+Schemas of draft 3 and later are read, as far as they name types. This includes the schemas that Jackson's
+``JsonSchemaGenerator`` writes for a Java class, and those that :func:`json_schema_of` returns for columns.
 
 | JSON schema | Arrow |
 |---|---|
@@ -53,7 +53,7 @@ _SCALARS: Final[Mapping[str, pa.DataType]] = {
 
 
 def arrow_type_of_json_schema(text: str | bytes) -> pa.DataType:
-    """The Arrow type of the events of a JSON schema; :class:`SchemaError` if it does not name one."""
+    """Return the Arrow type of the events of a JSON schema; raise :class:`SchemaError` if it names none."""
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -90,7 +90,7 @@ class _Reader:
         return _scalar(kind, schema.get("format"))
 
     def _target(self, schema: Any) -> Any:
-        """Schema that a schema refers to, in the end; None if that is not in this text."""
+        """Resolve all references of a schema; return None if the target is not in this text."""
         for _ in range(MAX_NESTING):
             if not isinstance(schema, Mapping) or not isinstance(schema.get("$ref"), str):
                 return schema
@@ -123,7 +123,7 @@ class _Reader:
 
 
 def _schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """All objects within a schema, found without recursion, since foreign text may nest deeply."""
+    """Yield all objects within a schema, without recursion, since foreign text may nest deeply."""
     left = [schema]
     while left:
         inner = left.pop()
@@ -148,11 +148,11 @@ def _scalar(kind: Any, form: Any) -> pa.DataType | None:
 
 
 def json_schema_of(schema: pa.Schema, name: str) -> str:
-    """The JSON schema (draft 7) of the events that columns become, called ``name``.
+    """Return the JSON schema (draft 7), called ``name``, of the events that columns become.
 
-    The table above backwards; smaller integers are int32, uint32 is int64, uint64 decimal(20,0), float16 float. A
-    nullable field may be null, another is required. Raises :class:`SchemaError` for what JSON
-    cannot hold: times, durations.
+    The mapping is the table above in reverse. Smaller integers are int32, uint32 is int64, uint64 is decimal(20,0), and
+    float16 is float. A nullable field may be null; any other field is required. Raises :class:`SchemaError` for types
+    that JSON cannot hold: times, durations.
     """
     text = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **_struct(list(schema), "$")}
     return json.dumps(text, separators=(",", ":"), ensure_ascii=False)
@@ -228,11 +228,11 @@ _BUILDERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Build], ...]] = (
 )
 
 
-# ---- of events ----
+# ---- from events ----
 
 
 def infer_columns(events: pa.BinaryArray) -> pa.Schema:
-    """Columns that some events have together; text stays text even if it looks like a time.
+    """Infer the columns of some events together; text stays text even if it looks like a time.
 
     Raises :class:`SchemaError` for events that have none in common.
     """

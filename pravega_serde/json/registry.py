@@ -1,4 +1,4 @@
-"""Registry part of JSON: types of events by a JSON schema, and compatibility."""
+"""Registry part of JSON: types of events from a JSON schema, and compatibility."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pravega_serde.registry.interface import EventType, RegistryFormat, schema_t
 
 
 class JsonRegistry(RegistryFormat):
-    """JSON in a registry: a JSON schema as it was given, under a name that is given with it."""
+    """JSON in a registry: an unchanged JSON schema, under the name passed with it."""
 
     suffixes = (".json",)
     anonymous = True
     typed_readers_undo_codecs = False
 
     def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:  # noqa: ARG002
-        """Type of a schema's events, by default called as the schema's title."""
+        """Return the type of a schema's events; its default name is the schema's title."""
         text = _text_of(schema)
         payloads = _serializer(text)
         title = json.loads(text).get("title") if name is None else name
@@ -33,34 +33,34 @@ class JsonRegistry(RegistryFormat):
         return EventType(SchemaInfo(title, SerializationFormat.JSON, text.encode()), payloads)
 
     def payloads(self, info: SchemaInfo) -> JsonSerializer:
-        """Serializer with the columns that the schema names."""
+        """Return a serializer with the columns that the schema names."""
         return _serializer(schema_text(info))
 
     def derive(self, columns: pa.Schema, name: str) -> str:
-        """Schema of objects with the columns as properties; see :func:`json_schema_of`."""
+        """Return the schema of objects with the columns as properties; see :func:`json_schema_of`."""
         return json_schema_of(columns, name)
 
     def reader_for(self, info: SchemaInfo, columns: pa.StructType) -> EventType:
-        """Type with these columns: names and types are all that reading takes."""
+        """Return the type with these columns; reading needs only their names and types."""
         return EventType(info, JsonSerializer(arrow_type=columns))
 
     def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG002
-        """Documents of the writer's schema that the reader's schema rejects.
+        """Yield the kinds of documents of the writer's schema that the reader's schema rejects.
 
-        Writers are taken to write what their schema names: that a document may hold any other member as well does not
-        make every new property a fault. Drafts 3 to 2020-12 as far as their keywords are known here; a keyword that is
-        not, and that differs, is said to be so.
+        Writers are assumed to write only the members that their schema names. A document may hold any other member as
+        well, but this does not make every new property a fault. Drafts 3 to 2020-12 are compared, as far as their
+        keywords are known here. An unknown keyword that differs is reported as such.
         """
         written, read = (_load(schema) for schema in (writer, reader))
         yield from _Comparison(written, read).compare(written, read, "$", 0)
 
     def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Any, str]:  # noqa: ARG002
-        """Serializer of the reader: names and types of its columns are all that reading takes."""
+        """Return the serializer of the reader; reading needs only the names and types of its columns."""
         return reader.payloads, ""
 
 
 def _serializer(text: str) -> JsonSerializer:
-    """Serializer with the columns that the schema names, if any; rows need none."""
+    """Return a serializer with the columns that the schema names, if any; rows need none."""
     try:
         return JsonSerializer(arrow_type=arrow_type_of_json_schema(text))
     except SchemaError:
@@ -68,7 +68,7 @@ def _serializer(text: str) -> JsonSerializer:
 
 
 def _text_of(schema: Any) -> str:
-    """Text of a schema that is given as text, parsed, or as the path of a file."""
+    """Return the text of a schema from its text, its parsed JSON, or the path of its file."""
     if isinstance(schema, str) and not schema.lstrip().startswith("{"):
         schema = Path(schema)
     try:
@@ -87,11 +87,11 @@ def _text_of(schema: Any) -> str:
 
 Json = Mapping[str, Any]
 
-# Levels of schemas in schemas, and pairs of schemas that are compared: choices inside choices multiply.
+# Maximum levels of schemas in schemas, and of compared pairs of schemas: choices inside choices multiply.
 _DEPTH: Final = 100
 _PAIRS: Final = 20_000
 _ALL: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-# Say nothing about which documents are valid.
+# Keywords without effect on the validity of documents.
 _NOTES: Final = frozenset(
     {"$schema", "$id", "id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default"}
     | {"examples", "deprecated", "readOnly", "writeOnly", "links", "contentMediaType", "contentEncoding"}
@@ -134,7 +134,7 @@ class _Comparison:
         self._pairs = 0
 
     def compare(self, writer: Any, reader: Any, path: str, depth: int) -> Iterator[str]:
-        """Faults of documents of one schema read with the other."""
+        """Yield the faults of documents of one schema read with the other."""
         writer, reader = self._follow(writer, 0, path), self._follow(reader, 1, path)
         pair = id(writer), id(reader)
         if writer == reader or writer is False or reader in (True, {}) or pair in self._open:
@@ -198,7 +198,7 @@ class _Comparison:
             yield from self._unnamed(others, reader, f"{path}.*", depth)
 
     def _unnamed(self, schema: Any, reader: Json, path: str, depth: int) -> Iterator[str]:
-        """A member that the reader's properties do not name."""
+        """Yield the faults of a member that the reader's properties do not name."""
         others = reader.get("additionalProperties", True)
         if others is False:
             yield f"{path}: the reader does not name it, and allows no additional properties"
@@ -216,7 +216,7 @@ class _Comparison:
             yield from self.compare(written, read, f"{path}[]", depth)
 
     def _follow(self, schema: Any, side: int, path: str) -> Any:
-        """Schema that a reference inside the schema refers to. Raises :class:`SchemaError`."""
+        """Return the target of a reference inside the schema. Raise :class:`SchemaError` if there is none."""
         seen: set[str] = set()
         while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
             reference = schema["$ref"]
@@ -270,7 +270,7 @@ def _type_of(value: Any) -> str:
 
 def _required(schema: Json, properties: Json) -> set[str]:
     found = schema.get("required")
-    # Draft 3 says it at each property.
+    # Draft 3 has it at each property.
     own = {name for name, value in properties.items() if isinstance(value, dict) and value.get("required") is True}
     return own | {name for name in (found if isinstance(found, list) else ()) if isinstance(name, str)}
 
@@ -283,7 +283,7 @@ def _types(writer: Json, reader: Json, path: str) -> Iterator[str]:
 
 
 def _values(writer: Json, reader: Json, path: str) -> Iterator[str]:
-    """Values that are listed one by one."""
+    """Return the values that a schema lists one by one."""
     written, read = _listed(writer), _listed(reader)
     if read is None:
         return
@@ -316,7 +316,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _others(writer: Json, reader: Json, path: str) -> Iterator[str]:
-    """Keywords that are not compared: the reader's have to be the writer's."""
+    """Return the keywords that are not compared: the reader's must equal the writer's."""
     for name in sorted(reader.keys() - _COMPARED - _NOTES):
         if reader[name] != writer.get(name, _USUAL.get(name)):
             yield f"{path}: the reader's {name} is not the writer's"

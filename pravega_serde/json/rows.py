@@ -1,8 +1,8 @@
-"""Events read one at a time: msgspec where it is sure, Python's own JSON as the authority on what is valid.
+"""Reading one event at a time: with msgspec if it is certain, else with Python's own JSON, which decides validity.
 
-Accepted is what Jackson accepts by default: one value in UTF-8, with or without a byte order mark; no NaN, no comments.
-The last of several members of one name counts. Zeros behind the value are ignored, because some of Java's writers pad
-with them.
+The reader accepts the same text as Jackson does by default: one value in UTF-8, with or without a byte order mark,
+without NaN or comments. If several members have one name, the last one counts. Zeros after the value are ignored,
+because some of Java's writers pad with them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.json.convert import contains_decimal, converter
 
-#: Events up to this many bytes are never slow: msgspec takes some 8 µs for a number near the ends of the range of
-#: doubles, Python 0.3 µs, and so short an event has too few of them to matter.
+#: Events up to this many bytes are never slow: msgspec needs some 8 µs for a number near the ends of the range of
+#: doubles, Python 0.3 µs. Such a short event has too few of them to matter.
 LONG_EVENT: Final = 64 * 1024
 
 _LONG_EXPONENT: Final = re.compile(rb"[eE][+-]?[0-9]{3}")
@@ -42,23 +42,23 @@ _DECODERS: Final = {
 
 
 def parse(data: bytes) -> Any:
-    """Python value of an event. Raises :class:`DeserializationError`."""
+    """Return the Python value of an event. Raise :class:`DeserializationError` for an invalid one."""
     if is_slow(data):
         return parse_plainly(data)
     try:
         return _decode(data)
-    # msgspec's errors, and those of Python's strings and numbers: the plain parser decides, and says what is wrong.
+    # msgspec's errors, and those of Python's strings and numbers: the plain parser decides, and reports the fault.
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return parse_plainly(data)
 
 
 def is_slow(data: bytes) -> bool:
-    """Whether msgspec could take seconds for an event."""
+    """True if msgspec could need seconds for an event."""
     return len(data) > LONG_EVENT and _LONG_EXPONENT.search(data) is not None
 
 
 def parse_plainly(data: bytes, *, decimals: bool = False) -> Any:
-    """Value of an event by Python's own JSON; ``decimals`` reads numbers with a fraction or exponent as Decimal."""
+    """Parse an event with Python's own JSON; ``decimals`` reads numbers with a fraction or exponent as Decimal."""
     try:
         return _DECODERS[decimals].decode(strip(data).decode())
     except UnicodeDecodeError as error:
@@ -73,14 +73,14 @@ def parse_plainly(data: bytes, *, decimals: bool = False) -> Any:
 
 
 def strip(data: bytes) -> bytes:
-    """The event without its byte order mark and trailing zeros."""
+    """Return the event without its byte order mark and trailing zeros."""
     return bytes(data).removeprefix(_BYTE_ORDER_MARK).rstrip(b"\0")
 
 
 class TypedReader:
-    """Read single events as values of an Arrow type: the plain path of columns.
+    """Reader of single events as values of an Arrow type: the plain path of columns.
 
-    Members beyond the type are ignored, absent ones are null. Types are strict: a string is not read as a number.
+    Members that the type lacks are ignored, absent ones are null. Types are strict: a string is not read as a number.
     """
 
     __slots__ = ("_convert", "_decimals", "_limit")
@@ -91,7 +91,10 @@ class TypedReader:
         self._decimals = contains_decimal(kind)
 
     def __call__(self, data: bytes) -> Any:
-        """Value of an event, as ``pa.array`` takes it for the type. Raises :class:`DeserializationError`."""
+        """Return the value of an event, as ``pa.array`` accepts it for the type.
+
+        Raises :class:`DeserializationError`.
+        """
         value = parse_plainly(data, decimals=self._decimals)
         try:
             self._limit.check(len(data), value)

@@ -1,12 +1,15 @@
-"""Validation of events by a JSON Schema, in bounded time for any event. Needs the ``json-schema`` extra.
+"""Validation of events with a JSON Schema, in bounded time for any event. Requires the ``json-schema`` extra.
 
-Drafts 3, which Jackson's schema module writes, to 2020-12; ``$schema`` says which. Without it, a schema whose ``id``
-begins with ``urn:jsonschema:`` is Jackson's, and any other of draft 2020-12. References to other documents are
-refused, never fetched. ``format`` is an annotation, as in the newer drafts.
+Drafts 3, which Jackson's schema module writes, to 2020-12 are supported; ``$schema`` selects the draft. Without it, a
+schema is Jackson's if its ``id`` begins with ``urn:jsonschema:``, and of draft 2020-12 otherwise. References to other
+documents are refused, never fetched. ``format`` is an annotation, as in the newer drafts.
 
-jsonschema by itself applies patterns with Python's backtracking ``re``, compares all pairs for ``uniqueItems``, and
-visits a value once for each branch of each union around it. Here patterns are RE2's (pyarrow has it), which take linear
-time; unique items are told apart by their text; and each event has a budget of steps.
+By default, jsonschema applies patterns with Python's backtracking ``re`` and compares all pairs for ``uniqueItems``. It
+also visits a value once for each branch of each union around it. This module bounds all three:
+
+- Patterns use RE2 (from pyarrow), which needs linear time.
+- Unique items are compared by their text.
+- Each event has a budget of steps.
 """
 
 from __future__ import annotations
@@ -32,20 +35,20 @@ from pravega_serde.errors import DeserializationError, LimitExceededError, Schem
 #: JSON text, parsed JSON, or the path of a file. True accepts every event, False none.
 SchemaLike = str | Mapping[str, Any] | Path | bool
 
-#: Prefix of the ids of schemas that ``jackson-module-jsonSchema`` makes, which are of draft 3.
+#: Prefix of the ids of schemas from ``jackson-module-jsonSchema``, which are of draft 3.
 _JACKSON: Final = "urn:jsonschema:"
 
 _LONGEST_REASON: Final = 300
 
-#: Raised by jsonschema for numbers beyond Python's floats, and for invalid parts of schemas that its check passes over.
+#: Raised by jsonschema for numbers larger than Python's floats, and for invalid parts of schemas that its check skips.
 _UNEXPECTED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class JsonSchema:
-    """A schema, checked and compiled; ``text`` is its compact JSON.
+    """Checked and compiled schema; ``text`` is its compact JSON.
 
-    Raises :class:`SchemaError` for a schema that is invalid, refers to another document, or has a pattern whose time
-    cannot be bounded (look-around, back references).
+    Raises :class:`SchemaError` for a schema that is invalid or refers to another document. A pattern whose time cannot
+    be bounded (look-around, back references) also raises it.
     """
 
     def __init__(self, schema: SchemaLike) -> None:
@@ -59,7 +62,7 @@ class JsonSchema:
     def check(self, value: Any) -> None:
         """Raise :class:`DeserializationError`, with the field's path, for an invalid value.
 
-        :class:`LimitExceededError` if that takes more than ``MAX_STEPS`` checks.
+        Raises :class:`LimitExceededError` if validation needs more than ``MAX_STEPS`` checks.
         """
         try:
             with _budget():
@@ -94,7 +97,7 @@ def _definition(schema: SchemaLike) -> Mapping[str, Any] | bool:
 def _compile(definition: Mapping[str, Any] | bool) -> Any:
     draft = _draft(definition)
     try:
-        # Without formats: whether a pattern is valid, RE2 decides.
+        # Without formats: RE2 decides if a pattern is valid.
         draft.check_schema(definition, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
         raise SchemaError(f"invalid JSON schema: {error.message[:_LONGEST_REASON]} (at {error.json_path})") from error
@@ -116,7 +119,10 @@ def _compile(definition: Mapping[str, Any] | bool) -> Any:
 
 
 def _with_listed_extends(schema: Any) -> Any:
-    """The schema of draft 3 with every ``extends`` as a list: ``referencing`` finds references in lists only."""
+    """Return the schema of draft 3 with every ``extends`` as a list.
+
+    ``referencing`` finds references in lists only.
+    """
     if not isinstance(schema, Mapping):
         return schema
     made: dict[str, Any] = dict(schema)
@@ -131,7 +137,7 @@ def _with_listed_extends(schema: Any) -> Any:
     return made
 
 
-#: Keywords of draft 3 whose values are schemas or lists of them; and those whose values are schemas by name.
+#: Keywords of draft 3 with schemas or lists of them as values, and keywords with schemas by name.
 _SCHEMAS: Final = frozenset({"additionalItems", "additionalProperties", "disallow", "extends", "items", "type"})
 _NAMED_SCHEMAS: Final = frozenset({"definitions", "dependencies", "patternProperties", "properties"})
 
@@ -151,7 +157,10 @@ def _draft(definition: Mapping[str, Any] | bool) -> Any:
 
 
 def _keywords(resolver: Any, resource: Any) -> Iterator[str]:
-    """Keywords of a schema and of the schemas in it. Raises on the way for unresolvable references and bad patterns."""
+    """Yield the keywords of a schema and of the schemas in it.
+
+    Raises for unresolvable references and bad patterns on the way.
+    """
     contents = resource.contents
     if isinstance(contents, Mapping):
         yield from contents
@@ -208,7 +217,7 @@ def _spend(steps: int) -> None:
 
 @cache
 def _bounded(draft: Any) -> Any:
-    """Validator class of a draft with the keywords of this module, each counting its steps."""
+    """Return the validator class of a draft with the keywords of this module; each counts its steps."""
     keywords = {name: check for name, check in {**draft.VALIDATORS, **_LINEAR}.items() if name in draft.VALIDATORS}
     return validators.extend(draft, {name: _counted(name, check) for name, check in keywords.items()})
 
@@ -237,9 +246,9 @@ def _check_pattern(pattern: str) -> None:
 
 
 def _matching(pattern: str, texts: Iterable[str]) -> list[str]:
-    """Texts in which the pattern is found."""
+    """Return the texts that match the pattern."""
     every = list(texts)
-    # JSON may have an unpaired surrogate, UTF-8, which RE2 reads, may not.
+    # JSON may have an unpaired surrogate, but UTF-8, which RE2 reads, may not.
     column = pa.array([text.encode("utf-8", "replace") for text in every], pa.binary()).cast(pa.string())
     as_re2 = re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern)
     found = pc.match_substring_regex(column, as_re2).to_pylist()
@@ -285,13 +294,13 @@ _CONTAINERS: Final = (dict, list)
 
 
 def _size(value: Any) -> int:
-    """Number of values in a value, itself included."""
+    """Return the number of values in a value, including itself."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + sum([_size(each) if type(each) in _CONTAINERS else 1 for each in inside])
 
 
 def _text(value: Any) -> str:
-    """A text that only equal values share; not a hash, because different numbers of one hash are easily made."""
+    """Return a text that only equal values share; not a hash, because collisions are easily produced."""
     if isinstance(value, dict):
         return "{" + ",".join(sorted(f"{name!r}:{_text(inner)}" for name, inner in value.items())) + "}"
     if isinstance(value, list):

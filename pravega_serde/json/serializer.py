@@ -1,4 +1,4 @@
-"""The JSON serializer: rows, columns, and the check of both by a JSON Schema."""
+"""JSON serializer: rows, columns, and validation of both with a JSON Schema."""
 
 from __future__ import annotations
 
@@ -24,33 +24,36 @@ _FEW_TO_READ: Final = 8
 
 
 class JsonSerializer(ColumnSerializer):
-    """JSON text in UTF-8, as Jackson's ``ObjectMapper`` writes and reads it by default.
+    """Serializer of JSON text in UTF-8, as Jackson's ``ObjectMapper`` writes and reads it by default.
 
-    Rows need no schema: ``deserialize`` gives the values of Python's ``json``. Columns are decoded into ``arrow_type``
-    (a type, or a schema for its columns): fields that an event lacks are null, those that the type lacks are ignored.
+    Rows need no schema: ``deserialize`` returns the values of Python's ``json``. Columns are decoded into
+    ``arrow_type`` (a type, or a schema for its columns). Fields that an event lacks are null; fields that the type
+    lacks are ignored.
 
-    Columns hold booleans, integers, floats, strings, binary (Base64), decimals, dates and timestamps (ISO 8601; a whole
-    number is milliseconds since 1970, as Jackson writes a ``java.util.Date``), lists, maps with string keys, structs.
+    Columns hold booleans, integers, floats, strings, binary (Base64), decimals, dates and timestamps (ISO 8601), lists,
+    maps with string keys, and structs. For a timestamp, a whole number is milliseconds since 1970, as Jackson writes a
+    ``java.util.Date``.
 
-    With ``schema``, a JSON Schema as text, parsed JSON or the path of a file, every event is checked on reading and on
-    writing, by row and by column: see :mod:`pravega_serde.json.schema` for drafts, references and limits. That is done
-    event by event, some 30,000 small ones a second. Needs the ``json-schema`` extra.
+    With ``schema``, every event is validated when it is read or written, by row and by column. ``schema`` is a JSON
+    Schema as text, parsed JSON or the path of a file. See :mod:`pravega_serde.json.schema` for drafts, references and
+    limits. Validation runs event by event, for some 30,000 small events a second. It requires the ``json-schema``
+    extra.
 
-    Raises :class:`SchemaError` for an invalid schema and for an Arrow type that JSON is not read as.
+    Raises :class:`SchemaError` for an invalid schema and for an unsupported Arrow type.
     """
 
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, schema: SchemaLike | None = None) -> None:
         self._arrow_type = None if arrow_type is None else columns_type(arrow_type)
         self._schema = None if schema is None else _json_schema(schema)
         if arrow_type is not None:
-            _ = self.column_reader  # a type that JSON is not read as is an error here, not at the first event
+            _ = self.column_reader  # an unsupported type raises here, not at the first event
 
     def _arguments(self) -> dict[str, Any]:
         return {"arrow_type": self._arrow_type, "schema": self.schema}
 
     @property
     def schema(self) -> str | None:
-        """Compact text of the JSON Schema that events are checked by; None without one."""
+        """Compact text of the JSON Schema that validates events; None without one."""
         return None if self._schema is None else self._schema.text
 
     @property
@@ -61,12 +64,12 @@ class JsonSerializer(ColumnSerializer):
         return self._arrow_type
 
     def serialize(self, value: Any) -> bytes:
-        """Text of a value, by the table in :mod:`pravega_serde.json.write_rows`."""
+        """Return the text of a value, using the table in :mod:`pravega_serde.json.write_rows`."""
         text = to_json(value)
         return text if self._schema is None else _checked_text(text, self._schema)
 
     def deserialize(self, data: bytes) -> Any:
-        """Value of an event."""
+        """Return the value of an event."""
         value = parse(data)
         if self._schema is not None:
             self._schema.check(value)
@@ -97,7 +100,7 @@ class JsonSerializer(ColumnSerializer):
 
 
 def _checked_path(fast: FastPath, schema: JsonSchema) -> FastPath:
-    """The fast path, with the events that the schema refuses among its suspects."""
+    """Return the fast path, with the events that the schema refuses among its suspects."""
 
     def attempt(column: pa.BinaryArray) -> Attempt:
         tried = fast(column)
@@ -119,7 +122,7 @@ def _is_valid(event: bytes, schema: JsonSchema) -> bool:
 
 
 def _checked_text(text: bytes, schema: JsonSchema) -> bytes:
-    """The text. Raises :class:`SerializationError` if the schema refuses its value."""
+    """Return the text. Raise :class:`SerializationError` if the schema refuses its value."""
     try:
         schema.check(parse(text))
     except DeserializationError as error:

@@ -1,7 +1,7 @@
-"""Events written by column: each field becomes a column of text, and Arrow joins them with what stands between.
+"""Writing by column: each field becomes a column of text, and Arrow joins them with the text between them.
 
-The text is that of :mod:`pravega_serde.json.write_rows`, byte for byte. Only what Arrow writes differently (numbers
-with an exponent, strings with something to escape) is written by Python, value by value.
+The text equals that of :mod:`pravega_serde.json.write_rows`, byte for byte. Python writes only the values that Arrow
+writes differently: numbers with an exponent, and strings with characters to escape.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, j
 
 #: Parts of each row's text in order: columns of texts, and texts that are the same in all rows.
 Parts = list[pa.StringArray | str]
-#: Gives the parts of a column without nulls.
+#: Returns the parts of a column without nulls.
 Render = Callable[[pa.Array], Parts]
 
-#: Bytes of characters to escape: quotes, backslashes, controls (below the third), the first byte of characters beyond
+#: Bytes of characters to escape: quotes, backslashes, controls (below the third), the first byte of characters above
 #: 16 bits (from the fourth on).
 _QUOTE, _BACKSLASH, _FIRST_PLAIN, _FIRST_ASTRAL = 0x22, 0x5C, 0x20, 0xF0
 _SPECIAL: Final = '["\\\\\\x00-\\x1f\\x{10000}-\\x{10FFFF}]'
 
 
 def column_writer(kind: pa.DataType) -> Write:
-    """Writer of columns of a type. Raises :class:`SchemaError` for one that has no form in JSON."""
+    """Return a writer of columns of a type. Raise :class:`SchemaError` for a type without a form in JSON."""
     render = _renderer(kind)
 
     def write(column: pa.Array) -> pa.BinaryArray:
@@ -66,7 +66,7 @@ def _renderer(kind: pa.DataType, path: str = "$") -> Render:
 
 
 def _join(parts: Parts, count: int) -> pa.StringArray:
-    """Texts of ``count`` rows. Neighbouring constants are joined first: each part costs a pass."""
+    """Return the texts of ``count`` rows. Neighboring constants are joined first: each part costs a pass."""
     merged: Parts = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):
@@ -81,14 +81,14 @@ def _join(parts: Parts, count: int) -> pa.StringArray:
     return pc.binary_join_element_wise(*columns, _scalar(""))
 
 
-# Kept, because pyarrow takes as long for a scalar as the join takes for some twenty rows.
+# Cached, because a scalar costs pyarrow as much time as the join of some twenty rows.
 @lru_cache(maxsize=4096)
 def _scalar(text: str) -> pa.StringScalar:
     return pa.scalar(text, pa.string())
 
 
 def _nullable(render: Render, column: pa.Array) -> Parts:
-    """Parts of a column that may have nulls."""
+    """Return the parts of a column that may have nulls."""
     if column.null_count == 0:
         return render(column)
     # Arrow cannot drop the nulls of views.
@@ -113,7 +113,10 @@ def _float(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
 
 
 def java_floats(column: pa.Array) -> pa.StringArray:
-    """Texts of a float or double column without nulls: see :func:`java_float`; NaN and infinities in quotes."""
+    """Return the texts of a float or double column without nulls: see :func:`java_float`.
+
+    NaN and infinities are in quotes.
+    """
     text = column.cast(pa.string())
     values = column.to_numpy()
     size = np.abs(values)
@@ -143,7 +146,7 @@ def _string(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
 
 
 def escaped(column: pa.StringArray) -> pa.StringArray:
-    """Strings, none of them null, as they stand between quotes."""
+    """Return strings (without nulls) with escapes as they are written between quotes."""
     if not _may_need_escapes(column):
         return column
     special = pc.match_substring_regex(column, _SPECIAL)
@@ -185,7 +188,7 @@ def _timestamp(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     zone = "" if kind.tz is None else "Z"
 
     def render(column: pa.Array) -> Parts:
-        # Whatever zone the column shows its instants in, the text is in UTC.
+        # The text is in UTC for any zone of the column.
         micros = to_micros(column, kind.unit, what="timestamp")
         check_between(
             micros, _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1, "a timestamp beyond the years 0 to 9999 of ISO 8601"
@@ -225,7 +228,7 @@ def _map(kind: pa.DataType, path: str) -> Render:
 
 
 def _joined(lengths: Any, items: pa.StringArray) -> pa.StringArray:
-    """Items of each row, joined by commas; ``lengths`` says how many of ``items`` belong to each."""
+    """Join the items of each row with commas; ``lengths`` is the number of ``items`` of each row."""
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items), ",")
 
 

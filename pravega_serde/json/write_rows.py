@@ -32,18 +32,21 @@ import numpy as np
 
 from pravega_serde.columnar import MalformedError
 
-#: What Jackson escapes: controls, quotes and backslashes, and, alone among the letters, those beyond 16 bits.
+#: Characters that Jackson escapes: controls, quotes, backslashes, and characters above 16 bits.
 _SPECIAL: Final = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff\ud800-\udfff]')
 
 _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
-#: Why a value that refers to itself, or nearly, cannot be written.
+#: Reason for refusing a value that refers to itself, or nearly.
 TOO_DEEP: Final = "the value is nested too deeply, or contains itself"
 
 
 def to_json(value: Any) -> bytes:
-    """Text of a value in UTF-8. Raises :class:`SerializationError`, with the path of the part without a JSON form."""
+    """Return the text of a value in UTF-8.
+
+    Raises :class:`SerializationError`, with the path of the part without a JSON form.
+    """
     parts: list[str] = []
     try:
         try:
@@ -57,7 +60,7 @@ def to_json(value: Any) -> bytes:
 
 
 def quoted(text: str) -> str:
-    """JSON string of a text."""
+    """Return the JSON string of a text."""
     if _SPECIAL.search(text) is None:
         return f'"{text}"'
     if any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -66,7 +69,10 @@ def quoted(text: str) -> str:
 
 
 def _paired(text: str) -> str:
-    """The text with each pair of surrogates, which Python keeps apart, as the one character that Java sees in it."""
+    """Join each pair of surrogates into one character.
+
+    Python keeps the two apart, but Java sees one character.
+    """
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
@@ -116,7 +122,7 @@ def _write_dict(value: Mapping[Any, Any], out: Out) -> None:
 
 
 def _key(key: Any) -> str:
-    """Key as text: the JSON of the value, without quotes."""
+    """Return a key as text: the JSON of the value, without quotes."""
     if isinstance(key, enum.Enum):
         return key.name
     if isinstance(key, str | uuid.UUID):
@@ -162,8 +168,8 @@ def _write_datetime(value: datetime, out: Out) -> None:
 
 
 def _write_deep(value: Any, out: Out) -> None:
-    """Write without recursion, so that whatever was read within the interpreter's recursion limit can be written."""
-    # Of each open value: its parts that are left (text before, step of the path, value), and the text that ends it.
+    """Write without recursion, so that every value read within the interpreter's recursion limit can be written."""
+    # For each open value: its remaining parts (text before, step of the path, value), and the text that ends it.
     stack: list[tuple[Iterator[tuple[str, str, Any]], str]] = []
     path: list[str] = []
     try:
@@ -191,7 +197,7 @@ def _write_deep(value: Any, out: Out) -> None:
         raise
 
 
-#: Depth of lists and objects; far more than any reader takes.
+#: Maximum depth of lists and objects; far more than any reader accepts.
 _DEEPEST: Final = 100_000
 #: Steps of the path in an error.
 _SHOWN: Final = 20
@@ -258,7 +264,7 @@ def _write_other(value: Any, out: Out) -> None:
 
 # Numbers
 
-#: Jackson's texts of numbers that JSON does not have, by Python's.
+#: Jackson's texts of numbers that JSON does not have, with Python's texts as keys.
 NOT_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 #: Sizes from and below which Java writes a number without an exponent.
@@ -267,12 +273,14 @@ PLAIN_BELOW: Final = 1e7
 
 
 def java_float(value: float | np.float32) -> str:
-    """Text of a finite double as Java's ``Double.toString`` writes it; of a numpy float32 as ``Float.toString``.
+    """Return the text of a finite double as Java's ``Double.toString`` writes it.
 
-    Without exponent between 10^-3 and 10^7, else as ``1.5E10``; always with a digit behind the point; in the fewest
-    digits that give the same number. That is Java from 19 on. Before, a bug (JDK-4511638) let it write some numbers in
-    more digits than needed, such as 2.0E-3 for 0.002 or 1.9999999999999998E23 for 2.0E23; they are read back as the
-    same numbers.
+    A numpy float32 is written as ``Float.toString`` writes it. Numbers between 10^-3 and 10^7 have no exponent; others
+    are written as ``1.5E10``. There is always a digit after the point, and the text has the fewest digits that return
+    the same number.
+
+    Java does the same since version 19. Before, a bug (JDK-4511638) let it write some numbers in more digits than
+    needed, such as 2.0E-3 for 0.002 or 1.9999999999999998E23 for 2.0E23. They are read back as the same numbers.
     """
     shortest = str(value) if isinstance(value, np.float32) else float.__repr__(value)
     size = abs(float(value))
@@ -285,7 +293,7 @@ def java_float(value: float | np.float32) -> str:
     point = int(exponent or 0) + (len(whole) if whole.strip("0") else len(digits) - len(fraction))
     digits = digits.rstrip("0")
     if len(digits) < 2:
-        # Java always gives two digits, and the second is not always a zero: the smallest double is 4.9E-324.
+        # Java always writes two digits, and the second is not always a zero: the smallest double is 4.9E-324.
         digits = f"{size:.1e}"[:3].replace(".", "")
     sign = "-" if value < 0 else ""
     if PLAIN_FROM <= size < PLAIN_BELOW:
@@ -294,7 +302,7 @@ def java_float(value: float | np.float32) -> str:
 
 
 def _plain(digits: str, point: int) -> str:
-    """Digits with a point among them, or with zeros before or behind them."""
+    """Return digits with a point among them, or with zeros before or after them."""
     digits = digits.rstrip("0") or "0"
     if point <= 0:
         return "0." + "0" * -point + digits
