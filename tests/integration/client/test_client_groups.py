@@ -460,7 +460,7 @@ def test_one_that_is_silent_is_taken_offline_and_no_other(
     client.create_stream(stream_name, 2)
     values = write(client, stream_name, 0, 40)
     with client.reader_group(f"{scope}/watched", stream_name, checkpoint_interval=0.3, refresh=0.1) as group:
-        with pytest.raises(ConfigError, match="3 s are the least"):
+        with pytest.raises(ConfigError, match="use 3 s or more"):
             group.take_silent_offline(1.0)
         silent = group.reader("silent", str)
         silent.poll(1.0)
