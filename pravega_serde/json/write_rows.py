@@ -276,8 +276,8 @@ def java_float(value: float | np.float32) -> str:
     """Return the text of a finite double as Java's ``Double.toString`` writes it.
 
     A numpy float32 is written as ``Float.toString`` writes it. Numbers between 10^-3 and 10^7 have no exponent; others
-    are written as ``1.5E10``. There is always a digit after the point, and the text has the fewest digits that return
-    the same number.
+    are written as ``1.5E10``. There is always a digit after the point, and the text has the fewest digits that read
+    back as the same number.
 
     Java does the same since version 19. Before, a bug (JDK-4511638) let it write some numbers in more digits than
     needed, such as 2.0E-3 for 0.002 or 1.9999999999999998E23 for 2.0E23. They are read back as the same numbers.

@@ -1,9 +1,11 @@
 """Protobuf messages of a generated class, a descriptor, or a descriptor set.
 
-``schema`` finds the message class, ``plan`` compiles its type and says what its columns are; ``wire`` has the numbers
-and tags of events. ``rows`` and ``columns`` read, ``write_rows`` and ``write_columns`` write, with the single values of
-``values`` and the one form of columns that ``storage`` makes. ``serializer`` puts them together. ``derive`` makes
-schemas of columns, ``registry`` is what schema registries need.
+- ``schema`` finds the message class, and ``plan`` compiles its type and its columns.
+- ``wire`` has the numbers and tags of events.
+- ``rows`` and ``columns`` read, ``write_rows`` and ``write_columns`` write.
+- ``values`` converts single values, and ``storage`` converts columns into one form.
+- ``serializer`` combines these modules.
+- ``derive`` derives schemas from columns, and ``registry`` is the part for schema registries.
 """
 
 from pravega_serde.protobuf.derive import protobuf_schema_of

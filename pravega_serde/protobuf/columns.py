@@ -1,8 +1,9 @@
 """Columns: reading all events of a column at once.
 
-Writers put fields in the order of their numbers. So one pass over the fields, each read in all rows that have it next,
-reads whole columns; rows in another order, or with unknown fields, take further passes. What Protobuf allows but
-hardly any writer does (a message in two parts, two members of a oneof, groups) is left to the plain path.
+Writers put fields in the order of their numbers. One pass over the fields reads whole columns, because it reads each
+field in all rows that have it next. Rows in another order, or with unknown fields, need further passes. The plain path
+reads events that Protobuf allows but hardly any writer produces: a message in two parts, two members of a oneof,
+groups.
 """
 
 from __future__ import annotations
@@ -42,31 +43,31 @@ from pravega_serde.protobuf.wire import FIXED32, FIXED64, LENGTH, LONGEST_LENGTH
 Parts = tuple[npt.NDArray[Any], ...]
 
 
-#: Makes values without nulls, and says which of them are bad (None: none). The cursor has the bytes.
+#: Returns values without nulls, and the mask of bad ones (None: none). The cursor has the bytes.
 Build = Callable[[Parts, Cursor], tuple[pa.Array, Bools | None]]
 
-#: Rows, of events or of items, whose temporaries the allocator keeps, rather than giving them back.
+#: Rows, of events or of items, with temporaries that the allocator keeps and does not return.
 _ROWS_AT_ONCE: Final = 65_536
 
-#: Bytes of freed memory that the C library is to keep.
+#: Bytes of freed memory that the C library keeps.
 _KEPT: Final = 16 << 20
 
-#: Larger events are left to the plain path: it takes less memory for lists, and is no slower.
+#: Larger events are left to the plain path: it needs less memory for lists, and is not slower.
 LONGEST: Final = 1 << 18
 
-#: A row that is not read to its end by then is left to the plain path.
+#: Maximum number of passes. A row that is not at its end after them is left to the plain path.
 MAX_PASSES: Final = 16
 
 _U: Final = np.uint64
 
 
 def fast_path(plan: MessagePlan, kind: pa.DataType) -> FastReader | None:
-    """Fast path for a message type and its Arrow type; None for JSON, which is read by rows."""
+    """Return the fast path for a message type and its Arrow type; None for JSON, which is read by rows."""
     return None if plan.shape == "json" else FastReader(plan, kind)
 
 
 class FastReader:
-    """Reads columns of events of one message type."""
+    """Reader of columns of events of one message type."""
 
     __slots__ = ("_message",)
 
@@ -75,7 +76,7 @@ class FastReader:
         _keep_freed_memory()
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
-        """Values, and the rows left to the plain path."""
+        """Return the values, and the rows left to the plain path."""
         budget = RoundBudget()
         pieces = [self._piece(column.slice(at, _ROWS_AT_ONCE), budget) for at in range(0, len(column), _ROWS_AT_ONCE)]
         suspects = [at * _ROWS_AT_ONCE + piece.suspects for at, piece in enumerate(pieces)]
@@ -92,9 +93,10 @@ class FastReader:
 
 @functools.cache
 def _keep_freed_memory() -> None:
-    """Have the C library keep what is freed, the temporaries of nested messages: to fault them in again took a fifth.
+    """Configure the C library to keep freed memory, for the temporaries of nested messages.
 
-    glibc keeps twice the size of the largest block that was mapped alone and freed; for others this does nothing.
+    To fault them in again took a fifth of the time. glibc keeps twice the size of the largest block that was mapped
+    separately and freed. For other libraries this does nothing.
     """
     np.empty(_KEPT // 2, np.uint8)
 
@@ -109,12 +111,15 @@ class _Field:
     """Type of numbers; None for values that have starts and ends."""
 
     def empty(self, starts: Int64s) -> Parts:
-        """Parts of rows where nothing has been read; absent bytes lie where the row begins, to keep their order."""
+        """Return the parts of rows where nothing has been read.
+
+        Absent bytes are at the start of their row, to keep their order.
+        """
         return (starts, starts) if self.dtype is None else (np.zeros(len(starts), self.dtype),)
 
 
 def _inner_types(plan: MessagePlan, kind: pa.DataType) -> list[pa.DataType]:
-    """Arrow types of a message's fields, in the order of their numbers."""
+    """Return the Arrow types of a message's fields, in the order of their numbers."""
     if plan.shape in ("timestamp", "duration"):
         return [pa.int64(), pa.int32()]
     if plan.shape == "wrapper":
@@ -158,7 +163,7 @@ def _finish(field: _Field, found: Last | Items, cursor: Cursor, starts: Int64s) 
         return pa.ListArray.from_arrays(_offsets(owners, len(cursor)), values, type=field.kind)
     keys, items = values.flatten()
     if items.null_count:
-        # A message that is left out is an empty one; a number that is none of the enum is left out with its entry.
+        # A message that is left out is an empty one; a number that is not in the enum is left out with its entry.
         _fail(cursor, owners, ~valid_rows(items))
         items = items.fill_null("") if pa.types.is_string(items.type) else items
     return _map_of(owners, keys, items, len(cursor), field.kind)
@@ -201,7 +206,7 @@ def _fail(cursor: Cursor, owners: Int64s, bad: Bools | None) -> None:
 
 
 def _at(cursor: Cursor, tag: Tag) -> Bools:
-    """Rows that have a field of this tag next."""
+    """Return the rows that have a field of this tag next."""
     if tag.size == 1:
         found: Bools = cursor.next_bytes() == tag.word
     else:
@@ -209,14 +214,14 @@ def _at(cursor: Cursor, tag: Tag) -> Bools:
         if not found.any():
             return found
         found = (cursor.words[cursor.position] & _U(tag.mask)) == tag.word
-    # Behind a row's end stands the next row's first byte.
+    # After a row's end comes the next row's first byte.
     if found.any():
         found &= cursor.position + (tag.size - 1) < cursor.ends
     return found
 
 
 def _delimited(cursor: Cursor) -> tuple[Int64s, Int64s]:
-    """Starts and ends of the next bytes, as many as the number before them says."""
+    """Read a length, and return the starts and ends of that number of next bytes."""
     parts = _short_runs(cursor, cursor.position, True)
     if parts is None:
         return cursor.spans(cursor.varints(LONGEST_LENGTH).view(np.int64))
@@ -225,9 +230,9 @@ def _delimited(cursor: Cursor) -> tuple[Int64s, Int64s]:
 
 
 def _short_runs(cursor: Cursor, position: Int64s, at: Bools | bool) -> tuple[Int64s, Int64s] | None:
-    """Starts and ends of the bytes behind their lengths at a position, of none in rows that are not ``at`` one.
+    """Return the starts and ends of the bytes after their lengths at a position; empty in rows not ``at`` one.
 
-    None if any length takes more than a byte, or passes the end of its row.
+    Return None if any length has more than one byte, or passes the end of its row.
     """
     lengths = cursor.data[position] * at
     if np.count_nonzero(lengths >= 0x80):
@@ -238,7 +243,10 @@ def _short_runs(cursor: Cursor, position: Int64s, at: Bools | bool) -> tuple[Int
 
 
 class MessageReader:
-    """Reads messages of one type, and gives a struct for each; of entries of a map, key and value."""
+    """Reader of messages of one type. It returns a struct for each message.
+
+    For entries of a map, it returns key and value.
+    """
 
     __slots__ = ("_fields", "_kind", "_oneofs", "_order", "_shape", "_tags", "_top", "_unknown_matter")
 
@@ -251,12 +259,12 @@ class MessageReader:
         self._oneofs = [[i for i, f in enumerate(plan.fields) if f.oneof == name] for name in sorted(names)]
 
     def __call__(self, cursor: Cursor) -> pa.Array:
-        """One value for each row of the cursor; rows that are bad afterwards have arbitrary ones."""
+        """Return one value for each row of the cursor; rows that fail have arbitrary values."""
         columns = self.columns(cursor)
         return _shaped(self._shape, cursor, [columns[index] for index in self._order], self._kind)
 
     def columns(self, cursor: Cursor) -> list[pa.Array]:
-        """Values of the fields, in the order of their numbers."""
+        """Return the values of the fields, in the order of their numbers."""
         starts = cursor.position
         found: list[Any] = [
             Last(f.empty(starts)) if f.plan.label not in ("repeated", "map") else Items(len(cursor))
@@ -305,7 +313,7 @@ class MessageReader:
 
 
 def _no_field(tags: UInt64s, sizes: Int64s) -> Bools:
-    """Tags that are malformed, or of groups; and those in more bytes than they take."""
+    """Return the mask of tags that are malformed, of groups, or longer than necessary."""
     wire, longest = tags & _U(7), tags >= _U(1 << 32)
     least = np.ones(len(tags), np.int64)
     for bits in (7, 14, 21, 28):
@@ -341,21 +349,24 @@ _SKIPS: Final[list[tuple[int, Callable[[Cursor], object]]]] = [
 
 @dataclass(frozen=True, slots=True)
 class FieldReader:
-    """Reads a field wherever it comes next."""
+    """Reader of a field at any position in a message."""
 
     tag: Tag
     read: Callable[[Cursor], Parts]
     packed: Tag | None
     read_packed: Callable[[Cursor], tuple[Int64s, Parts]] | None
-    """Gives the number of items of each row, and the items of all."""
+    """Returns the number of items of each row, and the items of all."""
 
     @property
     def tags(self) -> list[int]:
-        """Numbers of the tags that it reads."""
+        """Return the numbers of the tags that it reads."""
         return [_tag_number(tag) for tag in (self.tag, self.packed) if tag is not None]
 
     def take_last(self, cursor: Cursor, rows: Int64s | None, found: Last) -> None:
-        """Read one value in all rows that have the tag next. ``rows`` are those of the cursor; None: it has all."""
+        """Read one value in all rows that have the tag next.
+
+        ``rows`` are the rows of the cursor, or None if it has all.
+        """
         at = _at(cursor, self.tag)
         count = np.count_nonzero(at)
         if count == 0:
@@ -365,7 +376,7 @@ class FieldReader:
             found.put(rows, self.read(cursor))
             return
         if rows is None and self.read is _delimited and 2 * count > len(cursor):
-            # To leave a few rows out takes longer than to read them along, as of no bytes.
+            # To leave a few rows out costs more than to read them as empty.
             runs = _short_runs(cursor, cursor.position + at * self.tag.size, at)
             if runs is not None:
                 cursor.move(runs[1], shared=True)
@@ -385,7 +396,10 @@ class FieldReader:
                 return
 
     def _take_singly(self, cursor: Cursor, rows: Int64s, found: Items) -> int:
-        """Read items that are not packed, each time in those rows alone that just had one; gives their number."""
+        """Read items that are not packed, and return their number.
+
+        Each step reads only the rows that had an item in the step before.
+        """
         left, reading, total = np.arange(len(cursor)), cursor, 0
         while True:
             at = _at(reading, self.tag)
@@ -424,7 +438,7 @@ def _select(cursor: Cursor, at: Bools, tag: Tag) -> tuple[Int64s, Cursor]:
 
 
 def _field_reader(field: FieldPlan) -> FieldReader:
-    """Reader of a field's values."""
+    """Return the reader of a field's values."""
     number = NUMBERS.get(field.kind)
     if number is None:
         return FieldReader(Tag.of(field.number, LENGTH), _delimited, None, None)
@@ -450,7 +464,7 @@ def _read_packed(number: Number) -> Callable[[Cursor], tuple[Int64s, Parts]]:
 
 
 def _within(starts: Int64s, counts: Int64s, step: int) -> Int64s:
-    """Positions of the items of all rows, ``step`` bytes apart."""
+    """Return the positions of the items of all rows, ``step`` bytes apart."""
     # Number of each item in its row: its number among all items, less the items of the rows before.
     before = np.cumsum(counts) - counts
     index = np.arange(int(counts.sum())) - np.repeat(before, counts)
@@ -475,7 +489,7 @@ def _packed_varints(number: Number, cursor: Cursor) -> tuple[Int64s, Parts]:
     positions = _within(starts, lengths, 1)
     last = cursor.data[positions] < 0x80
     counts = _sum_runs(last, lengths)
-    # Each number begins behind the last byte of another one.
+    # Each number begins after the last byte of another one.
     first = np.empty(len(last), np.bool_)
     first[:1] = True
     first[1:] = last[:-1]
@@ -486,7 +500,7 @@ def _packed_varints(number: Number, cursor: Cursor) -> tuple[Int64s, Parts]:
 
 
 def _sum_runs(flags: Bools, lengths: Int64s) -> Int64s:
-    """Number of flags that are set in each row's run."""
+    """Return the number of true flags in each row's run."""
     # Flags set before each place; the difference between a run's end and start is the number within it.
     before = np.zeros(len(flags) + 1, np.int64)
     np.cumsum(flags, out=before[1:])
@@ -509,7 +523,7 @@ class Last:
         """Rows that had a value already when another came."""
 
     def put(self, rows: Int64s | None, parts: Parts) -> None:
-        """Take values of some rows, or of all."""
+        """Store the values of some rows, or of all."""
         if self.parts is None and rows is None:
             self.parts = parts
             return
@@ -528,7 +542,7 @@ class Last:
         self.there = there
 
     def presence(self) -> Bools:
-        """Rows that have a value."""
+        """Return the rows that have a value."""
         if self.there is not None:
             return self.there
         return np.full(len(self._empty[0]), self.parts is not None)
@@ -545,12 +559,12 @@ class Items:
         self._parts: list[Parts] = []
 
     def put(self, rows: Int64s, parts: Parts) -> None:
-        """Take the next items of some rows; a row can be there several times."""
+        """Append the next items of some rows; a row may occur several times."""
         self._owners.append(rows)
         self._parts.append(parts)
 
     def ordered(self, empty: Parts) -> tuple[Int64s, Parts]:
-        """Row of each item, ascending, and the items."""
+        """Return the row of each item, ascending, and the items."""
         if not self._owners:
             return np.empty(0, np.int64), empty
         if len(self._owners) == 1:
@@ -561,7 +575,7 @@ class Items:
 
 
 def _leaf_builder(kind: str, enum: EnumPlan | None) -> Build:
-    """Builder of values that are not messages."""
+    """Return the builder of values that are not messages."""
     if enum is not None:
         return _Enum(enum)
     if kind == "string":
@@ -573,7 +587,7 @@ def _leaf_builder(kind: str, enum: EnumPlan | None) -> Build:
 
 
 class _Enum:
-    """Names of numbers. A number without one is its own text, or is bad, if the enum is closed."""
+    """Names of numbers. A number without a name is its own text, or is bad if the enum is closed."""
 
     __slots__ = ("_closed", "_names", "_numbers")
 
@@ -602,13 +616,13 @@ def _offsets(owners: Int64s, count: int) -> pa.Array:
 
 
 def _map_of(owners: Int64s, keys: pa.Array, values: pa.Array, count: int, kind: pa.DataType) -> pa.Array:
-    """Maps of all rows from their entries, in the order of their keys."""
+    """Return the maps of all rows from their entries, in the order of their keys."""
     owners, keys, values = by_key(owners, keys, values)
     return pa.MapArray.from_arrays(_offsets(owners, count), keys, values, type=kind)
 
 
 def by_key(owners: Int64s, keys: pa.Array, values: pa.Array) -> tuple[Int64s, pa.Array, pa.Array]:
-    """Entries in the order of each row's keys. Of entries with the same key the last one counts."""
+    """Order entries by each row's keys. Of entries with the same key the last one counts."""
     if len(keys) < 2 or _ascending(owners, keys):
         return owners, keys, values
     entries = pa.table([number_column(owners), keys, number_column(np.arange(len(keys)))], ["row", "key", "place"])
@@ -621,7 +635,7 @@ def by_key(owners: Int64s, keys: pa.Array, values: pa.Array) -> tuple[Int64s, pa
 
 
 def _ascending(owners: Int64s, keys: pa.Array) -> bool:
-    """Whether each key of a row is above the one before."""
+    """True if each key of a row is greater than the one before."""
     if pa.types.is_boolean(keys.type):
         keys = keys.cast(pa.int8())
     above = bools_of(pc.less(keys[:-1], keys[1:]))
@@ -634,7 +648,10 @@ _MOST_SECONDS: Final = (1 << 63) // _MICROS - 3000
 
 
 def _instants(cursor: Cursor, columns: list[pa.Array], kind: pa.DataType) -> pa.Array:
-    """Timestamps and durations: seconds and nanoseconds as microseconds, the rest dropped, as Java divides."""
+    """Return timestamps and durations: seconds and nanoseconds as microseconds.
+
+    The rest is dropped, as Java divides.
+    """
     seconds, nanos = map(numbers_of, columns)
     cursor.fail((seconds > _MOST_SECONDS) | (seconds < -_MOST_SECONDS))
     micros = np.where(nanos < 0, -(-nanos.astype(np.int64) // 1000), nanos // 1000)
@@ -657,5 +674,5 @@ _SHAPED: Final[Mapping[str, Callable[[Cursor, list[pa.Array], pa.DataType], pa.A
 
 
 def _shaped(shape: str, cursor: Cursor, columns: list[pa.Array], kind: pa.DataType) -> pa.Array:
-    """Columns of a message in the form of its shape."""
+    """Return the columns of a message in the form of its shape."""
     return _SHAPED[shape](cursor, columns, kind)

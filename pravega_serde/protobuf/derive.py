@@ -1,6 +1,6 @@
-"""Protobuf message types that follow from columns, and schemas as the bytes of protobuf-java's ``toProto()``.
+"""Protobuf message types derived from columns, and schemas as the bytes of protobuf-java's ``toProto()``.
 
-A message that follows an earlier one keeps its fields' numbers: :func:`keep_numbers`.
+A message that replaces an earlier one keeps the numbers of its fields: :func:`keep_numbers`.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def _check_name(name: str, path: str) -> None:
 
 
 def _message(fields: list[pa.Field], name: str, full_name: str, path: str) -> DescriptorProto:
-    """A message; ``full_name`` is that by which its fields refer to the messages inside it."""
+    """Return a message; its fields refer to the messages inside it with ``full_name``."""
     message = DescriptorProto(name=name)
     taken = {field.name for field in fields}
     for number, field in enumerate(fields, 1):
         _check_name(field.name, f"{path}.{field.name}")
         _Field(message, full_name, taken, f"{path}.{field.name}").add(field, number)
-    # The oneofs that stand for optional fields come after all others, of which there are none here.
+    # The oneofs for optional fields come after all others; here there are no others.
     for made in message.field:
         if made.proto3_optional:
             made.oneof_index = len(message.oneof_decl)
@@ -93,7 +93,7 @@ def _message(fields: list[pa.Field], name: str, full_name: str, path: str) -> De
 
 
 class _Field:
-    """Adds one field to a message, with the messages that it needs."""
+    """Builder that adds one field to a message, with the messages that it needs."""
 
     def __init__(self, message: DescriptorProto, full_name: str, taken: set[str], path: str) -> None:
         self._message, self._full_name, self._taken, self._path = message, full_name, taken, path
@@ -125,7 +125,7 @@ class _Field:
         raise no_form(kind, "Protobuf here", self._path, "cast or wrap it")
 
     def _entry(self, name: str, kind: pa.MapType) -> str:
-        """The message of a map's entries, which the rules of Protobuf name."""
+        """Add the message of a map's entries, which the rules of Protobuf name."""
         entry = DescriptorProto(name=f"{_camel(name)}Entry", options=MessageOptions(map_entry=True))
         key = entry.field.add(name="key", number=1, label=_F.LABEL_OPTIONAL)
         self._single(key, "key", kind.key_type)
@@ -146,7 +146,7 @@ def _camel(name: str) -> str:
 
 
 def _type_name(field: str, taken: set[str]) -> str:
-    """A name for the message of a field: the field's in capitals, unless something has that name."""
+    """Return a name for the message of a field: the field's in capitals, unless another type has that name."""
     name = _camel(field)
     while name in taken or not _NAME.fullmatch(name):
         name += "Message"
@@ -158,9 +158,9 @@ def _type_name(field: str, taken: set[str]) -> str:
 
 
 def keep_numbers(files: FileDescriptorSet, known: bytes, name: str) -> None:
-    """Give the fields of a derived message the numbers that they have in an earlier descriptor set of it.
+    """Assign the fields of a derived message their numbers from an earlier descriptor set of it.
 
-    Those of fields that are gone stay reserved.
+    The numbers of removed fields stay reserved.
     """
     before = DescriptorProto()
     load(known, name).DESCRIPTOR.CopyToProto(before)
@@ -183,7 +183,10 @@ def _renumber(message: DescriptorProto, before: DescriptorProto) -> None:
 
 
 def _inner(message: DescriptorProto, before: DescriptorProto) -> Iterator[tuple[DescriptorProto, DescriptorProto]]:
-    """The messages inside a message, and those of the same fields before; of maps those of their values."""
+    """Yield the messages inside a message, and the earlier messages of the same fields.
+
+    For maps, yield the messages of their values.
+    """
     now, then = ({each.name: each for each in side.nested_type} for side in (message, before))
     old = {field.name: field for field in before.field}
     for field in message.field:
@@ -204,10 +207,11 @@ def _message_of(field: FieldDescriptorProto | None, inside: dict[str, Any]) -> D
 
 
 def schema_data(descriptor: Any, *, all_files: bool = False) -> bytes:
-    """The descriptor set that a message is registered with: its own file, or with all that it imports.
+    """Return the descriptor set to register for a message: its own file, or the file with all its imports.
 
-    Without what protoc adds to descriptor sets but not to generated code: comments, and JSON names that follow from the
-    fields' names. Raises :class:`SchemaError` for a message inside another, which the registry does not take.
+    It omits the parts that protoc adds to descriptor sets but not to generated code: comments, and JSON names that
+    follow from the names of fields. Raises :class:`SchemaError` for a message inside another, which the registry does
+    not accept.
     """
     if descriptor.containing_type is not None:
         raise SchemaError(
@@ -242,6 +246,6 @@ def _fields(messages: Iterable[DescriptorProto]) -> Iterator[FieldDescriptorProt
 
 
 def _json_name(name: str) -> str:
-    """JSON name as protoc derives it: underscores are dropped and capitalise the next letter."""
+    """Return the JSON name as protoc derives it: underscores are dropped and capitalize the next letter."""
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)

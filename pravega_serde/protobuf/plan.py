@@ -1,4 +1,4 @@
-"""Plans: message types as the readers and writers need them, compiled once from their descriptors; their Arrow types.
+"""Plans: message types compiled once from their descriptors for readers and writers, with their Arrow types.
 
 | Protobuf | Arrow | natural value |
 |---|---|---|
@@ -14,10 +14,10 @@
 | Int64Value and other wrappers | the wrapped type, or null | the value, or None |
 | Struct, Value, ListValue | string: JSON | str |
 
-So does Spark's ``from_protobuf`` with ``upcast.unsigned.ints`` and ``unwrap.primitive.wrapper.types``, except for JSON,
-and for enum numbers without a name, which it spells as protobuf-java does (``UNKNOWN_ENUM_VALUE_Level_7``). A field
-with presence (optional, member of a oneof, message, any of proto2) that is not there is null; others have their
-default value. Any is a struct of ``type_url`` and ``value``. Fields stand in the order of their declaration.
+Spark's ``from_protobuf`` uses the same types with ``upcast.unsigned.ints`` and ``unwrap.primitive.wrapper.types``,
+except for JSON. It spells enum numbers without a name as protobuf-java does (``UNKNOWN_ENUM_VALUE_Level_7``). A field
+with presence (optional, member of a oneof, message, any of proto2) is null if it is absent. Other fields have their
+default value. Any is a struct of ``type_url`` and ``value``. Fields are in the order of their declaration.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from pravega_serde.columnar.limits import ColumnCount
 from pravega_serde.errors import SchemaError
 
-#: How often a field can be there. ``implicit``: its default value is not written (proto3 without ``optional``).
+#: Cardinality of a field. ``implicit``: its default value is not written (proto3 without ``optional``).
 Label = Literal["implicit", "explicit", "required", "repeated", "map"]
 
-#: Form of a message: its fields, or one of Google's types with a natural value of its own.
+#: Form of a message: its fields, or one of Google's types with its own natural value.
 Shape = Literal["message", "timestamp", "duration", "wrapper", "json"]
 
 _JSON: Final[Mapping[str, list[str]]] = {
@@ -68,7 +68,7 @@ _KINDS: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnumPlan:
-    """An enum. The first of several names of a number is the one that is read."""
+    """Plan of an enum. If a number has several names, the first one is read."""
 
     name: str
     names: Mapping[int, str]
@@ -79,7 +79,7 @@ class EnumPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldPlan:
-    """One field."""
+    """Plan of one field."""
 
     name: str
     number: int
@@ -96,7 +96,7 @@ class FieldPlan:
 
 @dataclass(slots=True, eq=False)
 class MessagePlan:
-    """One message type. A recursive one holds itself, so it is filled after it is made."""
+    """Plan of one message type. A recursive one holds itself, so it is filled after its creation."""
 
     name: str
     shape: Shape
@@ -110,12 +110,12 @@ class MessagePlan:
 
 
 def plan(descriptor: Descriptor) -> MessagePlan:
-    """Plan of a message type, and of all that are in it."""
+    """Return the plan of a message type, and of all types in it."""
     return _Planner().message(descriptor)
 
 
 def reachable(plan: MessagePlan) -> list[MessagePlan]:
-    """Plans of a message type and of all that are in it."""
+    """Return the plans of a message type and of all types in it."""
     found: dict[str, MessagePlan] = {}
     left = [plan]
     while left:
@@ -160,7 +160,7 @@ class _Planner:
 
 
 def _is_googles(made: MessagePlan) -> bool:
-    """Whether a message with one of Google's names has Google's fields; a descriptor set may define others."""
+    """True if a message with one of Google's names has Google's fields; a descriptor set may define others."""
     fields = [(f.name, f.kind, f.label) for f in made.fields]
     if made.shape in ("timestamp", "duration"):
         return fields == [("seconds", "int64", "implicit"), ("nanos", "int32", "implicit")]
@@ -177,7 +177,7 @@ def _label(given: FieldDescriptor) -> Label:
         return "required"
     assert given.containing_type is not None
     if given.containing_type.GetOptions().map_entry and given.message_type is None:
-        # Both parts of an entry are always there, whether written or not.
+        # Both parts of an entry always exist, written or not.
         return "explicit" if given.enum_type is not None and given.enum_type.is_closed else "implicit"
     return "explicit" if given.has_presence else "implicit"
 
@@ -221,7 +221,10 @@ _SHAPE_TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 def arrow_type(message: MessagePlan) -> pa.DataType:
-    """Arrow type of a message; :class:`SchemaError` if it contains itself, or unfolds into too many columns."""
+    """Return the Arrow type of a message.
+
+    Raises :class:`SchemaError` if the message contains itself, or unfolds into too many columns.
+    """
     return _Types().message(message)
 
 

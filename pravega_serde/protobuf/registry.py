@@ -1,4 +1,4 @@
-"""Registry part of Protobuf: types of events, compatibility, and what one message reads of another's bytes."""
+"""Registry part of Protobuf: types of events, compatibility, and reading the bytes of another message."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from pravega_serde.registry.interface import EventType, RegistryFormat
 
 
 class ProtobufRegistry(RegistryFormat):
-    """Protobuf in a registry: a descriptor set of the message's own file, as ``ProtobufSchema.of(Class)`` gives it."""
+    """Protobuf in a registry: a descriptor set of the message's own file, as from ``ProtobufSchema.of(Class)``."""
 
     suffixes = (".desc", ".pb", ".binpb")
     typed_readers_undo_codecs = False
 
     def recognises(self, schema: object) -> bool:
-        """Whether it is a message class, a descriptor or a descriptor set."""
+        """True for a message class, a descriptor or a descriptor set."""
         is_class = isinstance(schema, type) and issubclass(schema, Message)
         return is_class or isinstance(schema, Descriptor | FileDescriptorSet)
 
     def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:
-        """Type of a message; ``name`` chooses one of a descriptor set."""
+        """Return the type of a message; ``name`` selects one of a descriptor set."""
         descriptor = load(schema, name).DESCRIPTOR
         data = schema_data(descriptor, all_files=all_files)
         info = SchemaInfo(descriptor.full_name, SerializationFormat.PROTOBUF, data)
         return EventType(info, ProtobufSerializer(schema, message_type=name))
 
     def payloads(self, info: SchemaInfo) -> ProtobufSerializer:
-        """Serializer of the registered message."""
+        """Return the serializer of the registered message."""
         try:
             return ProtobufSerializer(info.data, message_type=info.type)
         except SchemaError as error:
@@ -54,43 +54,46 @@ class ProtobufRegistry(RegistryFormat):
             ) from error
 
     def type_of(self, value: object) -> str | None:
-        """Full name of a message's type."""
+        """Return the full name of a message's type."""
         return descriptor_of(value).full_name if isinstance(value, Message) else None
 
     def derive(self, columns: pa.Schema, name: str) -> FileDescriptorSet:
-        """Descriptor set of a message with the columns as fields; see :func:`protobuf_schema_of`."""
+        """Return the descriptor set of a message with the columns as fields; see :func:`protobuf_schema_of`."""
         return protobuf_schema_of(columns, name)
 
     def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:
-        """Type of the message. Fields keep the numbers that they have in ``after``; those of others stay reserved."""
+        """Return the type of the message. Fields keep their numbers from ``after``.
+
+        The numbers of other fields stay reserved.
+        """
         files = self.derive(columns, name)
         if after is not None:
             keep_numbers(files, after.data, after.type)
         return replace(self.event_type(files, name), casts=True)
 
     def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:
-        """Reasons by the rules of "Updating a message type" in Protobuf's language guides.
+        """Yield the faults according to the rules of "Updating a message type" in Protobuf's language guides.
 
-        Stricter where a number would be read as another: int64 as int32 is allowed on the wire, and is a fault here.
-        Names of fields and of message types mean nothing on the wire, and nothing here. Descriptors are compared as
-        they are registered: Java leaves imports out.
+        This is stricter if a number would be read as another: int64 as int32 is allowed on the wire, and is a fault
+        here. Names of fields and of message types mean nothing on the wire, and nothing here. Descriptors are compared
+        as they are registered: Java omits imports.
         """
         comparison = _Comparison(_Types.of(writer), _Types.of(reader), added)
         yield from comparison.messages(writer.type, reader.type, "$")
 
     def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[ProtobufSerializer | None, str]:
-        """Serializer of the reader's message, by the fields' numbers, if no value changes.
+        """Return the serializer of the reader's message, matched by field numbers, if no value changes.
 
-        Protobuf itself reads anything as anything: a field of another type is skipped or cut to size. Here that is a
-        misfit. What the registered descriptor set imports and lacks is taken from the reader's files; a set that cannot
-        be completed so is not compared.
+        Protobuf itself reads any message as any other: a field of another type is skipped or truncated. Here that is a
+        misfit. Missing imports of the registered descriptor set are read from the reader's files. A set that is still
+        incomplete is not compared.
         """
         payloads = _own(reader)
         misfit = _misfit(writer, descriptor_of(payloads.message_class))
         return (payloads, "") if misfit is None else (None, misfit)
 
     def widened(self, writer: SchemaInfo, reader: EventType) -> ProtobufSerializer | None:
-        """Serializer of the reader's message with the writer's wider numbers."""
+        """Return the serializer of the reader's message with the writer's wider numbers."""
         wide = _widened_message(writer, descriptor_of(_own(reader).message_class))
         if wide is None or _misfit(writer, descriptor_of(wide)) is not None:
             return None
@@ -109,7 +112,7 @@ _MESSAGE: Final = FieldDescriptorProto.TYPE_MESSAGE
 _GROUP: Final = FieldDescriptorProto.TYPE_GROUP
 _ENUM: Final = FieldDescriptorProto.TYPE_ENUM
 _BYTES: Final = FieldDescriptorProto.TYPE_BYTES
-#: Written type of a single value -> types that read every value of it as what it was.
+#: Written type of a single value -> types that read every value of it unchanged.
 _READ_AS: Final[Mapping[int, frozenset[int]]] = {
     _Type.TYPE_BOOL: frozenset({_Type.TYPE_INT32, _Type.TYPE_INT64, _Type.TYPE_UINT32, _Type.TYPE_UINT64}),
     _Type.TYPE_INT32: frozenset({_Type.TYPE_INT64}),
@@ -123,7 +126,7 @@ _SAFE: Final[Mapping[int, frozenset[int]]] = {**_READ_AS, _MESSAGE: frozenset({_
 
 @dataclass(frozen=True, slots=True)
 class _Types:
-    """The messages and enums of a descriptor set by full name, and which enums keep only the numbers that they know."""
+    """Messages and enums of a descriptor set by full name, and the enums that keep only known numbers."""
 
     messages: dict[str, DescriptorProto]
     enums: dict[str, EnumDescriptorProto]
@@ -159,7 +162,7 @@ class _Comparison:
         self._seen: set[tuple[str, str]] = set()
 
     def messages(self, written: str, read: str, path: str) -> Iterator[str]:
-        """Faults of one message type read as another, each pair once."""
+        """Yield the faults of one message type read as another, each pair once."""
         if (written, read) in self._seen:
             return
         self._seen.add((written, read))
@@ -177,7 +180,7 @@ class _Comparison:
         yield from _oneofs(writer, reader, path)
 
     def _numbers(self, writer: DescriptorProto, reader: DescriptorProto, path: str) -> Iterator[str]:
-        """Numbers that are given up, or taken again."""
+        """Yield the faults of numbers that are removed, or used again."""
         old, new = (reader, writer) if self._added else (writer, reader)
         kept = {field.number for field in new.field}
         for field in old.field:
@@ -215,11 +218,11 @@ class _Comparison:
                 yield f"{where}: the reader's enum has no number {value.number} ({value.name})"
 
     def _keeps(self, number: int, reader: EnumDescriptorProto, name: str) -> bool:
-        """Whether a number that the reader's enum does not name does no harm."""
+        """True if a number that the reader's enum does not name is harmless."""
         if name in self._reader.closed:
             return False
         ranges = reader.reserved_range
-        # An older reader of an open enum keeps new numbers; that one was given up has to be said.
+        # An older reader of an open enum keeps new numbers; a removed number is a fault.
         return self._added or any(one.start <= number <= one.end for one in ranges)
 
 
@@ -236,7 +239,7 @@ def _required(writer: DescriptorProto, reader: DescriptorProto, path: str) -> It
 
 
 def _oneofs(writer: DescriptorProto, reader: DescriptorProto, path: str) -> Iterator[str]:
-    """Fields that could all be written, of which the reader keeps one."""
+    """Yield the faults of fields that could all be written, if the reader keeps only one of them."""
     choices = {field.number: _oneof(field) for field in reader.field}
     for index, oneof in enumerate(reader.oneof_decl):
         written = [field for field in writer.field if choices.get(field.number) == index]
@@ -247,7 +250,7 @@ def _oneofs(writer: DescriptorProto, reader: DescriptorProto, path: str) -> Iter
 
 
 def _oneof(field: FieldDescriptorProto) -> int | None:
-    # "optional" of proto3 is a oneof by itself, in name only.
+    # "optional" of proto3 is a separate oneof, in name only.
     return field.oneof_index if field.HasField("oneof_index") and not field.proto3_optional else None
 
 
@@ -256,16 +259,16 @@ def _default(field: FieldDescriptorProto) -> str:
 
 
 def _type_name(number: int) -> str:
-    """The name of a field's type as a .proto file has it: ``int32``."""
+    """Return the name of a field's type as a .proto file spells it: ``int32``."""
     return _Type.Name(number).removeprefix("TYPE_").lower()  # type: ignore[arg-type]
 
 
 # ---- one message read as another ----
 
 _D: Final = FieldDescriptor
-# Bytes that are no text are an error of their event; they never become another text.
+# Bytes that are not text are an error of their event; they never become another text.
 _WIDER: Final[Mapping[int, frozenset[int]]] = {**_READ_AS, _D.TYPE_BYTES: frozenset({_D.TYPE_STRING})}
-#: What was written -> the narrower number that a reader may have.
+#: Written type -> the narrower type that a reader may have.
 _NARROWER: Final = {
     _D.TYPE_INT64: _D.TYPE_INT32,
     _D.TYPE_SINT64: _D.TYPE_SINT32,
@@ -278,17 +281,17 @@ _MESSAGES: Final = (_D.TYPE_MESSAGE, _D.TYPE_GROUP)
 
 
 def _misfit(writer: SchemaInfo, reader: Descriptor) -> str | None:
-    """Why events of a registered schema cannot be read as a message; None if they can.
+    """Return the reason why events of a registered schema cannot be read as a message; None if they can.
 
-    What the registered descriptor set imports and lacks is taken from the reader's files; a set that cannot be
-    completed so is not compared. Raises :class:`SchemaError` for an invalid descriptor set.
+    Missing imports of the registered descriptor set are read from the reader's files. A set that is still incomplete is
+    not compared. Raises :class:`SchemaError` for an invalid descriptor set.
     """
     written = _written(writer, reader)
     return None if written is None else _message_misfit(written, reader, "$", set())
 
 
 def _widened_message(writer: SchemaInfo, reader: Descriptor) -> type[Message] | None:
-    """The reader's message with the writer's numbers where its own are narrower; None if none are.
+    """Return the reader's message with the writer's numbers where its own are narrower; None if none are.
 
     Raises :class:`SchemaError` for an invalid descriptor set.
     """
@@ -318,7 +321,7 @@ def _written(writer: SchemaInfo, reader: Descriptor) -> Descriptor | None:
 
 
 def _find_wider(writer: Descriptor, reader: Descriptor, wider: dict[tuple[str, int], int], seen: _Pairs) -> None:
-    """Note the type that each field of the reader's needs, by its message's name and its number."""
+    """Record the type that each field of the reader needs, by the name of its message and its number."""
     if (writer.full_name, reader.full_name) in seen:
         return
     seen.add((writer.full_name, reader.full_name))

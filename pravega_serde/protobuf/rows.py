@@ -1,4 +1,4 @@
-"""Rows: reading one event at a time, by Google's parser, with errors that say what is wrong and where."""
+"""Rows: reading one event at a time, with Google's parser and with errors that name the fault and its position."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pravega_serde.protobuf.wire import padding_start, walk
 
 
 class RowReader:
-    """Reads events into messages, and, where ``values`` is given, messages into values."""
+    """Reader of events into messages. If ``values`` is set, it converts messages into values."""
 
     __slots__ = ("_meter", "_parse", "_plan", "_required", "_safe_size", "_values")
 
@@ -29,7 +29,7 @@ class RowReader:
         self._safe_size = self._meter.safe_size
 
     def __call__(self, data: bytes) -> Any:
-        """Message of an event, or its value; :class:`DeserializationError` for anything that is not one."""
+        """Return the message of an event, or its value; raise :class:`DeserializationError` for an invalid event."""
         if len(data) > self._safe_size:
             self._measure(data)
         try:
@@ -62,32 +62,35 @@ class RowReader:
 
 
 def value_of(message: Any, read: Read) -> Any:
-    """Value of a message; :class:`DeserializationError` if Python or Arrow cannot hold it."""
+    """Return the value of a message; raise :class:`DeserializationError` if Python or Arrow cannot hold it."""
     try:
         return read(message)
     except MalformedError as error:
         raise DeserializationError(error.reason, field_path=error.field_path()) from error
 
 
-#: Memory of an event's value. A message of no content takes two bytes, so a small event could hold very many.
+#: Memory of an event's value. A message without content has two bytes, so a small event could hold very many.
 _MEMORY: Final = MemoryLimit(64, smallest=1 << 20)
 
 
 class Meter:
-    """Finds events that would take too much. Few need a look: most types cannot expand so far."""
+    """Detector of events that would need too much memory. Few are measured: most types cannot expand so far."""
 
     __slots__ = ("_cost", "_plan", "safe_size")
 
     def __init__(self, plan: MessagePlan, cost: Callable[[MessagePlan], int]) -> None:
         self._plan, self._cost = plan, cost
         inner = [f for p in reachable(plan) for f in p.fields]
-        # The most that a byte can take: messages have two of them at least, packed values one.
+        # Maximum cost of a byte: messages have at least two bytes, packed values one.
         most = max((_per_byte(f, cost) for f in inner), default=0)
         self.safe_size = _MEMORY.of(0) // most if most > _MEMORY.per_byte else sys.maxsize
-        """Events of so many bytes, or fewer, need no look."""
+        """Size in bytes up to which events need no measurement."""
 
     def measure(self, data: bytes) -> None:
-        """Raise :class:`LimitExceededError` if the event would take too much, MalformedError if it is malformed."""
+        """Raise :class:`LimitExceededError` if the event would need too much memory.
+
+        Raises MalformedError if the event is malformed.
+        """
         budget = _MEMORY.of(len(data))
         taken = 0
 
@@ -107,32 +110,32 @@ def _per_byte(field: FieldPlan, cost: Callable[[MessagePlan], int]) -> int:
 
 
 def message_cost(plan: MessagePlan) -> int:
-    """Upper bound of the bytes that Google's parser takes for a message of no content."""
+    """Return an upper bound of the bytes that Google's parser needs for a message without content."""
     return 24 + 16 * len(plan.fields)
 
 
 def value_cost(plan: MessagePlan) -> int:
-    """Upper bound of the bytes of a message, its dict, and its row in Arrow."""
+    """Return an upper bound of the bytes of a message, its dict, and its row in Arrow."""
     return 256 + 112 * len(plan.fields)
 
 
 def _item_cost(field: FieldPlan) -> int:
-    """Bytes of an enum's value in a list, and of its name in Arrow, whose buffers double when they grow."""
+    """Return the bytes of an enum's value in a list, and of its name in Arrow, whose buffers grow by doubling."""
     assert field.enum is not None
     return 24 + 2 * max(len(name.encode()) for name in field.enum.numbers)
 
 
 def required_in(plan: MessagePlan) -> Required | None:
-    """Search for missing fields in messages of a type; None if it requires none, as in proto3."""
+    """Return a search for missing fields in messages of a type; None if it requires none, as in proto3."""
     found = any(f.label == "required" for inner in reachable(plan) for f in inner.fields)
     return Required(plan) if found else None
 
 
 class Required:
-    """Finds the required fields (proto2) that are missing in messages of a type.
+    """Search for the required fields (proto2) that are missing in messages of a type.
 
-    Google's parser takes messages that lack some, and its own search for them crashes on maps in lists of messages
-    (protobuf 7.36), which its ``SerializeToString`` does, too.
+    Google's parser accepts messages that lack some. Its own search for them crashes on maps in lists of messages
+    (protobuf 7.36), and so does its ``SerializeToString``.
     """
 
     __slots__ = ("_plan",)
@@ -141,7 +144,7 @@ class Required:
         self._plan = plan
 
     def missing(self, message: Message) -> str:
-        """Paths of the required fields that are missing; empty if none is."""
+        """Return the paths of the required fields that are missing; empty if none is."""
         return "" if message.IsInitialized() else ", ".join(_missing(message, self._plan))
 
 
@@ -157,7 +160,7 @@ def _missing(message: Any, plan: MessagePlan) -> Iterator[str]:
 
 
 def _inside(message: Any, field: FieldPlan) -> list[tuple[str, Any]]:
-    """Messages that a field holds, and their steps of a path."""
+    """Yield the messages that a field holds, and their steps of a path."""
     name = field.name
     if field.label == "repeated":
         return [(f"{name}[{index}]", item) for index, item in enumerate(getattr(message, name))]

@@ -1,4 +1,4 @@
-"""Protobuf schemas: the message class of a class, a descriptor or a descriptor set."""
+"""Protobuf schemas: the message class from a class, a descriptor or a descriptor set."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.errors import SchemaError
 
-#: Forms in which a message type is given; ``str`` and ``Path`` are the path of a descriptor set's file.
+#: Forms in which you can pass a message type; ``str`` and ``Path`` are the path of a descriptor set's file.
 ProtobufSchema = type[Message] | Descriptor | FileDescriptorSet | bytes | str | Path
 
-#: Google's own files, which Python's package brings as ``google.protobuf.<name>_pb2``.
+#: Google's own files, which Python's package has as ``google.protobuf.<name>_pb2``.
 _BUNDLED: Final = frozenset(
     f"google/protobuf/{name}.proto"
     for name in (
@@ -29,9 +29,9 @@ _BUNDLED: Final = frozenset(
 
 
 def load(schema: ProtobufSchema, message_type: str | None) -> type[Message]:
-    """Message class of a schema; :class:`SchemaError` says what is wrong with it, and what to do.
+    """Return the message class of a schema; :class:`SchemaError` names the fault and the fix.
 
-    Descriptor sets are put into a pool of their own: the default one, which a whole program shares, stays as it is.
+    Descriptor sets are put into a separate pool: the default pool, which a whole program shares, does not change.
     """
     if isinstance(schema, type) and issubclass(schema, Message):
         return _named(schema, message_type)
@@ -94,7 +94,7 @@ def _from_set(files: FileDescriptorSet, message_type: str | None) -> type[Messag
 def _add(
     pool: descriptor_pool.DescriptorPool, name: str, protos: dict[str, FileDescriptorProto], path: list[str]
 ) -> None:
-    """Add a file, after those that it imports."""
+    """Add a file, after the files that it imports."""
     if _is_in(pool, name):
         return
     if name in path:
@@ -120,7 +120,7 @@ def _is_in(pool: descriptor_pool.DescriptorPool, name: str) -> bool:
 
 
 def _bundled(name: str) -> FileDescriptorProto | None:
-    """One of Google's own files. Java's ``ProtobufSchema.of(Class)`` leaves even these out."""
+    """Return one of Google's own files. Java's ``ProtobufSchema.of(Class)`` omits even these."""
     if name not in _BUNDLED:
         return None
     module = importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
@@ -152,12 +152,12 @@ def _proto_of(file: FileDescriptor) -> FileDescriptorProto:
 
 
 def descriptor_of(message: type[Message] | Message) -> Descriptor:
-    """Descriptor of a message, which type stubs give another class."""
+    """Return the descriptor of a message; type stubs declare another class for it."""
     return cast("Descriptor", message.DESCRIPTOR)
 
 
 def descriptor_set(descriptor: Descriptor) -> FileDescriptorSet:
-    """File of a message and all that it imports, imports first."""
+    """Return the file of a message and all its imports, imports first."""
     files: dict[str, FileDescriptor] = {}
 
     def visit(file: FileDescriptor) -> None:
@@ -172,14 +172,14 @@ def descriptor_set(descriptor: Descriptor) -> FileDescriptorSet:
 
 @lru_cache(maxsize=256)
 def same_type(first: Descriptor, second: Descriptor) -> bool:
-    """Whether two descriptors, perhaps of different pools, are of the same message type."""
+    """True if two descriptors, perhaps of different pools, are of the same message type."""
     if first.full_name != second.full_name:
         return False
     return first is second or descriptor_set(first) == descriptor_set(second)
 
 
 def is_importable(message: type[Message]) -> bool:
-    """Whether a class can be pickled by its name, as those of generated modules can."""
+    """True if a class can be pickled by its name, as classes of generated modules can."""
     found: Any = sys.modules.get(message.__module__)
     for name in message.__qualname__.split("."):
         found = getattr(found, name, None)

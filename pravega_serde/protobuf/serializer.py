@@ -24,18 +24,18 @@ _FEW_TO_READ: Final = 64
 
 
 class ProtobufSerializer(ColumnSerializer):
-    """Protobuf messages of one type: one message is one event, not length-delimited.
+    """Serializer of Protobuf messages of one type: one message is one event, not length-delimited.
 
     ``schema`` is a generated message class, a descriptor, or a ``FileDescriptorSet`` (the object, its bytes, or the
-    path of its file), of which ``message_type`` names the message (``package.Message``); it can be left out where there
-    is only one. Imports of ``google/protobuf/*.proto`` may be missing from a set.
+    path of its file). For a set, ``message_type`` names the message (``package.Message``). You can omit it if there is
+    only one. Imports of ``google/protobuf/*.proto`` may be missing from a set.
 
-    Values are written from messages of the type and from mappings of field names to natural values; read, they are
-    messages: of the generated class, where one was given. :meth:`as_dict` makes a message natural. What natural values
-    and Arrow columns look like is described in ``pravega_serde.protobuf.plan``.
+    You can write messages of the type, and mappings of field names to natural values. Reading returns messages, of the
+    generated class if you passed one. :meth:`as_dict` converts a message to natural values. See
+    ``pravega_serde.protobuf.plan`` for natural values and Arrow columns.
 
-    Zeros behind a message are cut off, because some of Java's writers pad. A string of proto3 that is not UTF-8 is an
-    error, as in Java; in one of proto2 the wrong bytes are replaced when it is looked at, as in Java.
+    Zeros after a message are cut off, because some of Java's writers pad. As in Java, a proto3 string that is not UTF-8
+    is an error. In a proto2 string, the wrong bytes are replaced when it is accessed, also as in Java.
 
     Raises :class:`SchemaError` for a schema that is malformed, incomplete, or lacks the message.
     """
@@ -65,7 +65,7 @@ class ProtobufSerializer(ColumnSerializer):
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of decoded columns; :class:`SchemaError` for a message that contains itself."""
+        """Arrow type of decoded columns; raises :class:`SchemaError` for a message that contains itself."""
         return arrow_type(self._plan)
 
     @cached_property
@@ -74,7 +74,10 @@ class ProtobufSerializer(ColumnSerializer):
         return bytes_at_once(self.arrow_type)
 
     def serialize(self, value: Message | Mapping[str, Any]) -> bytes:
-        """Event of a message, or of a mapping. Equal values have equal bytes: maps are sorted by their keys."""
+        """Return the event of a message, or of a mapping.
+
+        Equal values have equal bytes: maps are sorted by their keys.
+        """
         if type(value) is self._message:
             return self._to_bytes(value)
         if not isinstance(value, Message):
@@ -87,11 +90,11 @@ class ProtobufSerializer(ColumnSerializer):
         return self._to_bytes(value)
 
     def deserialize(self, data: bytes) -> Any:
-        """Message of an event, unknown fields included."""
+        """Return the message of an event, including unknown fields."""
         return self._read(data if isinstance(data, bytes) else bytes(data))
 
     def as_dict(self, message: Message) -> Any:
-        """Natural values of a message; fields that are not there are None. Unknown fields are left out."""
+        """Return the natural values of a message; absent fields are None. Unknown fields are omitted."""
         if message.ByteSize() > self._meter.safe_size:
             self._meter.measure(message.SerializePartialToString())
         return value_of(message, self._natural)

@@ -1,7 +1,7 @@
-"""Storage: the one Arrow form that a message type is written from, and how columns are brought into it.
+"""Storage: the one Arrow form from which a message type is written, and the conversion of columns into it.
 
-It has the Arrow types of ``plan``, but numbers of microseconds for timestamps and durations, and structs with all of a
-message's fields in the order of their numbers.
+It has the Arrow types of ``plan``, with two differences. Timestamps and durations are numbers of microseconds. Structs
+have all of a message's fields, in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pravega_serde.protobuf.plan import LEAVES, FieldPlan, MessagePlan, arrow_ty
 
 
 def storage_type(message: MessagePlan) -> pa.DataType:
-    """Arrow type that a message's columns are written from."""
+    """Return the Arrow type from which a message's columns are written."""
     if message.shape == "message":
         return pa.struct([pa.field(f.name, _storage(f)) for f in message.fields])
     if message.shape == "wrapper":
@@ -50,8 +50,8 @@ def _single(field: FieldPlan) -> pa.DataType:
 
 
 def lowering(message: MessagePlan, kind: pa.DataType) -> Lower:
-    """Lowering of columns of a type; :class:`SchemaError` if the type does not fit."""
-    # Columns of types without times, as they are read, are in it already.
+    """Return the lowering of columns of a type; raise :class:`SchemaError` if the type does not fit."""
+    # Columns of types without times already have this form when they are read.
     return itself if kind == storage_type(message) == arrow_type(message) else _message(message, kind, "$")
 
 

@@ -1,6 +1,6 @@
-"""Values: from messages to natural values or those that Arrow arrays are made of, and back from single ones.
+"""Values: from messages to natural values or to values for Arrow arrays, and single values back to messages.
 
-Writing is strict where a wrong value would become a wrong event: a float is not an int, a bool is not an int, a number
+Writing is strict if a wrong value would become a wrong event: a float is not an int, a bool is not an int, and a number
 must fit its type.
 """
 
@@ -31,7 +31,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def value_reader(plan: MessagePlan, *, arrow: bool) -> Read:
-    """Reader of messages; it raises :class:`MalformedError` for one that Python or Arrow cannot hold."""
+    """Return a reader of messages; it raises :class:`MalformedError` if Python or Arrow cannot hold one."""
     return _Compiler(arrow=arrow).message(plan)
 
 
@@ -112,7 +112,7 @@ def _read_list(name: str, item: Read) -> Read:
         values: list[Any] = []
         try:
             for value in getattr(message, name):
-                values.append(item(value))  # noqa: PERF401 -- the error tells how many there were
+                values.append(item(value))  # noqa: PERF401 -- the error handler needs the number of values
         except MalformedError as error:
             raise error.within(f"[{len(values)}]") from error
         return values
@@ -125,7 +125,10 @@ def _itself(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """A string of proto2 is not checked for being UTF-8: Java replaces what is not when it is looked at."""
+    """Return a string. A proto2 string is not validated as UTF-8.
+
+    Java replaces invalid bytes when the string is accessed.
+    """
     return java_decode(value) if isinstance(value, bytes) else value
 
 
@@ -140,12 +143,15 @@ def _enum(enum: EnumPlan) -> Read:
     return read
 
 
-#: One text for each number without a name, not one for each time it is there; so many are remembered.
+#: Number of cached texts: one text for each number without a name, not one for each occurrence.
 _MOST_NAMES: Final = 1 << 16
 
 
 def _micros(value: Any) -> int:
-    """Microseconds of a timestamp or duration; what is left of the nanoseconds is dropped, as Java divides."""
+    """Return the microseconds of a timestamp or duration.
+
+    The rest of the nanoseconds is dropped, as Java divides.
+    """
     nanos = value.nanos
     micros: int = value.seconds * 1_000_000 + (nanos // 1000 if nanos >= 0 else -(-nanos // 1000))
     if not -(1 << 63) <= micros < 1 << 63:
@@ -173,7 +179,7 @@ _NATURAL: Final = {"timestamp": _datetime, "duration": _timedelta}
 
 
 def _json_text(value: Message) -> str:
-    """JSON without spaces, keys sorted: the order of a Struct's fields is not the same twice."""
+    """Return JSON without spaces and with sorted keys, since the order of a Struct's fields varies."""
     try:
         found = json_format.MessageToDict(value)
     except (json_format.Error, ValueError) as error:
@@ -181,7 +187,7 @@ def _json_text(value: Message) -> str:
     return json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-#: Makes the value to put into a message; raises :class:`MalformedError` for one that does not fit.
+#: Returns the value to put into a message; raises :class:`MalformedError` for one that does not fit.
 Convert = Callable[[Any], Any]
 
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -189,7 +195,7 @@ _MAX_FLOAT: Final = float(np.finfo(np.float32).max)
 
 
 def converter(kind: str, enum: EnumPlan | None) -> Convert:
-    """Conversion of values into those of a field's kind."""
+    """Return the conversion of values to a field's kind."""
     return _CONVERTERS[kind] if enum is None else _enum_number(enum)
 
 
@@ -259,7 +265,10 @@ _CONVERTERS: Final[Mapping[str, Convert]] = {
 
 
 def _enum_number(enum: EnumPlan) -> Convert:
-    """A name, a number, or a number as text, as it is read where it has no name."""
+    """Return the number of a name, a number, or a number as text.
+
+    A number without a name is read as text.
+    """
     numbers, integer = dict(enum.numbers), _integer(f"number of {enum.name}", -(1 << 31), 1 << 31)
 
     def convert(value: Any) -> int:
@@ -282,7 +291,7 @@ def _is_number(text: str) -> bool:
 
 
 def from_timestamp(value: Any) -> int:
-    """Microseconds since 1970 of a datetime."""
+    """Return the microseconds since 1970 of a datetime."""
     if not isinstance(value, datetime):
         raise invalid("datetime", value)
     if value.tzinfo is None:
@@ -291,14 +300,17 @@ def from_timestamp(value: Any) -> int:
 
 
 def from_duration(value: Any) -> int:
-    """Microseconds of a timedelta."""
+    """Return the microseconds of a timedelta."""
     if not isinstance(value, timedelta):
         raise invalid("timedelta", value)
     return value // _MICROSECOND
 
 
 def from_micros(shape: str, micros: int) -> tuple[int, int]:
-    """Seconds and nanoseconds. Those of a timestamp are never negative; those of a duration have its sign."""
+    """Return the seconds and nanoseconds.
+
+    Nanoseconds of a timestamp are never negative; those of a duration have its sign.
+    """
     seconds, rest = divmod(micros, 1_000_000)
     if shape == "duration" and micros < 0 and rest:
         seconds, rest = seconds + 1, rest - 1_000_000

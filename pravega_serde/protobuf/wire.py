@@ -1,7 +1,10 @@
-"""The wire format: numbers and tags as they stand in an event, and a walk over its bytes.
+"""Wire format: numbers and tags in an event, and a walk over its bytes.
 
-Events are read by Google's parser. The walk is for those that it refuses, to say what is wrong with them and where
-padding begins; for large ones of types that can expand, to count what they would take; and to sort maps.
+Google's parser reads the events. The walk has three uses:
+
+- It finds the fault of events that the parser refuses, and the start of padding.
+- It counts the memory for large events of types that can expand.
+- It sorts maps.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from pravega_serde.protobuf.plan import UINT64, FieldPlan, MessagePlan
 #: Wire types.
 VARINT, FIXED64, LENGTH, GROUP, _END_GROUP, FIXED32 = range(6)
 
-#: Bytes of a length, or a tag; Google's parser takes no more.
+#: Maximum bytes of a length, or a tag; Google's parser accepts no more.
 LONGEST_LENGTH: Final = 5
 
 Values = npt.NDArray[Any]
@@ -32,12 +35,12 @@ _U: Final = np.uint64
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One kind of number."""
+    """Kind of number."""
 
     wire: int
     dtype: type[np.generic]
     decode: Callable[[UInt64s], Values]
-    """Values of 64 bits each, of which those beyond a fixed size are arbitrary."""
+    """Values of 64 bits each; bits above a fixed size are arbitrary."""
     to_arrow: Callable[[Values], pa.Array]
 
 
@@ -64,7 +67,7 @@ def _sint64(x: UInt64s) -> Values:
 
 
 def _decimal(values: Values) -> pa.Array:
-    """Unsigned numbers of 64 bits as decimals: two words each, the upper one zero."""
+    """Return unsigned numbers of 64 bits as decimals: two words each, the upper one zero."""
     words = np.zeros((len(values), 2), _U)
     words[:, 0] = values
     return pa.Array.from_buffers(UINT64, len(values), [None, pa.py_buffer(words)])
@@ -90,7 +93,7 @@ NUMBERS: Final[Mapping[str, Number]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Number and wire type of a field as they stand in an event."""
+    """Number and wire type of a field, as bytes of an event."""
 
     size: int
     word: int
@@ -98,7 +101,7 @@ class Tag:
 
     @classmethod
     def of(cls, number: int, wire: int) -> Tag:
-        """Tag in as few bytes as it takes."""
+        """Return the tag in as few bytes as possible."""
         left, word, size = number << 3 | wire, 0, 0
         while left > 0x7F:
             word |= (left & 0x7F | 0x80) << 8 * size
@@ -108,11 +111,11 @@ class Tag:
 
     @property
     def data(self) -> bytes:
-        """Bytes of the tag."""
+        """Return the bytes of the tag."""
         return self.word.to_bytes(self.size, "little")
 
 
-#: Messages in messages; protobuf-java's ``DEFAULT_RECURSION_LIMIT`` and Google's parser have the same.
+#: Maximum depth of messages in messages; protobuf-java's ``DEFAULT_RECURSION_LIMIT`` and Google's parser have the same.
 MAX_DEPTH: Final = 100
 
 _SIZES: Final = {FIXED32: 4, FIXED64: 8}
@@ -122,15 +125,15 @@ Visit = Callable[[MessagePlan | FieldPlan, int], None]
 
 
 def padding_start(data: bytes) -> int:
-    """Position of the zeros that some of Java's writers put behind a message; its end, if there are none.
+    """Return the position of the zeros that some of Java's writers put after a message.
 
-    A field's tag is never 0, so the first one that is ends the message.
+    Return the end of the event if there are none. A field's tag is never 0, so the first zero tag ends the message.
     """
     return max((end for *_, end in Walker(data).fields(0, len(data), depth=MAX_DEPTH)), default=0)
 
 
 def walk(data: bytes, plan: MessagePlan, visit: Visit | None = None, *, texts: bool = False) -> None:
-    """Go through an event; :class:`MalformedError` at the first byte that is wrong.
+    """Walk through an event; raise :class:`MalformedError` at the first wrong byte.
 
     With ``texts``, a string that is not UTF-8 is wrong.
     """
@@ -138,7 +141,7 @@ def walk(data: bytes, plan: MessagePlan, visit: Visit | None = None, *, texts: b
 
 
 class Walker:
-    """Goes through the bytes of an event."""
+    """Walker through the bytes of an event."""
 
     __slots__ = ("_data", "_texts", "_visit")
 
@@ -146,7 +149,7 @@ class Walker:
         self._data, self._visit, self._texts = data, visit, texts
 
     def message(self, plan: MessagePlan, position: int, end: int, *, depth: int, group: int = 0) -> None:
-        """Everything in a message; in a group, up to the end tag of that number."""
+        """Walk through a message; in a group, up to the end tag of that number."""
         counts: dict[int, int] = {}
         for number, wire, start, stop in self.fields(position, end, depth=depth, group=group):
             field = plan.by_number.get(number)
@@ -180,7 +183,7 @@ class Walker:
             raise MalformedError(f"invalid packed numbers: {end - position} bytes, {_SIZES[wire]} each")
 
     def fields(self, position: int, end: int, *, depth: int, group: int = 0) -> Iterator[tuple[int, int, int, int]]:
-        """Number, wire type, start and end of each field; at the top, zeros may follow the last one."""
+        """Yield number, wire type, start and end of each field; at the top, zeros may follow the last one."""
         data = self._data
         while position < end:
             if data[position] == 0 and depth == MAX_DEPTH and not data[position:end].strip(b"\0"):
@@ -196,7 +199,7 @@ class Walker:
             yield number, wire, start, position
 
     def _value(self, number: int, wire: int, position: int, end: int, *, depth: int) -> tuple[int, int]:
-        """Start and end of a field's value."""
+        """Return the start and end of a field's value."""
         if wire == VARINT:
             return position, self.varint(position, end)[1]
         if wire == LENGTH:
@@ -211,7 +214,7 @@ class Walker:
         raise MalformedError(f"{what} in field {number} (byte {position - 1})")
 
     def _group(self, number: int, position: int, end: int, *, depth: int) -> int:
-        """Position behind the end tag of a group that starts here."""
+        """Return the position after the end tag of a group that starts here."""
         _deeper(depth)
         while position < end:
             tag, start = self.varint(position, end)
@@ -223,7 +226,7 @@ class Walker:
         raise MalformedError(f"the group of field {number} does not end")
 
     def varint(self, position: int, end: int) -> tuple[int, int]:
-        """Number at a position, and its end."""
+        """Return the number at a position, and its end."""
         value = shift = 0
         first = position
         while position < end:

@@ -1,10 +1,10 @@
-"""Writing columns: into storage form, then into pieces, then into events; or, twice as fast, by ptars.
+"""Writing columns: into storage form, then into pieces, then into events; or, twice as fast, with ptars.
 
-Everything that can be wrong with a value (a null in a list, two members of a oneof, an unknown enum value) only stops
-the fast path; the plain path then writes row by row, and names the row and field.
+An invalid value (a null in a list, two members of a oneof, an unknown enum value) only stops the fast path. The plain
+path then writes row by row, and names the row and field.
 
-ptars is used where it is installed, and only given what is listed here, whose bytes the tests compare with those of the
-other paths. It takes a negative zero for a default value and leaves it out, so columns with one are written otherwise.
+ptars is used if it is installed, and only for the types listed here. Tests compare their bytes with those of the other
+paths. ptars treats a negative zero as a default value and omits it, so columns with one are written without ptars.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FEW_FOR_COMPILED: Final = 8
 
 
 class ProtobufColumnWriter(StagedWriter):
-    """Writes columns of a message type."""
+    """Writer of columns of a message type."""
 
     def __init__(self, plan: MessagePlan, descriptor: Descriptor, write_row: Callable[[Any], bytes]) -> None:
         compiled = _compiled_writer(plan, descriptor)
@@ -68,7 +68,7 @@ class ProtobufColumnWriter(StagedWriter):
 
 
 def _encode(plan: MessagePlan, column: pa.Array) -> pa.BinaryArray:
-    """Bytes of messages, from storage without nulls."""
+    """Return the bytes of messages, from storage without nulls."""
     return assemble(_message(plan, column), len(column))
 
 
@@ -83,7 +83,7 @@ def _message(plan: MessagePlan, column: pa.Array) -> list[Piece]:
 
 
 def _halves(plan: MessagePlan, column: pa.Array) -> list[pa.Array]:
-    """Seconds and nanoseconds of microseconds. Those of a timestamp are never negative."""
+    """Return the seconds and nanoseconds of microseconds. Nanoseconds of a timestamp are never negative."""
     micros = column.to_numpy()
     seconds, rest = micros // 1_000_000, micros % 1_000_000
     if plan.shape == "duration":
@@ -127,7 +127,7 @@ def _single(field: FieldPlan, column: pa.Array) -> list[Piece]:
 
 
 def _number(field: FieldPlan, bits: UInt64s, there: Bools | None) -> list[Piece]:
-    """Tags and numbers; rows that are not there have no bytes of theirs."""
+    """Return tags and numbers; absent rows have no bytes of them."""
     wire = NUMBERS[field.kind].wire
     tag = Tag.of(field.number, wire)
     if wire == VARINT:
@@ -162,7 +162,7 @@ def _tagged_varints(tag: Tag, x: UInt64s, there: Bools | None) -> list[Piece]:
 
 
 def _delimited(field: FieldPlan, payload: Piece, lengths: Int64s, there: Bools | None) -> list[Piece]:
-    """Tag, length, bytes."""
+    """Return tag, length and bytes."""
     return [*_tagged_varints(Tag.of(field.number, LENGTH), lengths.view(_U), there), payload]
 
 
@@ -202,7 +202,7 @@ def _repeated(field: FieldPlan, column: pa.Array) -> list[Piece]:
 
 
 def _as_item(field: FieldPlan) -> FieldPlan:
-    """Field that is written whatever its value, as items and entries are."""
+    """Return the field in a form that is always written, as items and entries are."""
     return dataclasses.replace(field, label="explicit")
 
 
@@ -235,7 +235,7 @@ def _map(field: FieldPlan, column: pa.Array) -> list[Piece]:
 
 
 def _bits_of(field: FieldPlan, column: pa.Array) -> UInt64s:
-    """Number of each row of a storage column, as 64 bits; 0 for null."""
+    """Return the number of each row of a storage column, as 64 bits; 0 for null."""
     if field.enum is not None:
         return _enum_bits(field.enum, column)
     if field.kind in ("uint64", "fixed64"):
@@ -267,7 +267,7 @@ def _integer_bits(kind: str, values: Any) -> UInt64s:
 def _decimal_bits(column: pa.Array) -> UInt64s:
     if column.null_count:
         column = column.fill_null(0)
-    # Of the buffer only what is used: an empty column's may be of any size.
+    # Only the used part of the buffer: the buffer of an empty column may have any size.
     words = np.frombuffer(column.buffers()[1], np.uint64, 2 * len(column), 16 * column.offset).reshape(-1, 2)
     if words[:, 1].any():
         raise FallbackError
@@ -288,7 +288,7 @@ def _enum_bits(enum: EnumPlan, column: pa.Array) -> UInt64s:
 
 
 def _numbers_of(enum: EnumPlan, texts: list[str]) -> list[int]:
-    """Numbers that are given as text, since they have no name."""
+    """Return the numbers of texts, which are used for numbers without a name."""
     convert = converter("enum", enum)
     try:
         return [convert(text) for text in texts]
@@ -296,12 +296,15 @@ def _numbers_of(enum: EnumPlan, texts: list[str]) -> list[int]:
         raise FallbackError from None
 
 
-#: Writes a column in storage form; None if it has to be written otherwise.
+#: Writes a column in storage form; returns None if another writer must write it.
 Compiled = Callable[[pa.Array], pa.BinaryArray | None]
 
 
 def _compiled_writer(plan: MessagePlan, descriptor: Descriptor) -> Compiled | None:
-    """Compiled writer of a message type that does not contain itself; None if ptars is missing or does not write it."""
+    """Return the compiled writer of a message type that does not contain itself.
+
+    Return None if ptars is missing or does not support the type.
+    """
     if not _INSTALLED or not plan.fields or plan.shape != "message" or not all(map(_is_written, plan.fields)):
         return None
     if _has_editions(descriptor.file):
@@ -312,14 +315,14 @@ def _compiled_writer(plan: MessagePlan, descriptor: Descriptor) -> Compiled | No
 
 
 def _has_editions(file: FileDescriptor) -> bool:
-    """Whether a file, or one that it imports, is written in an edition and not in proto2 or proto3."""
+    """True if a file, or one that it imports, is written in an edition and not in proto2 or proto3."""
     own = FileDescriptorProto()
     file.CopyToProto(own)
     return own.syntax == "editions" or any(map(_has_editions, file.dependencies))
 
 
 def _is_written(field: FieldPlan) -> bool:
-    """Whether ptars writes the field as Google does: not maps, which it does not sort, and not Google's own types."""
+    """True if ptars writes the field as Google does: not maps, which it does not sort, and not Google's own types."""
     if field.oneof is not None or field.kind == "group" or field.label in ("map", "required"):
         return False
     if field.message is not None:
@@ -328,7 +331,7 @@ def _is_written(field: FieldPlan) -> bool:
 
 
 class _CompiledWriter:
-    """Writes columns by ptars."""
+    """Writer of columns with ptars."""
 
     __slots__ = ("_handler", "_plan", "_schema")
 
@@ -348,7 +351,7 @@ class _CompiledWriter:
 
 
 def _shape_columns(plan: MessagePlan, wanted: list[pa.Field], column: pa.Array) -> list[pa.Array]:
-    """Columns of messages' fields in ptars's types."""
+    """Return the columns of messages' fields in ptars's types."""
     stored = dict(
         zip((field.name for field in plan.fields), zip(plan.fields, column.flatten(), strict=True), strict=True)
     )
@@ -366,7 +369,7 @@ def _shape_field(field: FieldPlan, kind: pa.DataType, column: pa.Array) -> pa.Ar
 
 
 def _shape_single(field: FieldPlan, kind: pa.DataType, column: pa.Array) -> pa.Array:
-    """Values in the type that ptars takes; nulls only where the field may be absent."""
+    """Return values in the type that ptars accepts; nulls only if the field may be absent."""
     if field.message is not None:
         parts = _shape_columns(field.message, list(kind), column)
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())

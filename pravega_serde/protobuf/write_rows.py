@@ -1,4 +1,4 @@
-"""Writing rows: from a mapping to a message, by closures made from the plan, and from a message to its bytes."""
+"""Writing rows: from a mapping to a message, with closures built from the plan, and from a message to its bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Fill = Callable[[Any, Any], None]
 
 
 class RowWriter:
-    """Writes mappings as events."""
+    """Writer of mappings as events."""
 
     __slots__ = ("_fill", "_message", "_write")
 
@@ -34,7 +34,7 @@ class RowWriter:
         self._message, self._fill, self._write = message, fill, write
 
     def __call__(self, value: Any) -> bytes:
-        """Event of a value; :class:`SerializationError` names the field that does not fit."""
+        """Return the event of a value; :class:`SerializationError` names the field that does not fit."""
         message = self._message()
         try:
             self._fill(message, value)
@@ -46,9 +46,10 @@ class RowWriter:
 
 
 def filler(plan: MessagePlan, *, arrow: bool) -> Fill:
-    """Filler of messages with natural values, or with those of Arrow columns; it raises :class:`MalformedError`.
+    """Return the filler of messages with natural values, or with those of Arrow columns.
 
-    In Arrow columns timestamps and durations are numbers of microseconds, and JSON is text.
+    It raises :class:`MalformedError`. In Arrow columns timestamps and durations are numbers of microseconds, and JSON
+    is text.
     """
     return _Compiler(arrow=arrow).message(plan)
 
@@ -171,7 +172,7 @@ def _fill_fields(message_name: str, fields: dict[str, Fill], oneofs: dict[str, s
 
 
 def _or_copied(fill: Fill) -> Fill:
-    """Messages of the type itself are taken as they are."""
+    """Return a filler that copies messages of the type itself unchanged."""
 
     def fill_or_copy(message: Any, value: Any) -> None:
         if isinstance(value, Message) and same_type(descriptor_of(value), descriptor_of(message)):
@@ -186,7 +187,7 @@ def _or_copied(fill: Fill) -> Fill:
 
 
 def _or_packed(fill: Fill) -> Fill:
-    """Writer of an Any: other messages are packed into it."""
+    """Return the writer of an Any: other messages are packed into it."""
 
     def pack(message: Any, value: Any) -> None:
         if isinstance(value, Message):
@@ -228,12 +229,12 @@ def _parse_text(message: Message, value: Any) -> None:
 
 
 class StableBytes:
-    """Writes messages of a type, equal ones with equal bytes: the entries of maps in the order of their keys.
+    """Writer of messages of a type. Equal messages have equal bytes: map entries are in the order of their keys.
 
-    Google's parser keeps maps in an order of its own, another one in every process. It can sort them when it writes,
-    but by rules that differ between its versions (numbers have been seen descending, and as unsigned ones). So its
-    bytes are sorted here, as Java's deterministic writer sorts them. Sorting moves entries only within their message,
-    so no length changes.
+    Google's parser keeps maps in its own order, which differs in every process. It can sort them when it writes, but
+    with rules that differ between its versions: some sorted numbers descending, and as unsigned ones. So its bytes are
+    sorted here, as Java's deterministic writer sorts them. Sorting moves entries only within their message, so no
+    length changes.
     """
 
     __slots__ = ("_any_maps", "_looked_at", "_plan", "_required")
@@ -244,7 +245,7 @@ class StableBytes:
         self._any_maps = bool(self._looked_at[plan.name])
 
     def __call__(self, message: Message) -> bytes:
-        """Event of a message; :class:`SerializationError` if a required field is missing."""
+        """Return the event of a message; raise :class:`SerializationError` if a required field is missing."""
         if self._required is not None and (missing := self._required.missing(message)):
             raise SerializationError(f"cannot write as Protobuf: required fields are missing: {missing}")
         try:
@@ -254,7 +255,7 @@ class StableBytes:
         return self._sorted(data, 0, len(data), self._plan, 0) if self._any_maps else data
 
     def _sorted(self, data: bytes, start: int, end: int, plan: MessagePlan, group: int) -> bytes:
-        """Part of an event, with all its maps sorted. The entries of a map stand together."""
+        """Return a part of an event, with all its maps sorted. The entries of a map are together."""
         looked_at = self._looked_at[plan.name]
         parts: list[bytes] = []
         entries: list[tuple[Any, bytes]] = []
@@ -278,7 +279,7 @@ class StableBytes:
 
 
 def _with_maps(plan: MessagePlan) -> dict[int, FieldPlan]:
-    """Fields that are maps, or have any in them."""
+    """Return the fields that are maps, or contain any."""
     return {
         field.number: field
         for field in plan.fields
@@ -295,7 +296,7 @@ def _in_order(entries: list[tuple[Any, bytes]]) -> list[bytes]:
 
 
 def _key(entry: bytes, field: FieldPlan) -> Any:
-    """Key of an entry, in a form that sorts as the key does."""
+    """Return the key of an entry, in a form that sorts as the key does."""
     walker = Walker(entry)
     for number, _, start, stop in walker.fields(0, len(entry), depth=MAX_DEPTH):
         if number == 1:
