@@ -82,7 +82,7 @@ def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
         (
             (5,),
             {},
-            "a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not of this int",
+            "a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not this int",
         ),
         ((), {"timeout": "long"}, "argument 'timeout' must be a positive number of seconds, not 'long'"),
         ((), {"failover_timeout": None}, "argument 'failover_timeout' must be a positive number of seconds, not None"),
