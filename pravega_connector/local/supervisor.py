@@ -77,7 +77,7 @@ def _wait(child: subprocess.Popen[bytes], starter: int, wakeup: int) -> bool:
     """Return when the command has ended or is to be ended; true if the folder is to be kept."""
     said = b""
     watched = [wakeup, _STDIN]
-    while child.poll() is None and (b"d" in said or os.getppid() == starter):
+    while child.poll() is None:
         ready, _, _ = select.select(watched, [], [], _POLL_SECONDS)
         if wakeup in ready and set(os.read(wakeup, 64)) & set(_ENDING_SIGNALS):
             break
@@ -88,6 +88,8 @@ def _wait(child: subprocess.Popen[bytes], starter: int, wakeup: int) -> bool:
                 break
             if not word:
                 watched = [wakeup]
+        elif b"d" not in said and os.getppid() != starter:  # its last bytes are read before its absence counts
+            break
     return b"k" in said
 
 

@@ -62,7 +62,9 @@ def test_a_segment_that_is_called_sealed_each_time_is_an_error_in_time_that_says
     store.on(append, refuse_as_sealed, times=1_000_000)
     with client.writer(stream.name, timeout=20) as writer:
         write_all(writer)
-        with pytest.raises(DeadlineExceededError, match=r"not acknowledged .*sealed.* but for the controller the segment has not ended"):
+        with pytest.raises(
+            DeadlineExceededError, match=r"not acknowledged .*sealed.* but for the controller the segment has not ended"
+        ):
             writer.flush(1)
         store.forget_rules()
     assert store.segments[stream.segment(0)].events == EVENTS

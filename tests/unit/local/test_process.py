@@ -12,11 +12,13 @@ SLEEP = ["sleep", "600"]
 
 # Starts a command in the folder given, tells the supervisor's process id, and stays.
 STARTER = """
-import os, subprocess, sys, time
+import os, signal, subprocess, sys, time
 from pathlib import Path
 from pravega_connector.local.process import SupervisedProcess
 process = SupervisedProcess(["sleep", "600"], output=subprocess.DEVNULL, folder=Path(sys.argv[1]))
 print(process.supervisor_pid, flush=True)
+if "stop" in sys.argv:
+    os.kill(process.supervisor_pid, signal.SIGSTOP)
 if "fork" in sys.argv and os.fork() == 0:
     print(os.getpid(), flush=True)
     process.close()
@@ -113,6 +115,19 @@ def test_the_command_ends_when_its_supervisor_is_killed(folder, pid_in, is_gone,
     os.kill(process.supervisor_pid, signal.SIGKILL)
     eventually(lambda: is_gone(pid))
     process.close()
+
+
+def test_a_starter_that_ends_at_once_has_detached_its_command(start_python, folder, pid_in, is_gone, eventually):
+    """Its last byte counts although the supervisor, stopped here, runs only when the starter has ended."""
+    starter = start_python(STARTER, folder, "stop", "detach", "return")
+    supervisor = int(starter.stdout.readline())
+    assert starter.wait(30) == 0
+    os.kill(supervisor, signal.SIGCONT)
+    pid = pid_in()
+    with pytest.raises(AssertionError):
+        eventually(lambda: is_gone(pid), seconds=2.5)
+    os.kill(supervisor, signal.SIGTERM)
+    eventually(lambda: is_gone(pid))
 
 
 def test_a_detached_command_outlives_its_starter_until_a_signal_comes(
