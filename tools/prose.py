@@ -219,7 +219,6 @@ PENDING: Final = frozenset(
         "docs/decisions.md",
         "docs/deployment.md",
         "docs/exactly-once-tables.md",
-        "docs/exactly-once.md",
         "docs/exchange.md",
         "docs/export-and-pipe.md",
         "docs/from-flink.md",
