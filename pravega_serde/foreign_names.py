@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _WRITER: Final = "`PravegaClient.writer(stream, serializer)` makes an `EventWriter`"
-_READER: Final = "`PravegaClient.read` reads what is there, `PravegaClient.follow` goes on as events arrive"
+_READER: Final = "`PravegaClient.read` reads to the current tail, `PravegaClient.follow` continues as events arrive"
 _CONSUMER: Final = f"{_READER}; processes that share the work are readers of a `PravegaClient.reader_group`"
 _GROUPS: Final = "`PravegaClient.reader_group` makes a `ReaderGroup`, or joins the one that there is"
 _TRANSACTIONS: Final = "`PravegaClient.transactions(stream, serializer)` makes a `TransactionalWriter`"
@@ -40,7 +40,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "Producer KafkaProducer SerializingProducer": _WRITER,
         "Consumer KafkaConsumer DeserializingConsumer": _CONSUMER,
         "AIOKafkaProducer": "`AsyncPravegaClient.writer(stream, serializer)` makes a writer for asyncio",
-        "AIOKafkaConsumer": "`AsyncPravegaClient.follow` goes on as events arrive; processes that share the work are "
+        "AIOKafkaConsumer": "`AsyncPravegaClient.follow` continues as events arrive; processes that share the work are "
         "readers of an `AsyncPravegaClient.reader_group`",
         "ConsumerRebalanceListener": "there is none; `GroupReader.position` has the segments that a reader owns",
         "AdminClient KafkaAdminClient": _MANAGE,
