@@ -87,7 +87,7 @@ _AVRO: Final = (
     FormatOption(
         name="avro_schema",
         argument="schema",
-        doc="schema that the events are written with: JSON text or the path of a file",
+        doc="schema of the written events: JSON text or the path of a file",
         required=True,
         derived=True,
         registry_role="schema",
@@ -95,7 +95,7 @@ _AVRO: Final = (
     FormatOption(
         name="avro_reader_schema",
         argument="reader_schema",
-        doc="schema to read the events as, by Avro's schema resolution: JSON text or path",
+        doc="schema to read the events with, by Avro's schema resolution: JSON text or path",
         registry_role="reader_schema",
     ),
 )
@@ -103,15 +103,16 @@ _JAVA: Final = (
     FormatOption(
         name="java_type",
         argument="java_type",
-        doc="what every event is: `java.lang.String`, a box such as `java.lang.Long`, `byte[]`, `java.util.Date`, …",
+        doc="Java type of the events: `java.lang.String`, a box such as `java.lang.Long`, `byte[]`, "
+        "`java.util.Date`, …",
         tells_columns="java.lang.String, a box such as java.lang.Long, byte[]",
         single=True,
     ),
     FormatOption(
         name="java_sample",
         argument="sample",
-        doc="an event, as hex digits, base64 or the path of a file: its class gives the columns to read, and is what "
-        "is written",
+        doc="an event, as hex digits, base64 or the path of a file: its class defines the columns to read, and "
+        "the class to write",
         tells_columns="an event, whose class then gives the columns",
         record=True,
         first_bytes=b"\xac\xed\x00\x05",
@@ -121,7 +122,7 @@ _JSON: Final = (
     FormatOption(
         name="json_schema",
         argument="schema",
-        doc="JSON Schema that every event must fulfil: JSON text or the path of a file",
+        doc="JSON Schema that every event must satisfy: JSON text or the path of a file",
         registry_role="schema",
     ),
 )

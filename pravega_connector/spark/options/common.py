@@ -202,24 +202,26 @@ class RegistryOptions(FormatOptions):
 
     registry: str | None = option(
         None,
-        "the schema registry of the stream's events, such as `http://localhost:9092`: their columns are those of its "
-        "schemas. Without it, and with `group`, the environment says where it is (PRAVEGA_REGISTRY_URI)",
+        "schema registry of the stream's events, such as `http://localhost:9092`, which defines the columns. "
+        "With only `group`, the environment has its address (PRAVEGA_REGISTRY_URI)",
     )
     group: str | None = option(None, "group in the registry (default: the stream's name)")
     namespace: str | None = registry_option(None, "namespace of the group")
     registry_type: str | None = registry_option(
         None,
-        "type of events, by its full name in the registry. Reading: events of other types are left out; without it "
-        "several types are one struct column each. Writing: the type of the columns (default: the group's only type; "
-        "in an empty group the stream's name)",
+        "full name of a type in the registry. Reading: other types are left out; without it, each of several "
+        "types is a struct column. Writing: the type of the columns. Default: the group's only type, or the "
+        "stream's name in an empty group",
     )
     codecs: tuple[str, ...] | None = registry_option(
         None,
-        "codecs of your own, as `package.module:name` of each `Codec`, with commas between them, importable on every "
-        "node: to read a group that Java writes encrypted, say",
+        "custom codecs, as `package.module:name` of each `Codec`, separated by commas and importable on every"
+        " node, for example for encrypted events of Java",
         codec_names,
     )
-    registry_username: str | None = registry_option(None, "user name; else credentials are those of the environment")
+    registry_username: str | None = registry_option(
+        None, "user name. Without it, credentials come from the environment"
+    )
     registry_password: str | None = _secret("with a registry: password that goes with `registry_username`")
     registry_token: str | None = _secret("with a registry: bearer token, instead of a user name")
     registry_ca_file: str | None = registry_option(None, "PEM file with the certificates to trust")

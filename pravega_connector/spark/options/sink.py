@@ -29,11 +29,11 @@ class SinkOptions(CommonOptions):
 
     writer_mode: str | None = option(
         None,
-        "`exactly_once`: every row is in the stream once, whatever is repeated or killed (needs `txn_app_id` and "
-        "`txn_version` in batch writes and `foreachBatch`); `at_least_once`: a task succeeds when its events are "
-        "durable, a repeated task writes them again; `best_effort`: events that the servers do not take in time are "
-        "dropped and counted. Default: `exactly_once` in streaming queries and where the two ids are given, "
-        "`at_least_once` in other batch writes",
+        "`exactly_once`: each row is in the stream once, through retries and failures (batch writes and "
+        "`foreachBatch` need `txn_app_id` and `txn_version`). `at_least_once`: a task succeeds when its "
+        "events are durable, and a retried task writes them again. `best_effort`: events that the servers do "
+        "not accept in time are dropped and counted. Default: `exactly_once` in streaming queries and with "
+        "the two ids, otherwise `at_least_once`",
         choice("exactly_once", "at_least_once", "best_effort"),
     )
     exactly_once: bool | None = option(
@@ -41,89 +41,93 @@ class SinkOptions(CommonOptions):
     )
     txn_app_id: str | None = option(
         None,
-        "exactly once in a batch write or `foreachBatch`: who writes. Each of two writes in one `foreachBatch` needs "
-        "an id of its own",
+        "exactly once in a batch write or `foreachBatch`: id of the application. Use a separate id for each "
+        "write in one `foreachBatch`",
     )
     txn_version: int | None = option(
         None,
-        "exactly once in a batch write or `foreachBatch`: which write of `txn_app_id` this is, a number that grows (in "
-        "`foreachBatch` the batch id); a version that is committed is not written again, and with other rows it is an "
-        "error",
+        "exactly once in a batch write or `foreachBatch`: increasing number of the write of `txn_app_id` (in "
+        "`foreachBatch` the batch id). A committed version is not written again, and raises an error with "
+        "other rows",
         number(0, _MAX_LONG),
     )
     transaction_timeout_ms: int = option(
         600_000,
-        "lease of a task's transaction; it must outlive the pauses of the driver and of the slowest task, and be "
-        "longer than `commit_timeout_ms`. The servers allow 600 s unless set otherwise",
+        "lease of a task's transaction. It must exceed pauses of the driver, the slowest task, and "
+        "`commit_timeout_ms`. The servers allow 600 s by default",
         number(1_000, _MAX_INT),
     )
     commit_timeout_ms: int | None = option(
         None,
-        "how long the commit of a batch may take before the query fails; shorter than `transaction_timeout_ms` "
-        "(default: `failover_timeout_ms`)",
+        "longest commit of a batch before the query fails, shorter than `transaction_timeout_ms` (default: "
+        "`failover_timeout_ms`)",
         number(1_000, 86_400_000),
     )
     ledger: str | None = option(
         None,
-        "stream in the scope of the target that keeps which batches are committed; several targets may share one "
-        "(default: `<stream>-ledger`)",
+        "stream in the scope of the target for the committed batches. Several targets may share one (default:"
+        " `<stream>-ledger`)",
     )
     ledger_adopt: bool = option(
-        False, "go on exactly once with a query that the ledger does not know; for one run, after a check by hand", flag
+        False, "accept a query that is not in the ledger. Set it for one run, after a manual check", flag
     )
     accept_recorded_batch: int | None = option(
         None,
-        "a batch (or `txn_version`) that is committed and was repeated with other rows, which ends in "
-        "`PRAVEGA-REPLAY-DIFFERS`: what is committed counts, and the rows of its repetition are dropped. For that "
-        "number alone, after a check by hand; for queries that cannot repeat their rows (`rand()`, `uuid()`)",
+        "number of a committed batch (or `txn_version`) that was replayed with other rows "
+        "(`PRAVEGA-REPLAY-DIFFERS`): the committed rows count, and the rows of the replay are dropped. It "
+        "applies only to that number. Use it after a manual check, for queries that cannot repeat their rows "
+        "(`rand()`, `uuid()`)",
         number(0, _MAX_LONG),
     )
     routing_key_field: str | None = option(
         None,
-        "column (text, whole number or boolean) that is the routing key, or a field in it: `customer`, "
-        "`order.customer`; it stays part of the event. Without it a column `routing_key`, if there is one, is the key, "
-        "and no part of the event",
+        "column (text, whole number or boolean) with the routing key, or a field in it: `customer`, "
+        "`order.customer`. It stays part of the event. Without it, a column `routing_key` is the key and not "
+        "part of the event",
     )
     routing_key: str | None = option(None, "one routing key for all events: one order, one segment at a time")
     event_time_column: str | None = option(
         None,
-        "column (TIMESTAMP, TIMESTAMP_NTZ, DATE, or BIGINT in milliseconds since 1970) with the rows' event times. The "
-        "latest of each batch is noted when the batch can be read, so that the stream gets watermarks, which readers "
-        "of every client see. It stays part of the event, except beside raw `event`s",
+        "column (TIMESTAMP, TIMESTAMP_NTZ, DATE, or BIGINT in milliseconds since 1970) with the rows' event "
+        "times. When a batch is visible, its latest time is noted, so that the stream gets watermarks for "
+        "readers of every client. The column stays part of the event, unless the events are raw",
     )
     event_time_delay_ms: int = option(
         0,
-        "with `event_time_column`: how much earlier than the latest row of a batch those of later batches may be, as "
-        "the delay of `withWatermark`; so much is subtracted from what is noted",
+        "with `event_time_column`: largest delay of a later batch's row after the latest row, like the delay "
+        "of `withWatermark`. It is subtracted from the noted time",
         number(0, _MAX_LONG),
     )
     register_schema: bool = registry_option(
         False,
-        "whether to add the schema if the registry lacks it: that of the options, or one that follows from the columns "
-        "where the latest of the type does not have them",
+        "add the schema if the registry does not have it: that of the options, or one derived from the "
+        "columns if the latest schema of the type does not match them",
         flag,
     )
     create_group: bool = registry_option(
         False,
-        "whether to make the group if it does not exist: of the format, of several types, compatible both ways with "
-        "all earlier schemas (Avro) or anyhow (JSON, Protobuf)",
+        "create the group if it does not exist, for the format and several types. Its policy is compatibility"
+        " with all earlier schemas both ways (Avro) or none (JSON, Protobuf)",
         flag,
     )
     codec: str | None = registry_option(
         None,
-        "`gzip`, `snappy`, or one of your own as `package.module:name`; without it events are as they are",
+        "`gzip`, `snappy`, or a custom one as `package.module:name`. Without it, events are not encoded",
         _codec,
     )
-    register_codec: bool = registry_option(False, "whether to add the codec if the group lacks it", flag)
+    register_codec: bool = registry_option(False, "add the codec if the group does not have it", flag)
     typed_java_readers: bool = registry_option(
-        True, "set it to false to write JSON or Protobuf with a codec: Java's typed readers of those fail on it", flag
+        True,
+        "set it to false to write JSON or Protobuf with a codec, which Java's typed readers of these formats "
+        "do not support",
+        flag,
     )
     max_event_size: int = option(
-        MAX_EVENT_SIZE, "largest event in bytes; Java and Rust clients write 8 MiB at most", number(1, _MAX_INT)
+        MAX_EVENT_SIZE, "largest event in bytes. Java and Rust clients write 8 MiB at most", number(1, _MAX_INT)
     )
     write_timeout_ms: int | None = option(
         None,
-        "how long a write may wait for the servers to take what is in flight (default: `failover_timeout_ms`)",
+        "longest wait of a write for the servers to accept the bytes in flight (default: `failover_timeout_ms`)",
         number(100, 86_400_000),
     )
     allow_create_scope: bool = option(False, "create the scope if it does not exist", flag)

@@ -58,18 +58,18 @@ def _subscriber_name(name: str, value: str) -> str:
 class SourceOptions(CommonOptions):
     """Options of ``spark.read`` and ``spark.readStream``."""
 
-    paths: str | None = option(None, "several streams, as `load([…])` sets it")
+    paths: str | None = option(None, "several streams, set by `load([…])`")
     stream_pattern: str | None = option(
         None,
-        "instead of names, globs (`orders-*`, `scope/orders-*`, `*/orders-*` for all scopes; several with commas "
-        "between them), or `regex:` and a regular expression for the whole `scope/stream`. Without a scope they "
-        "are for those of option `scope`, which then may be several: `a,b`. Streams with the tag "
-        "`pravega-serde.state` are left out unless a glob names one without a wildcard",
+        "streams by globs (`orders-*`, `scope/orders-*`, `*/orders-*` for all scopes, separated by commas), "
+        "or `regex:` and a regular expression for the whole `scope/stream`. Without a scope, they apply to "
+        "the scopes of option `scope`, which may be several: `a,b`. Streams with the tag "
+        "`pravega-serde.state` match only a glob without a wildcard",
     )
     discovery_interval_ms: int = option(
         10_000,
-        "with `stream_pattern`: how often a streaming query looks for streams that are new; it reads them from their "
-        "head",
+        "with `stream_pattern`: interval in which a streaming query checks for new streams; it reads them "
+        "from their head",
         number(100, 86_400_000),
     )
     start_stream_cut: str | None = option(
@@ -82,67 +82,67 @@ class SourceOptions(CommonOptions):
     )
     fail_on_data_loss: bool = option(
         True,
-        "whether it is an error that data are gone which the query has not read: truncated, by retention or "
-        "otherwise, or deleted with their stream. Set to false it goes on with what is left and logs what was lost. "
-        "What the driver finds lost is also in the progress; what a task finds lost is not",
+        "raise an error if unread events were truncated or deleted. If false, the query continues with the "
+        "remaining events and logs the loss. The progress has losses that the driver finds, but not those of "
+        "a task",
         flag,
     )
     publish_position: str | None = option(
         None,
-        "streaming: a name under which the query's committed position is published, so that the streams' retention "
-        "may truncate behind it and keeps what it has not read; each query needs a name of its own. See "
+        "streaming: name under which the query publishes its committed position, so that retention can "
+        "truncate before it and keeps unread events. Use a separate name for each query. See "
         "docs/operations.md",
         _subscriber_name,
     )
     min_partitions: int | None = option(
         None,
-        "least number of tasks for a batch that is large enough: segments are divided between events. Within a batch "
-        "the events of a segment are then in order by segment and offset only",
+        "minimum number of tasks for a batch that is large enough: segments are divided between events. "
+        "Within a batch, the events of a segment are then ordered only by segment and offset",
         number(1, 100_000),
     )
     columns: tuple[str, ...] | None = option(
         None,
-        "which of `event,scope,stream,segment_id,offset` to deliver: without `format` all five, with it none of them "
-        "beside the decoded ones; `event` alone is the fastest. Also `encoding_id`: that of a registry's event, null "
-        "where an event begins with none; and `event_time_low`, `event_time_high`: event time around the event by the "
-        "stream's watermarks, null where none tells. `event_time_low` is a lower bound for streams that wait for slow "
-        "writers (their `timestampAggregationTimeout`), see docs/event-time.md",
+        "columns to read, of `event,scope,stream,segment_id,offset`. Without `format` the default is all "
+        "five, with `format` none in addition to the decoded ones. Only `event` is the fastest. Also "
+        "`encoding_id` of a registry event (null without one), and `event_time_low`, `event_time_high`: event"
+        " time at the event by the stream's watermarks, null without one. `event_time_low` is a lower bound "
+        "for streams that wait for slow writers (their `timestampAggregationTimeout`), see docs/event-time.md",
         _columns,
     )
     infer_schema: bool = option(
         False,
-        "with `format` `json` or `cbor`: take the columns from the first events of each stream, up to 1000, instead of "
-        "`.schema(…)`; what is null in all of them is a STRING. Other formats, and registries, name their columns "
-        "themselves. Also `inferSchema`, as Spark has it",
+        "with `format` `json` or `cbor`: derive the columns from the first events of each stream, up to 1000,"
+        " instead of `.schema(…)`. A field that is always null is a STRING. Other formats and registries "
+        "define their columns. Also `inferSchema`, as in Spark",
         flag,
         alias="inferSchema",
     )
     metadata: str | None = option(
         None,
-        "batch: what is known about streams instead of their events: `StreamInfo` has one row with the stream's "
-        "`head_stream_cut` and `tail_stream_cut` as text, `Streams` a row for each stream of the scopes, with "
-        "`scope_name` and `stream_name`",
+        "batch: read metadata instead of events. `StreamInfo` is one row with the stream's `head_stream_cut` "
+        "and `tail_stream_cut` as text. `Streams` is a row per stream of the scopes, with `scope_name` and "
+        "`stream_name`",
         choice("StreamInfo", "Streams"),
     )
     mode: str = option(
         "FAILFAST",
-        "what to do with events that cannot be decoded: `FAILFAST` stops with their coordinates, `PERMISSIVE` gives "
-        "nulls, the event in `_corrupt_record` and its error in `_corrupt_record_error`, `DROPMALFORMED` leaves them "
-        "out",
+        "handling of malformed records: `FAILFAST` stops with their position, `PERMISSIVE` returns nulls, the"
+        " event in `_corrupt_record` and its error in `_corrupt_record_error`, `DROPMALFORMED` drops them",
         choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"),
     )
     dead_letter_stream: str | None = option(
         None,
-        "stream, of the same scope or `scope/stream`, that gets each event that cannot be decoded, once: as JSON text "
-        "with its place, the error and its bytes. The query goes on as with DROPMALFORMED, unless `mode` is PERMISSIVE",
+        "dead-letter queue: stream, of the same scope or `scope/stream`, that gets each malformed record "
+        "once, as JSON text with its position, the error and its bytes. The query continues as with "
+        "DROPMALFORMED, unless `mode` is PERMISSIVE",
     )
     dead_letter_path: str | None = option(
-        None, "the same as files of JSON lines, in a folder that driver and executors share"
+        None, "dead-letter queue as files of JSON lines, in a folder that driver and executors share"
     )
     column_name_of_corrupt_record: str = option(
         CORRUPT_RECORD,
-        "another name for the column of events that cannot be decoded, and with `_error` after it for that of their "
-        "errors; also `columnNameOfCorruptRecord`, as Spark has it",
+        "name of the column of malformed records, and with `_error` after it of the column of their errors. "
+        "Also `columnNameOfCorruptRecord`, as in Spark",
         alias="columnNameOfCorruptRecord",
     )
     schema_evolution: str = registry_option(
