@@ -62,7 +62,7 @@ def test_an_unknown_format_names_the_known_ones():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"format": "avro"}, "needs option 'avro_schema': schema that the events are written with"),
+        ({"format": "avro"}, "needs option 'avro_schema': schema of the written events"),
         ({"format": "protobuf"}, "needs option 'protobuf_descriptor': path of a file descriptor set"),
     ],
 )
