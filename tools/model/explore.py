@@ -45,7 +45,7 @@ class Result:
     reported: Counter[str] = field(default_factory=Counter)
 
 
-def explore(config: Any, *, limit: int = 3_000_000, first_only: bool = False, world: World = exactly_once) -> Result:
+def explore(config: Any, *, limit: int = 6_000_000, first_only: bool = False, world: World = exactly_once) -> Result:
     """Every state that can be reached, at most ``limit``. With ``first_only`` stop at the first violation."""
     search = _Search(config, world)
     result = Result()
