@@ -33,9 +33,6 @@ def public_names(
     _PUBLIC[package] = public
 
     def load(name: str) -> Any:
-        loaded = vars(sys.modules[package])
-        if name in loaded and name in where:  # asked for through the package's other name
-            return loaded[name]
         if name in where:
             try:
                 value = getattr(import_module(where[name]), name)
@@ -48,7 +45,7 @@ def public_names(
             value = import_module(f"{package}.{name}")
         else:
             raise _unknown(package, name)
-        loaded[name] = value
+        vars(sys.modules[package])[name] = value
         return value
 
     def known() -> list[str]:

@@ -82,9 +82,9 @@ class EventColumns:
 
     def record_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows, batch by batch. Closing the generator closes its connection."""
-        return self._record_batches(getattr(self._serializer, "bytes_at_once", 0))
+        return self._record_batches(join=True)
 
-    def _record_batches(self, size: int) -> Generator[pa.RecordBatch, None, None]:
+    def _record_batches(self, *, join: bool) -> Generator[pa.RecordBatch, None, None]:
         on_error = self._on_error
 
         def on_bad(_: EventBatch, errors: Sequence[DeserializationError]) -> None:
@@ -100,7 +100,7 @@ class EventColumns:
             on_bad=on_bad,
         )
         with closing(iter(self)) as batches:
-            for batch in joined(batches, size):
+            for batch in joined(batches, rows.bytes_at_once if join else 0):
                 yield from rows.build_all(batch)
 
     # ---------------------------------------------------------------- Arrow and its readers
@@ -168,7 +168,7 @@ class EventColumns:
     def head(self, rows: int = _SHOWN) -> pa.Table:
         """The first rows; no more is read than they need."""
         found: list[pa.RecordBatch] = []
-        with closing(self._record_batches(0)) as batches:
+        with closing(self._record_batches(join=False)) as batches:
             for batch in batches:
                 found.append(batch.slice(0, rows))
                 rows -= found[-1].num_rows
