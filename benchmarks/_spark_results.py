@@ -20,7 +20,7 @@ from benchmarks._stats import Result, Runs
 __all__ = ["Measured", "Results", "document", "plot"]
 
 _DOCS: Final = Path(__file__).parent.parent / "docs"
-_PAGE: Final = _DOCS / "performance.md"
+_PAGE: Final = _DOCS / "operate/tuning.md"
 _PLOT: Final = _DOCS / "spark-benchmark.svg"
 _MARGINAL: Final = "AvailableNow, 16 M less 4 M"
 _BEGIN: Final = "<!-- generated spark: by ./run bench spark --document -->\n"
@@ -147,7 +147,7 @@ class _Line:
 
 
 def document(results: Results) -> None:
-    """Write the table into docs/performance.md, and the plot beside it. ValueError where nothing is measured."""
+    """Write the table into docs/operate/tuning.md, and the plot beside it. ValueError where nothing is measured."""
     lines = list(_lines(results))
     if not lines:
         raise ValueError("nothing is measured yet")

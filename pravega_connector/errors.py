@@ -215,7 +215,8 @@ class AuthenticationError(ControllerError):
     client does not trust the server's certificate, or the certificate is for another host.
 
     Fix: set the credentials with an option, the environment or a profile. Have the permission granted
-    (docs/operations.md lists all permissions). For a certificate, set ``tls_ca_file`` or ``tls_server_name``.
+    (docs/operate/monitor-and-recover.md lists all permissions). For a certificate, set ``tls_ca_file`` or
+    ``tls_server_name``.
     """
 
     code = "PRAVEGA-AUTHENTICATION"
@@ -624,7 +625,7 @@ class TimeUnknownError(ConnectorError):
 
     Cause: the stream's writers note no times, or none as late as the requested time.
 
-    Fix: pass a stream cut, ``earliest`` or ``latest``, or let writers note times (docs/event-time.md).
+    Fix: pass a stream cut, ``earliest`` or ``latest``, or let writers note times (docs/spark/event-time.md).
     """
 
     code = "PRAVEGA-TIME-UNKNOWN"
@@ -744,7 +745,7 @@ class ReplayDiffersError(ExactlyOnceError):
 
     Cause: files of the checkpoint were removed, two drivers share the checkpoint, or the query cannot repeat its rows.
 
-    Fix: restore the checkpoint. If you cannot, use a new one or ``accept_recorded_batch`` (docs/exactly-once.md).
+    Fix: restore the checkpoint. If you cannot, use a new one or ``accept_recorded_batch`` (docs/spark/exactly-once.md).
     """
 
     code = "PRAVEGA-REPLAY-DIFFERS"

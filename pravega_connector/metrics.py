@@ -1,7 +1,7 @@
 """Metrics of this process, as a snapshot, for OpenTelemetry and for Prometheus.
 
-All instruments are declared in this module. docs/metrics.md is generated from them, and the dashboard is checked
-against them. Names follow OpenTelemetry's conventions for messaging where they exist, and otherwise begin with
+All instruments are declared in this module. docs/reference/metrics.md is generated from them, and the dashboard is
+checked against them. Names follow OpenTelemetry's conventions for messaging where they exist, and otherwise begin with
 ``pravega.``.
 
 Numbers are for the whole process, regardless of its number of clients. A forked process starts from 0. The code counts

@@ -1,8 +1,8 @@
-"""What names are called here that people know from elsewhere: other clients of Pravega, Kafka, Pulsar, PySpark.
+"""Names from other clients of Pravega, Kafka, Pulsar and PySpark, with their counterparts in this project.
 
-One table, for errors and for the pages ``docs/names.md`` and ``docs/from-….md``, which ``python -m tools.pages``
-makes. Each text stands behind "pravega_connector has no StreamManager: "; what stands in backticks is a public name, or
-an attribute of one.
+Errors use the table, and so do the pages ``docs/reference/names.md`` and ``docs/get-started/from-….md``, which
+``python -m tools.pages`` generates. Each text follows "pravega_connector has no StreamManager: ". A text in backticks
+is a public name, or an attribute of one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exit codes of all commands. docs/cli.md has the same table."""
+"""Exit codes of all commands. docs/tools/command-line.md has the same table."""
 
 from __future__ import annotations
 

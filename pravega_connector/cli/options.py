@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -36,8 +37,17 @@ def _default(field: Field[Any]) -> str:
     return str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
 
 
+def _meaning(field: Any) -> str:
+    """Return the text of an option, with links to other pages of the site."""
+    return re.sub(
+        r"docs/([a-z-]+)/([a-z-]+)\.md",
+        lambda page: f"[{page[2].replace('-', ' ')}](../{page[1]}/{page[2]}.md)",
+        field.metadata["doc"],
+    )
+
+
 def options_page() -> str:
-    """Return the options as a page of Markdown, docs/options.md."""
+    """Return the options as a page of Markdown, docs/reference/options.md."""
     lines = [
         "# Options",
         "",
@@ -47,7 +57,7 @@ def options_page() -> str:
     ]
     for title, side in _sides():
         lines += ["", f"## {title}", "", "| option | default | meaning |", "|---|---|---|"]
-        lines += [f"| `{field.name}` | {_default(field)} | {field.metadata['doc']} |" for field in side]
+        lines += [f"| `{field.name}` | {_default(field)} | {_meaning(field)} |" for field in side]
     return "\n".join(lines) + "\n"
 
 

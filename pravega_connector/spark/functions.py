@@ -6,9 +6,9 @@ from_pravega, to_pravega``, and use them as Spark's ``from_avro`` and ``to_avro`
     frame.select(from_pravega("event", "avro", avro_schema="flight.avsc").alias("flight"))
     frame.select(to_pravega(struct("id", "name"), "json").alias("event"))
 
-The options are those of the source and the sink (docs/options.md). An option that is not text goes to the serializer
-unchanged: ``avro_schema`` may be parsed JSON, ``java_sample`` the bytes of an event. Files are read on the driver when
-you call the function. The columns stay in Arrow, and each worker process creates a serializer once.
+The options are those of the source and the sink (docs/reference/options.md). An option that is not text goes to the
+serializer unchanged: ``avro_schema`` may be parsed JSON, ``java_sample`` the bytes of an event. Files are read on the
+driver when you call the function. The columns stay in Arrow, and each worker process creates a serializer once.
 
 With ``registry`` and ``group``, events begin with the header of Java's registry serializers. The group is required,
 because a column has no stream that names it. A format is not needed::

@@ -7,7 +7,7 @@ makes them fail. The schema registry is :mod:`pravega_serde.registry.memory`; ``
 ``pytest_plugin`` has the fixtures, which pytest finds where the package is installed.
 
 The suites of the client, the ledger and the registry pass on these servers and on the real ones (``--pravega=kit``).
-docs/testing.md lists the limitations.
+docs/tools/test-kit.md lists the limitations.
 """
 
 from typing import TYPE_CHECKING

@@ -328,7 +328,7 @@ def test_what_makes_no_sense_is_said(arguments, text):
 
 # ---- the page ----
 
-PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference/metrics.md"
 
 
 def test_the_examples_of_the_page_run_as_they_stand(config, capsys):

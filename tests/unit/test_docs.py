@@ -29,11 +29,11 @@ def test_a_page_says_what_the_code_says(name: str):
 
 
 def test_the_table_of_exit_codes_is_that_of_the_code():
-    written = re.findall(r"^\| (\d+)(?: and more)? \| ", (DOCS / "cli.md").read_text(), re.MULTILINE)
+    written = re.findall(r"^\| (\d+)(?: and more)? \| ", (DOCS / "tools/command-line.md").read_text(), re.MULTILINE)
     assert [int(code) for code in written] == [*ExitCode, SIGNAL]
 
 
-@pytest.mark.parametrize("name", ["client.md", "operations.md"])
+@pytest.mark.parametrize("name", ["client/read-and-write.md", "operate/monitor-and-recover.md"])
 def test_a_page_has_all_counters_of_a_client(name: str):
     page = (DOCS / name).read_text()
     assert [counter for counter in Counters().as_dict() if not re.search(rf"\b{counter}\b", page)] == []
@@ -44,7 +44,7 @@ def test_no_import_is_overlooked():
 
 
 def test_guides_have_calls_that_there_are():
-    guides = [DOCS / "names.md", *DOCS.glob("from-*.md")]
+    guides = [DOCS / "reference/names.md", *DOCS.glob("get-started/from-*.md")]
     calls = [call for page in guides for call in re.findall(r"\bclient\.(\w+)\(", page.read_text())]
     assert len(calls) > 50
     assert [call for call in calls if not hasattr(PravegaClient, call)] == []
@@ -74,7 +74,7 @@ def test_blocks_that_are_left_out_are_few():
 
 
 def test_every_place_that_names_come_from_has_its_table_on_one_page():
-    made = "".join((DOCS / name).read_text() for name in PAGES if name == "names.md" or name.startswith("from-"))
+    made = "".join((DOCS / name).read_text() for name in PAGES if name == "reference/names.md" or "/from-" in name)
     for names in ELSEWHERE.values():
         for there in names:
             first = there.split()[0]
@@ -82,7 +82,7 @@ def test_every_place_that_names_come_from_has_its_table_on_one_page():
 
 
 def test_every_error_has_cause_and_mend_under_its_code():
-    page = (DOCS / "errors.md").read_text()
+    page = (DOCS / "reference/errors.md").read_text()
     found = list(errors.kinds())
     assert len(found) > 70
     for kind in found:
@@ -93,25 +93,27 @@ def test_every_error_has_cause_and_mend_under_its_code():
 
 
 def test_errors_name_pages_and_options_that_there_are():
-    page = (DOCS / "errors.md").read_text()
-    commands_page = (DOCS / "cli-options.md").read_text()
+    page = (DOCS / "reference/errors.md").read_text()
+    commands_page = (DOCS / "reference/cli-options.md").read_text()
     for option in set(re.findall(r"`(--[a-z-]+)", page)):
         assert f"`{option}" in commands_page, option
-    known = {f"`{name}`" for name in re.findall(r"^\| `(\w+)` \|", (DOCS / "options.md").read_text(), re.MULTILINE)}
+    known = {
+        f"`{name}`" for name in re.findall(r"^\| `(\w+)` \|", (DOCS / "reference/options.md").read_text(), re.MULTILINE)
+    }
     named = set(re.findall(r"`[a-z]+_[a-z_]+`", page))
     others = {"`add_group`", "`failover_timeout`", "`writer_id`", "`ca_file`", "`max_event_size`"}  # of the clients
     assert named - known <= others
 
 
 def test_every_option_of_the_source_and_the_sink_is_on_its_page():
-    page = (DOCS / "options.md").read_text()
+    page = (DOCS / "reference/options.md").read_text()
     names = {field.name for kind in (SourceOptions, SinkOptions) for field in dataclasses.fields(kind)}
     assert len(names) > 60
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 
 
 def test_every_command_and_each_of_its_options_is_on_its_page():
-    page = (DOCS / "cli-options.md").read_text()
+    page = (DOCS / "reference/cli-options.md").read_text()
     found = dict(commands.commands(command_line, click.Context(command_line), ""))
     assert len(found) > 30
     for path, command in found.items():
@@ -119,7 +121,7 @@ def test_every_command_and_each_of_its_options_is_on_its_page():
         for option in command.params:
             if isinstance(option, click.Option) and not option.hidden:
                 assert f"`{option.opts[0]}" in section, (path, option.opts)
-    page = (DOCS / "cli.md").read_text()
+    page = (DOCS / "tools/command-line.md").read_text()
     assert [name for name in COMMANDS if f"pravega-serde {name}" not in page and f"`{name}`" not in page] == []
 
 
@@ -135,7 +137,7 @@ def test_every_block_of_code_is_a_program_of_its_language():
 
 
 def test_options_of_the_scala_connector_do_here_what_the_guide_says():
-    page = (DOCS / "from-spark-connector.md").read_text()
+    page = (DOCS / "get-started/from-spark-connector.md").read_text()
     table = page.partition("## Option by option")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
     names = {name: says for first, says in rows for name in re.findall(r"`(\w+)", first)}

@@ -324,7 +324,7 @@ def test_the_legends_of_the_dashboard_name_labels_that_are_kept():
 
 
 def test_alarms_of_the_page_ask_for_what_there_is():
-    alarms = re.search(r"\| alarm \|.*?\n\n", (DOCS / "metrics.md").read_text(), re.DOTALL)
+    alarms = re.search(r"\| alarm \|.*?\n\n", (DOCS / "reference/metrics.md").read_text(), re.DOTALL)
     assert alarms is not None
     names = set(re.findall(r"\b(?:messaging|pravega)_\w+", alarms[0]))
     assert len(names) >= 6

@@ -111,7 +111,7 @@ def test_links_of_the_description_lead_to_files_at_the_home(files: _build.Files,
 
 def test_nothing_else_names_the_home():
     """One place says where the project is at home: it can be changed there."""
-    texts = [*ROOT.glob("*.md"), *ROOT.glob("*.cff"), *ROOT.glob("docs/*.md"), *ROOT.glob(".github/**/*.yml")]
+    texts = [*ROOT.glob("*.md"), *ROOT.glob("*.cff"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.yml")]
     assert len(texts) > 30
     assert [str(path) for path in texts if HOME in path.read_text()] == []
 
@@ -255,7 +255,7 @@ def test_readme_has_every_extra_of_users():
 
 
 def test_the_page_on_compatibility_has_the_versions_of_the_code():
-    page = (ROOT / "docs" / "compatibility.md").read_text()
+    page = (ROOT / "docs" / "reference/compatibility.md").read_text()
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", page, re.MULTILINE)
     assert {state: int(version) for state, version in rows} == {
         "offsets of a query": offsets._VERSION,

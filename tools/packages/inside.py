@@ -24,7 +24,7 @@ from tests import pages
 from tools.packages import extras
 
 PACKAGES = ("connector", "pravega_connector", "pravega_serde", "pyspark_pravega")
-PAGES = ("README.md", "docs/quick-start.md")
+PAGES = ("README.md", "docs/get-started/quick-start.md")
 
 
 def not_installed() -> list[str]:

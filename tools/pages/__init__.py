@@ -16,15 +16,15 @@ __all__ = ["DOCS", "PAGES"]
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final[dict[str, Callable[[str], str]]] = {
-    "architecture.md": layers.page,
-    "cli-options.md": commands.page,
-    "errors.md": errors.page,
-    "exactly-once-tables.md": ledger.page,
-    "metrics.md": metrics.page,
-    "from-java.md": names.page("Pravega's Java client"),
-    "from-kafka.md": names.page("Kafka's clients"),
-    "from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
-    "names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
-    "options.md": lambda _: options_page(),
+    "project/architecture.md": layers.page,
+    "reference/cli-options.md": commands.page,
+    "reference/errors.md": errors.page,
+    "measurements/exactly-once-tables.md": ledger.page,
+    "reference/metrics.md": metrics.page,
+    "get-started/from-java.md": names.page("Pravega's Java client"),
+    "get-started/from-kafka.md": names.page("Kafka's clients"),
+    "get-started/from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
+    "reference/names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
+    "reference/options.md": lambda _: options_page(),
     **{name: api.page(name) for name in api.API},
 }

@@ -15,9 +15,9 @@ __all__ = ["API", "page", "public"]
 
 #: Page -> its title, and the modules whose public names it has.
 API: Final = {
-    "api-connector.md": ("The API of pravega_connector", ("pravega_connector",)),
-    "api-serializers.md": ("The API of pravega_serde", ("pravega_serde", "pravega_serde.registry")),
-    "api-modules.md": (
+    "reference/api-connector.md": ("The API of pravega_connector", ("pravega_connector",)),
+    "reference/api-serializers.md": ("The API of pravega_serde", ("pravega_serde", "pravega_serde.registry")),
+    "reference/api-modules.md": (
         "The API of further modules",
         (
             "pravega_connector.monitoring",
@@ -51,7 +51,7 @@ def _page(title: str, modules: tuple[str, ...]) -> str:
     lines = [
         f"# {title}",
         "",
-        "Made by `python -m tools.pages` from the docstrings. Errors are in [errors.md](errors.md).",
+        "Made by `python -m tools.pages` from the docstrings. Errors are on [a page of their own](errors.md).",
     ]
     seen = set[int]()
     for module in modules:

@@ -1,4 +1,4 @@
-"""``docs/cli-options.md``: the arguments, options and examples of all commands, from their declarations."""
+"""``docs/reference/cli-options.md``: the arguments, options and examples of all commands, from their declarations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def page(_: str) -> str:
     lines = [
         "# Arguments and options of the commands",
         "",
-        "These are the arguments and options of all commands, with examples. [The command line](cli.md) is the guide.",
+        "These are the arguments and options of all commands, with examples.",
+        "[The command line](../tools/command-line.md) is the guide.",
     ]
     context = click.Context(command_line, info_name="pravega-serde")
     for path, command in commands(command_line, context, "pravega-serde"):

@@ -1,4 +1,4 @@
-"""``docs/errors.md``: every error with its code, cause and fix, base classes before what is derived from them."""
+"""``docs/reference/errors.md``: every error with its code, cause and fix, base classes first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ base class, such as `ControllerError`, catches its subclasses too. In Python, `h
 - `fault` is the side at fault: the caller or its machine (local), the server or the network (remote), or the events
   (data).
 - `retriable` means that the same call may succeed later. The client has already retried until its deadline.
-- `exit` is the exit code of a command of `pravega-serde`: see [exit codes](cli.md#exit-codes).
+- `exit` is the exit code of a command of `pravega-serde`: see [exit codes](../tools/command-line.md#exit-codes).
 """
 _SECTIONS = {"Serializers and the schema registry": of_serializers, "Client, Spark, ingestion, servers": of_connector}
 
@@ -64,7 +64,9 @@ def explained(kind: type[PravegaError]) -> tuple[str, str, str]:
 
 def _as_markdown(text: str) -> str:
     text = re.sub(
-        r"docs/([a-z-]+)\.md", lambda page: f"[{page[1].replace('-', ' ')}]({page[1]}.md)", text.replace("``", "`")
+        r"docs/([a-z-]+)/([a-z-]+)\.md",
+        lambda page: f"[{page[2].replace('-', ' ')}](../{page[1]}/{page[2]}.md)",
+        text.replace("``", "`"),
     )
     return text[0].upper() + text[1:] if text[0].isalpha() else text
 

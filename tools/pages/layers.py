@@ -1,4 +1,4 @@
-"""Drawing of the imports between packages in ``docs/architecture.md``.
+"""Drawing of the imports between packages in ``docs/project/architecture.md``.
 
 A solid arrow is an import that runs when a module is loaded, a dotted one an import in a function. Annotations, tables
 of names and the short names of ``connector`` are not drawn. Arrows that others imply are left out.

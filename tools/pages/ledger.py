@@ -1,4 +1,4 @@
-"""The ledger's commit table, as a picture and as a table: a part of ``docs/exactly-once-tables.md``."""
+"""The ledger's commit table, as a picture and as a table: a part of ``docs/measurements/exactly-once-tables.md``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics there are: the table in ``docs/metrics.md``."""
+"""The metrics there are: the table in ``docs/reference/metrics.md``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names are called here: the tables in ``docs/names.md`` and in the guides for those who come from elsewhere."""
+"""Tables of names in other clients, for ``docs/reference/names.md`` and the guides of migration."""
 
 from __future__ import annotations
 

@@ -332,7 +332,8 @@ class CommonOptions(RegistryOptions):
     failover_timeout_ms: int = option(
         300_000,
         "how long tasks, commits and a query that has run before wait for servers that do not answer: those that fail, "
-        "are frozen or hand over to others. Nothing is lost or repeated when it is over. See docs/operations.md",
+        "are frozen or hand over to others. Nothing is lost or repeated when it is over. See "
+        "docs/operate/monitor-and-recover.md",
         number(100, 86_400_000),
     )
 

@@ -91,7 +91,7 @@ class SourceOptions(CommonOptions):
         None,
         "streaming: name under which the query publishes its committed position, so that retention can "
         "truncate before it and keeps unread events. Use a separate name for each query. See "
-        "docs/operations.md",
+        "docs/operate/monitor-and-recover.md",
         _subscriber_name,
     )
     min_partitions: int | None = option(
@@ -106,7 +106,7 @@ class SourceOptions(CommonOptions):
         "five, with `format` none in addition to the decoded ones. Only `event` is the fastest. Also "
         "`encoding_id` of a registry event (null without one), and `event_time_low`, `event_time_high`: event"
         " time at the event by the stream's watermarks, null without one. `event_time_low` is a lower bound "
-        "for streams that wait for slow writers (their `timestampAggregationTimeout`), see docs/event-time.md",
+        "for streams that wait for slow writers (their `timestampAggregationTimeout`), see docs/spark/event-time.md",
         _columns,
     )
     infer_schema: bool = option(

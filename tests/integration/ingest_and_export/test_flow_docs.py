@@ -1,4 +1,4 @@
-"""docs/export-and-pipe.md says what is."""
+"""docs/tools/export-and-pipe.md says what is."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import pytest
 from pravega_connector.cli.export import export
 from pravega_connector.cli.write import write
 
-PAGE = (Path(__file__).parents[3] / "docs" / "export-and-pipe.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "tools/export-and-pipe.md").read_text()
 
 
 def blocks(kind):

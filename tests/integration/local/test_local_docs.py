@@ -1,11 +1,11 @@
-"""The programs in docs/local.md start the real servers that they name."""
+"""The programs in docs/tools/local-server.md start the real servers that they name."""
 
 import pytest
 
 from tests import pages
 
 pytestmark = pytest.mark.real_servers("the page is about them")
-PAGE = "docs/local.md"
+PAGE = "docs/tools/local-server.md"
 
 
 @pytest.mark.long

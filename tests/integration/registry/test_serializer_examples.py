@@ -1,10 +1,10 @@
-"""docs/registry.md names every setting of a serializer."""
+"""docs/serialization/schema-registry.md names every setting of a serializer."""
 
 from pathlib import Path
 
 from pravega_serde.registry.settings import WriterSettings
 
-PAGE = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "serialization/schema-registry.md").read_text()
 
 
 def test_every_setting_is_on_the_page() -> None:

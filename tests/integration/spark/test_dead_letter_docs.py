@@ -1,4 +1,4 @@
-"""The program in docs/dead-letters.md does what it says."""
+"""The program in docs/spark/dead-letter-queue.md does what it says."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 
-PAGE = Path(__file__).parents[3] / "docs" / "dead-letters.md"
+PAGE = Path(__file__).parents[3] / "docs" / "spark/dead-letter-queue.md"
 
 
 def test_the_examples_run_as_they_stand(

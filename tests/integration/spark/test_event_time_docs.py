@@ -1,4 +1,4 @@
-"""The program in docs/event-time.md does what it says."""
+"""The program in docs/spark/event-time.md does what it says."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from pravega_connector.config import PravegaConfig
 
-PAGE = Path(__file__).parents[3] / "docs" / "event-time.md"
+PAGE = Path(__file__).parents[3] / "docs" / "spark/event-time.md"
 
 
 def test_the_examples_run_as_they_stand(spark: SparkSession, config: PravegaConfig) -> None:

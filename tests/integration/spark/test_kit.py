@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 
-PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tools/test-kit.md"
 COUNT = 3000
 
 

@@ -18,7 +18,7 @@ from tests.conftest import Eventually
 from tests.integration._events import SIZE, write_events
 from tests.measured import of_stream, value
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference/metrics.md"
 # Seconds until Spark has told its listeners.
 SOON = 120
 Start = Callable[..., StreamingQuery]

@@ -1,4 +1,4 @@
-"""The program in docs/operations.md does what it says, and the commands after it run."""
+"""The program in docs/operate/monitor-and-recover.md does what it says, and the commands after it run."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pravega_connector.config import PravegaConfig
 
-PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operate/monitor-and-recover.md"
 COMMAND = "from pravega_connector.cli import main; main()"
 
 

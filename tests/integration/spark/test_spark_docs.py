@@ -1,4 +1,4 @@
-"""The program in docs/spark.md does what it says."""
+"""The program in docs/spark/read-and-write.md does what it says."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 
-PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
+PAGE = Path(__file__).parents[3] / "docs" / "spark/read-and-write.md"
 
 
 def test_the_examples_run_as_they_stand(spark: SparkSession, config: PravegaConfig):

@@ -1,4 +1,4 @@
-"""The program in docs/sql.md does what it says, and what Spark's SQL cannot do says so."""
+"""The program in docs/spark/sql.md does what it says, and what Spark's SQL cannot do says so."""
 
 from collections.abc import Callable, Iterator
 
@@ -29,7 +29,7 @@ def fresh_schema(spark: SparkSession) -> Iterator[None]:
 def test_the_examples_run_as_they_stand(spark: SparkSession, config: PravegaConfig, checkpoint: str):
     names = {"spark": spark, "checkpoint": checkpoint}
     count = 0
-    for title, blocks in sections("sql.md").items():
+    for title, blocks in sections("spark/sql.md").items():
         if title in ("Spark Connect", "Declarative Pipelines"):  # test_sql_elsewhere.py
             continue
         for language, text in blocks:

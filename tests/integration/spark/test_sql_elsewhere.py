@@ -1,4 +1,4 @@
-"""docs/sql.md through Spark Connect and in Declarative Pipelines, each in a JVM of its own, as users start them."""
+"""docs/spark/sql.md with Spark Connect and Declarative Pipelines, each in a separate JVM."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def run(*command: object, cwd: Path) -> str:
 
 
 def test_spark_connect(config: PravegaConfig, client: PravegaClient, tmp_path: Path):
-    ((_, example),) = sections("sql.md")["Spark Connect"]
+    ((_, example),) = sections("spark/sql.md")["Spark Connect"]
     assert example.count("assert ") == 2
     program = tmp_path / "program.py"
     program.write_text(f"checkpoint = {str(tmp_path / 'checkpoint')!r}\n" + example.replace(DEFAULT, config.controller))
@@ -38,7 +38,7 @@ def test_spark_connect(config: PravegaConfig, client: PravegaClient, tmp_path: P
 
 
 def test_declarative_pipelines(config: PravegaConfig, client: PravegaClient, tmp_path: Path):
-    blocks = dict(sections("sql.md")["Declarative Pipelines"])
+    blocks = dict(sections("spark/sql.md")["Declarative Pipelines"])
     spec = blocks["yaml"].replace("file:///var/lib/orders", (tmp_path / "storage").as_uri())
     (tmp_path / "spark-pipeline.yml").write_text(spec.replace(DEFAULT, config.controller))
     (tmp_path / "transformations").mkdir()

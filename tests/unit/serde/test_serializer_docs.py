@@ -1,11 +1,11 @@
-"""The program in docs/serializers.md does what it says, and the page names what there is."""
+"""The program in docs/serialization/serializers.md does what it says, and the page names what there is."""
 
 import re
 from pathlib import Path
 
 from pravega_serde import formats
 
-PAGE = Path(__file__).parents[3] / "docs" / "serializers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "serialization/serializers.md"
 
 
 def test_the_examples_run_as_they_stand() -> None:

@@ -1,4 +1,4 @@
-"""The tests on docs/testing.md run as they stand, with the fixtures that the plugin brings."""
+"""The tests on docs/tools/test-kit.md run as they stand, with the fixtures that the plugin brings."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from pravega_connector.testing.faults import Faults
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "testing.md").read_text()
+PAGE = (ROOT / "docs" / "tools/test-kit.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 

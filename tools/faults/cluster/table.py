@@ -335,4 +335,6 @@ def _scenarios() -> Iterator[ClusterScenario]:
     yield one("micro-batches", "none, for many micro-batches", _micro_batches, Servers.SAMPLED, by_name=True)
 
 
-TABLE: Final = Table(tuple(_scenarios()), ClusterSetup, ClusterSettings(), COLUMNS, "guarantees.md cluster")
+TABLE: Final = Table(
+    tuple(_scenarios()), ClusterSetup, ClusterSettings(), COLUMNS, "operate/failover-and-guarantees.md cluster"
+)

@@ -57,6 +57,6 @@ TABLE: Final = Table(
         Column("Java's", _texts("java_checkpoints")),
         Column("faults", _faults, "---"),
     ),
-    "reader-groups.md groups",
+    "client/reader-groups.md groups",
     by_seed=True,
 )

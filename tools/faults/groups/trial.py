@@ -36,7 +36,7 @@ _KEYS: Final = 12  # of a stream
 _CHUNKS: Final = 20  # a second
 _DRAIN: Final = 240.0
 #: What a segment's number begins with in each stream: no two streams have the same, because Java's clients take them
-#: for one (docs/reader-groups.md).
+#: for one (docs/client/reader-groups.md).
 _SCALED_BEFORE: Final = ((), (9, 1), (3, 1, 3, 1))
 
 

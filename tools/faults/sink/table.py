@@ -361,5 +361,5 @@ TABLE: Final = Table(
     SinkSetup,
     SinkSettings(),
     (Column("reported lost", measured("reported")), Column("left open", measured("left_open")), PROOFS),
-    "exactly-once-tables.md kills",
+    "measurements/exactly-once-tables.md kills",
 )
