@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from pravega_connector.client import PravegaClient
 from pravega_serde.registry import SchemaRegistryClient
+from tests import shown_results
 from tools import site
 
 __all__ = [
@@ -197,12 +198,15 @@ class Follower:
                 each.close()
 
     def run(self, block: Block) -> str:
-        """Run a block; standard output of a shell's. Raises what a Python block raises."""
+        """Run a block, and return the standard output of a shell. Raises what a Python block raises.
+
+        Raises AssertionError if the result of a statement differs from the comment that shows it.
+        """
         text = block.text.replace(CONTROLLER, self.controller).replace(REGISTRY, self.registry)
         # Spark takes paths from the folder in which its JVM was started.
         text = text.replace('"checkpoints/', f'"{self.folder}/checkpoints/')
         if block.language == "python":
-            exec(compile("\n" * block.line + text, block.page, "exec"), self.names)
+            shown_results.run(text, block.page, block.line, self.names)
             return ""
         if block.language == "sql":
             for statement in re.split(r";\s*$", text, flags=re.MULTILINE):
