@@ -71,7 +71,6 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/serialization/schema-registry.md#SQL": WITH_SPARK,
     "docs/get-started/quick-start.md#4. Read the stream in Spark": WITH_SPARK,
     "docs/get-started/quick-start.md#5. Write each row exactly once": WITH_SPARK,
-    "docs/serialization/serializers.md": "tests/unit/serde/test_serializer_docs.py",
     "docs/spark/read-and-write.md": "tests/integration/spark/test_spark_docs.py",
     "docs/spark/sql.md": "tests/integration/spark/test_sql.py",
     "docs/spark/sql.md#Spark Connect": "tests/integration/spark/test_sql_elsewhere.py",

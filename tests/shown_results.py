@@ -34,7 +34,8 @@ def run(text: str, page: str, line: int, names: dict[str, Any]) -> None:
     names[_NAME] = results
     try:
         with contextlib.redirect_stdout(results.output):
-            exec(compile(ast.fix_missing_locations(tree), page, "exec"), names)
+            # This module's `from __future__ import annotations` does not apply to a page.
+            exec(compile(ast.fix_missing_locations(tree), page, "exec", dont_inherit=True), names)
     finally:
         del names[_NAME]
 

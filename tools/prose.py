@@ -226,7 +226,6 @@ PENDING: Final = frozenset(
         "docs/reference/metrics.md",
         "docs/reference/names.md",
         "docs/serialization/schema-registry.md",
-        "docs/serialization/serializers.md",
         "docs/spark/read-and-write.md",
         "docs/tools/command-line.md",
         "docs/tools/export-and-pipe.md",
