@@ -224,7 +224,6 @@ PENDING: Final = frozenset(
         "docs/reference/cli-options.md",
         "docs/reference/metrics.md",
         "docs/reference/names.md",
-        "docs/serialization/schema-registry.md",
         "docs/spark/read-and-write.md",
         "docs/tools/command-line.md",
         "docs/tools/export-and-pipe.md",
