@@ -57,6 +57,6 @@ TABLE: Final = Table(
         Column("Java's", _texts("java_checkpoints")),
         Column("faults", _faults, "---"),
     ),
-    "client/reader-groups.md groups",
+    "measurements/reader-groups.md groups",
     by_seed=True,
 )
