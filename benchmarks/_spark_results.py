@@ -20,8 +20,8 @@ from benchmarks._stats import Result, Runs
 __all__ = ["Measured", "Results", "document", "plot"]
 
 _DOCS: Final = Path(__file__).parent.parent / "docs"
-_PAGE: Final = _DOCS / "operate/tuning.md"
-_PLOT: Final = _DOCS / "spark-benchmark.svg"
+_PAGE: Final = _DOCS / "measurements/spark-performance.md"
+_PLOT: Final = _DOCS / "measurements/spark-benchmark.svg"
 _MARGINAL: Final = "AvailableNow, 16 M less 4 M"
 _BEGIN: Final = "<!-- generated spark: by ./run bench spark --document -->\n"
 _END: Final = "<!-- end of generated -->"
@@ -30,11 +30,11 @@ _COLUMNS: Final = (
     *("does nothing", "and a server", "CPU: compared with, ours, does nothing"),
 )
 _BOUND_SAYS: Final = (
-    "“Does nothing” is the ratio of a Python data source that has no server and hands out prepared batches, as many "
-    "rows of the same columns, or of a sink that takes the rows and returns: the most that any in Python can reach. "
-    "“And a server” is the same in CPU time, with that of our server, which ours cannot do without: what both cores "
-    "can reach at most, where they have nothing to wait for. An aim above one of them is out of reach. CPU time is "
-    "that of an event, or of a micro-batch, with the server's."
+    "“Does nothing” is a Python source without a server, which returns prepared batches with as many rows of the "
+    "same columns, or a sink that drops its rows. Its ratio is an upper bound for any Python source or sink. “And "
+    "a server” is the same bound in CPU time, with the CPU time of our server added: both cores are then always "
+    "busy. An aim above one of the two bounds is out of reach. CPU time is per event, or per micro-batch, and "
+    "includes the server's."
 )
 
 
@@ -147,7 +147,10 @@ class _Line:
 
 
 def document(results: Results) -> None:
-    """Write the table into docs/operate/tuning.md, and the plot beside it. ValueError where nothing is measured."""
+    """Write the table into docs/measurements/spark-performance.md, and the plot next to it.
+
+    Raises ValueError if there are no results.
+    """
     lines = list(_lines(results))
     if not lines:
         raise ValueError("nothing is measured yet")
@@ -243,7 +246,7 @@ def _table(results: Results, lines: Sequence[_Line]) -> str:
     rounds = min(each.rounds for each in kept)
     about = [f"Medians of at least {rounds} rounds", f"{kept[0].cores} cores", f"load {min(loads)} to {max(loads)}"]
     head = [
-        f"{', '.join(about)}; {'; '.join(versions)}; {whens[0]} to {whens[-1]} UTC.",
+        f"{', '.join(about)}. Versions: {', '.join(versions)}. Measured from {whens[0]} to {whens[-1]} UTC.",
         "",
         f"![Ratios to the Scala connector]({_PLOT.name})",
         "",

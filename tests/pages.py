@@ -98,7 +98,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/tools/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/ingest_and_export/test_flow_docs.py",
     "docs/tools/local-server.md:pravega-serde": _FIXED_PORTS,
     "docs/tools/local-server.md#Where things are kept": "needs a mirror of Maven Central",
-    "docs/operate/tuning.md:python -m tools.startup": _CHECKOUT,
+    "docs/measurements/start-up.md": _CHECKOUT,
     "docs/get-started/quick-start.md#1. Start a server": _INSTALLS,
     "docs/reference/metrics.md:pip install": _INSTALLS,
     "docs/reference/metrics.md:pravega-serde": _ENDLESS + "tests/integration/test_metrics.py",

@@ -215,7 +215,6 @@ PENDING: Final = frozenset(
         "docs/operate/deploy.md",
         "docs/operate/failover-and-guarantees.md",
         "docs/operate/monitor-and-recover.md",
-        "docs/operate/tuning.md",
         "docs/project/decisions.md",
         "docs/reference/api-connector.md",
         "docs/reference/api-modules.md",
