@@ -95,6 +95,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/tools/command-line.md#Completion": "is for the file that an interactive shell of one of three kinds reads",
     "docs/operate/deploy.md": _CLUSTER,
     "docs/measurements/exchange.md": _CHECKOUT,
+    "docs/measurements/ingestion.md": _CHECKOUT,
     "docs/tools/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/ingest_and_export/test_flow_docs.py",
     "docs/tools/local-server.md:pravega-serde": _FIXED_PORTS,
     "docs/tools/local-server.md#Where things are kept": "needs a mirror of Maven Central",

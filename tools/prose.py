@@ -225,7 +225,6 @@ PENDING: Final = frozenset(
         "docs/spark/read-and-write.md",
         "docs/tools/command-line.md",
         "docs/tools/export-and-pipe.md",
-        "docs/tools/ingest.md",
         "docs/tools/local-server.md",
         "pravega_connector/atomic_file.py",
         "pravega_connector/cli/cut.py",

@@ -8,7 +8,7 @@ this one is active.
 A step is written while the step before becomes visible, and committed after it. The record names the step before, for
 the run that has to redo the step.
 
-docs/tools/ingest.md describes all cases.
+docs/measurements/ingestion.md describes all cases.
 """
 
 from __future__ import annotations
