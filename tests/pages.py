@@ -40,7 +40,7 @@ __all__ = [
 
 #: Languages whose blocks are programs. What else there is shows data, output or a drawing.
 LANGUAGES: Final = ("python", "sh", "sql")
-_SHOWN: Final = ("json", "mermaid", "text", "toml", "yaml")
+_SHOWN: Final = ("json", "text", "toml", "yaml")
 
 #: Where the pages have their servers.
 CONTROLLER: Final = "tcp://localhost:9090"

@@ -19,7 +19,7 @@ from pravega_connector.spark.options.source import SourceOptions
 from pravega_serde.foreign_names import ELSEWHERE
 from tests import pages
 from tools import site
-from tools.pages import DOCS, PAGES, commands, errors, layers
+from tools.pages import DOCS, PAGES, commands, errors
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -37,10 +37,6 @@ def test_the_table_of_exit_codes_is_that_of_the_code():
 def test_a_page_has_all_counters_of_a_client(name: str):
     page = (DOCS / name).read_text()
     assert [counter for counter in Counters().as_dict() if not re.search(rf"\b{counter}\b", page)] == []
-
-
-def test_no_import_is_overlooked():
-    assert len(layers.between_packages()) > 100
 
 
 def test_guides_have_calls_that_there_are():

@@ -103,7 +103,10 @@ def test_links_of_the_description_lead_to_files_at_the_home(files: _build.Files,
     links = re.findall(r"\]\(([^)\s]+)\)", metadata.description or "")
     assert len(links) > 30
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
-    ours = {link.removeprefix(FILES_AT_HOME).partition("#")[0] for link in links if link.startswith(HOME)}
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)\s]+)\)", metadata.description or "")
+    assert pictures
+    assert [picture for picture in pictures if not picture.endswith(".svg?raw=true")] == []
+    ours = {re.split("[#?]", link.removeprefix(FILES_AT_HOME))[0] for link in links if link.startswith(HOME)}
     assert len(ours) > 20
     assert ours - in_sdist(files) == set()
     assert re.findall(r"<(?:a|img)\s", metadata.description or "") == [], "links that nothing makes absolute"

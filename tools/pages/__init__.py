@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from pravega_connector.cli.options import options_page
-from tools.pages import api, commands, errors, layers, ledger, metrics, names
+from tools.pages import api, commands, errors, ledger, metrics, names
 
 __all__ = ["DOCS", "PAGES"]
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final[dict[str, Callable[[str], str]]] = {
-    "project/architecture.md": layers.page,
     "reference/cli-options.md": commands.page,
     "reference/errors.md": errors.page,
     "measurements/exactly-once-tables.md": ledger.page,
