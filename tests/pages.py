@@ -38,9 +38,9 @@ __all__ = [
     "who_runs",
 ]
 
-#: Languages whose blocks are programs. What else there is shows data, output or a drawing.
+#: Languages whose blocks are programs. The others show data, output, a signature (py) or a drawing.
 LANGUAGES: Final = ("python", "sh", "sql")
-_SHOWN: Final = ("json", "text", "toml", "yaml")
+_SHOWN: Final = ("json", "py", "text", "toml", "yaml")
 
 #: Where the pages have their servers.
 CONTROLLER: Final = "tcp://localhost:9090"

@@ -127,7 +127,7 @@ class AsyncPravegaClient:
     write = as_coroutine(PravegaClient.write)
 
     def streams(self, scope: str | None = None, *, internal: bool = False) -> AsyncEvents[StreamName]:
-        """Yield the streams of a scope, or of all scopes; see PravegaClient.streams."""
+        """Yield the streams of a scope, by default the configured one; see PravegaClient.streams."""
         return AsyncEvents(self._home, lambda: self._client.streams(scope, internal=internal))
 
     # ---------------------------------------------------------------- events

@@ -62,13 +62,16 @@ _COMMAND_POLL_SECONDS: Final = 0.01
 class ClusterOptions:
     """Options of a cluster: its processes, their memory and ports.
 
-    ``containers`` are what the segment stores share among them, at least one for each. ``heap_mb`` and ``cache_mb`` are
-    upper bounds for each segment store, in MiB; ``port`` is the first controller's, 0 for any free one;
-    ``start_timeout`` is in seconds, after the jars are there. ``java_options`` are for controllers and segment stores.
-    ``ports`` fixes those of processes by name, and ``published`` gives others that segment stores are to name to
-    clients instead of their own: those of proxies. With ``username`` and ``password`` no other user is let in, and
-    ``token_seconds`` is how long a delegation token lives that a client shows to segment stores; None for 600.
-    ``quick_scaling`` is that of ServerOptions.
+    - ``containers`` is the number of segment containers, which the segment stores share. There must be one for each
+      store.
+    - ``heap_mb`` and ``cache_mb`` limit the memory of each segment store, in MiB.
+    - ``port`` is the first controller's port; 0 is any free one. ``ports`` sets the ports of processes by name.
+    - ``published`` sets the ports that segment stores announce to clients, for example the ports of proxies.
+    - ``start_timeout`` is in seconds. It does not include the download of the jars.
+    - ``java_options`` are for controllers and segment stores.
+    - With ``username`` and ``password``, the cluster accepts only this user. A delegation token is valid for
+      ``token_seconds`` (default: 600).
+    - ``quick_scaling``: see ServerOptions.
     """
 
     controllers: int = 1
@@ -341,10 +344,10 @@ def _lines(settings: Mapping[str, Any]) -> str:
 
 
 class ClusterProcess:
-    """One process of a cluster. Its commands return when they have come true, and raise LocalServerError in 60 s.
+    """One process of a cluster. A command returns when it has taken effect, or raises LocalServerError after 60 s.
 
-    It is started again with the ports and the folder that it had, so it still has what it stored; whether it is ready
-    for work is another matter (``LocalPravega.await_ready``). Any process of the same user may give the commands.
+    A restarted process has its earlier ports, folder and data. It may not be ready yet: use
+    ``LocalPravega.await_ready``. Any process of the same user can send the commands.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -353,12 +356,12 @@ class ClusterProcess:
 
     @property
     def log(self) -> Path:
-        """File of its output: warnings and errors, over all of its starts."""
+        """File of its output: warnings and errors of all starts."""
         return self._folder / f"{self.name}.log"
 
     @property
     def pid(self) -> int:
-        """Process id. Raises LocalServerError when it does not run."""
+        """Process id. Raises LocalServerError if the process does not run."""
         pid = self._pid()
         if pid is None:
             raise LocalServerError(f"{self.name} does not run; start it again, or see {self.log}")
@@ -366,22 +369,22 @@ class ClusterProcess:
 
     @property
     def running(self) -> bool:
-        """Whether it has been started and has not ended; a paused one runs too."""
+        """True if the process was started and has not ended. A paused process runs too."""
         return self._pid() is not None
 
     @property
     def paused(self) -> bool:
-        """Whether the process is paused."""
+        """True if the process is paused."""
         return self.running and self._state()["state"] == "paused"
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code; minus the signal's number after a signal; None while it runs or was never started."""
+        """Exit code, negative after a signal. None if the process runs or was never started."""
         code = self._state()["code"]
         return None if code is None else int(code)
 
     def start(self) -> None:
-        """Start it unless it runs."""
+        """Start the process unless it runs."""
         if self.running:
             return
         before = self._state()["starts"]
@@ -394,27 +397,27 @@ class ClusterProcess:
         self._await("start", lambda: self._state()["starts"] > before)
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM), and wait until it has."""
+        """End the process with SIGTERM, and wait for its end."""
         self._signal(signal.SIGTERM)
         self._await("end", lambda: not self.running)
 
     def kill(self) -> None:
-        """End it without warning (SIGKILL). Without effect on one that has ended."""
+        """End the process with SIGKILL. This has no effect if it has ended."""
         self._signal(signal.SIGKILL)
         self._await("end", lambda: not self.running)
 
     def pause(self) -> None:
-        """Let it stand still (SIGSTOP): it keeps its connections and answers nothing."""
+        """Pause the process with SIGSTOP. It keeps its connections and answers nothing."""
         self._signal(signal.SIGSTOP)
         self._await("stop", lambda: self.paused)
 
     def resume(self) -> None:
-        """Let a paused one go on (SIGCONT)."""
+        """Resume a paused process with SIGCONT."""
         self._signal(signal.SIGCONT)
         self._await("go on", lambda: not self.paused)
 
     def restart(self) -> None:
-        """Kill it if it runs, and start it again."""
+        """Kill the process if it runs, and start it again."""
         self.kill()
         self.start()
 

@@ -30,9 +30,10 @@ _POLL_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class DetachedServer:
-    """A server in the background: its address, its supervisor's process id, when it was ready (Unix time), its log.
+    """Server in the background.
 
-    ``cluster`` is the folder of a cluster of processes, None for a server that is one process.
+    ``pid`` is the process id of its supervisor. ``started`` is the Unix time at which the server was ready. ``cluster``
+    is the folder of a cluster, or None for a server with a single process.
     """
 
     uri: str
@@ -43,12 +44,12 @@ class DetachedServer:
 
     @property
     def processes(self) -> Mapping[str, ClusterProcess]:
-        """The processes of a cluster by name; none for a server that is one process."""
+        """Processes of a cluster by name; empty for a server with a single process."""
         return {} if self.cluster is None else cluster_processes(Path(self.cluster))
 
 
 def start_detached(options: ServerOptions | ClusterOptions | None = None) -> DetachedServer:
-    """Start a Pravega server that runs until :func:`stop_detached`, or return the one that runs already.
+    """Start a Pravega server that runs until :func:`stop_detached`, or return the running one.
 
     Raises JavaNotFoundError, JarDownloadError, LocalServerError.
     """
@@ -58,27 +59,27 @@ def start_detached(options: ServerOptions | ClusterOptions | None = None) -> Det
 
 
 def start_detached_registry(options: RegistryOptions | None = None) -> DetachedServer:
-    """As :func:`start_detached`, a schema registry."""
+    """Start a schema registry in the same way as :func:`start_detached`."""
     return _REGISTRY.start(lambda lock: launch_registry(options or RegistryOptions(), lock=lock))
 
 
 def detached_server() -> DetachedServer | None:
-    """The Pravega server that runs in the background; None without one."""
+    """Return the Pravega server that runs in the background, or None."""
     return _PRAVEGA.state()
 
 
 def detached_registry() -> DetachedServer | None:
-    """The schema registry that runs in the background; None without one."""
+    """Return the schema registry that runs in the background, or None."""
     return _REGISTRY.state()
 
 
 def stop_detached() -> DetachedServer | None:
-    """End the Pravega server in the background and wait until it is gone; None if there was none."""
+    """End the Pravega server in the background, and wait for its end. Return the server, or None if none ran."""
     return _PRAVEGA.stop()
 
 
 def stop_detached_registry() -> DetachedServer | None:
-    """End the schema registry in the background and wait until it is gone; None if there was none."""
+    """End the schema registry in the background, and wait for its end. Return it, or None if none ran."""
     return _REGISTRY.stop()
 
 

@@ -41,21 +41,21 @@ class OwnedServer(Generic[S]):
     def start(self) -> None:
         """Start the server and wait until it is ready.
 
-        Raises JavaNotFoundError, JarDownloadError (the jars are fetched on first use), LocalServerError.
+        The first start downloads the jars. Raises JavaNotFoundError, JarDownloadError, LocalServerError.
         """
         if self._server is not None:
             raise LocalServerError(f"this {self._what} is running already, at {self._server.uri}")
         self._server = self._launch()
 
     def close(self) -> None:
-        """End the server and forget all that it kept itself."""
+        """End the server, and delete its data."""
         if self._server is not None:
             self._server.process.close()
             self._server = None
 
     @property
     def log(self) -> Path:
-        """The server's log: warnings and errors. It goes when the server is closed."""
+        """Log of the server, with warnings and errors. Closing the server deletes it."""
         return self._running().log
 
     @property
@@ -79,23 +79,27 @@ class OwnedServer(Generic[S]):
 
 
 class LocalPravega(OwnedServer[Server | Cluster]):
-    """A Pravega server on this machine, for tests, demos and trying things out.
+    """Pravega server on this machine, for tests and demos.
 
     ::
 
         with LocalPravega() as server:
             client = PravegaClient(server.controller_uri)
 
-    It ends with this process, however that ends, and what it stored goes with it: events lie in a temporary folder
-    (``TMPDIR``). ``heap_mb`` and ``cache_mb`` bound its memory in MiB (see ServerOptions), ``port`` is the controller's
-    (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. With
-    ``username`` and ``password`` no other user is let in, and delegation tokens live for ``token_seconds`` (None: 600);
-    ``tls`` makes a certificate, which ``config`` trusts. ``quick_scaling`` has streams scale by their policies after
-    two minutes instead of ten and twenty. Several servers may run at once.
+    The server ends with this process, and its data is deleted. Events are in a temporary folder (``TMPDIR``). Several
+    servers can run at the same time.
 
-    ``cluster=True`` starts separate processes instead: ZooKeeper, three bookies, ``controllers`` (1 or 2, say) and two
-    segment stores, which ``processes`` stops, kills, pauses and starts again by name (see ClusterOptions; heap and
-    cache are those of each segment store). A cluster has no TLS.
+    - ``heap_mb`` and ``cache_mb`` limit its memory in MiB: see ServerOptions.
+    - ``port`` is the controller's port; 0 is any free one.
+    - ``start_timeout`` is in seconds. It does not include the download of the jars.
+    - With ``username`` and ``password``, the server accepts only this user. A delegation token is valid for
+      ``token_seconds`` (default: 600).
+    - ``tls`` creates a certificate, which ``config`` trusts.
+    - With ``quick_scaling``, scaling policies apply after two minutes instead of ten and twenty.
+
+    ``cluster=True`` starts separate processes instead: ZooKeeper, three bookies, ``controllers`` (for example 1 or 2)
+    and two segment stores. Use ``processes`` to stop, kill, pause and restart them by name. The heap and the cache are
+    for each segment store: see ClusterOptions. A cluster has no TLS.
     """
 
     _what = "server"
@@ -138,46 +142,46 @@ class LocalPravega(OwnedServer[Server | Cluster]):
 
     @property
     def controller_uri(self) -> str:
-        """``tcp://127.0.0.1:<port>``, or ``tls://``; raises LocalServerError before :meth:`start`."""
+        """Address: ``tcp://127.0.0.1:<port>``, or ``tls://``. Raises LocalServerError before :meth:`start`."""
         return self._running().uri
 
     @property
     def config(self) -> PravegaConfig:
-        """The address, with the credentials and the certificate if the server wants them."""
+        """Address, with the credentials and the certificate if the server requires them."""
         return self._running().config
 
     @property
     def processes(self) -> Mapping[str, ClusterProcess]:
-        """The processes of a cluster by name: ``zookeeper``, ``bookie-1``, ``controller-1``, ``store-1`` and so on.
+        """Processes of a cluster by name: ``zookeeper``, ``bookie-1``, ``controller-1``, ``store-1`` and so on.
 
-        Raises LocalServerError for a server that is one process.
+        Raises LocalServerError for a server with a single process.
         """
         return self.cluster.processes
 
     @property
     def cluster(self) -> Cluster:
-        """Ports, folder and segment stores of a cluster; raises LocalServerError for a server that is one process."""
+        """Ports, folder and segment stores of a cluster. Raises LocalServerError for a single process."""
         running = self._running()
         if not isinstance(running, Cluster):
             raise LocalServerError("this server is one process; use LocalPravega(cluster=True) for several")
         return running
 
     def await_ready(self, timeout: float = 180.0) -> None:
-        """Wait until every segment store of a cluster works, after a restart say; raises LocalServerError."""
+        """Wait until every segment store of a cluster works, for example after a restart. Raises LocalServerError."""
         self.cluster.await_ready(timeout)
 
 
 class LocalSchemaRegistry(OwnedServer[RegistryServer]):
-    """A schema registry on this machine, for tests, demos and trying things out.
+    """Schema registry on this machine, for tests and demos.
 
     ::
 
         with LocalSchemaRegistry() as registry:
             client = SchemaRegistryClient(registry.uri)
 
-    It ends with this process, however that ends. Its groups are in memory and go with it, or in the Pravega server
-    that ``controller`` names (an address or a PravegaConfig). The other arguments are those of RegistryOptions. Several
-    registries may run at once.
+    The registry ends with this process. Its groups are in memory, or in the Pravega server that ``controller`` names
+    (an address or a PravegaConfig). For the other arguments, see RegistryOptions. Several registries can run at the
+    same time.
     """
 
     _what = "schema registry"
@@ -208,7 +212,7 @@ class LocalSchemaRegistry(OwnedServer[RegistryServer]):
 
     @property
     def uri(self) -> str:
-        """``http://127.0.0.1:<port>``, or ``https://``; raises LocalServerError before :meth:`start`."""
+        """Address: ``http://127.0.0.1:<port>``, or ``https://``. Raises LocalServerError before :meth:`start`."""
         return self._running().uri
 
     @property

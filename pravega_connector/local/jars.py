@@ -76,16 +76,16 @@ REGISTRY_JARS: Final = JarSet.load("schemaregistry", REGISTRY_VERSION)
 
 
 def pravega_jars(repository: str | None = None) -> Path:
-    """Folder with the jars of the Pravega server and the Java client, fetched now if they are not there yet.
+    """Return the folder with the jars of the Pravega server and the Java client. Download missing jars.
 
-    ``repository`` is the root URL of a mirror of Maven Central; if None, PRAVEGA_SERDE_MAVEN_REPOSITORY says so, else
-    it is Maven Central. Raises JarDownloadError; ConfigError for an invalid URL.
+    ``repository`` is the root URL of a mirror of Maven Central. The default is the environment variable
+    ``PRAVEGA_SERDE_MAVEN_REPOSITORY``, or Maven Central. Raises JarDownloadError, or ConfigError for an invalid URL.
     """
     return ensure_jars(PRAVEGA_JARS, repository)
 
 
 def registry_jars(repository: str | None = None) -> Path:
-    """As :func:`pravega_jars`, for the schema registry's server, Java client and Java serializers."""
+    """Return the folder with the jars of the schema registry and its Java client: see :func:`pravega_jars`."""
     return ensure_jars(REGISTRY_JARS, repository)
 
 

@@ -50,13 +50,15 @@ _ANSWER_SECONDS: Final = 10.0
 class ServerOptions:
     """Options of a server: memory, port, credentials and TLS.
 
-    ``heap_mb`` and ``cache_mb`` are upper bounds in MiB: both have to hold what a burst of writes is ahead of the disk.
-    With the server's own default of 128 MiB for the cache a burst of 160 MB/s breaks it for good; measured with these
-    defaults: 3 GB at 250 MB/s.
-    ``port`` is the controller's, 0 for any free one. ``start_timeout`` is in seconds, after the jars are there. With
-    ``username`` and ``password`` the server lets no other user in, and ``token_seconds`` is how long a delegation token
-    lives that a client shows to the segment store; None for 600. ``tls`` needs the package ``cryptography``.
-    ``quick_scaling`` has streams scale by their policies after two minutes instead of ten and twenty.
+    - ``heap_mb`` and ``cache_mb`` limit its memory, in MiB. The cache must hold the written events that are not yet on
+      disk. With the server's own default of 128 MiB, a burst of 160 MB/s makes the server fail permanently. With the
+      defaults here, it survived 3 GB at 250 MB/s.
+    - ``port`` is the controller's port; 0 is any free one.
+    - ``start_timeout`` is in seconds. It does not include the download of the jars.
+    - With ``username`` and ``password``, the server accepts only this user. A delegation token is valid for
+      ``token_seconds`` (default: 600).
+    - ``tls`` requires the package ``cryptography``.
+    - With ``quick_scaling``, scaling policies apply after two minutes instead of ten and twenty.
     """
 
     heap_mb: int = 2048
@@ -185,9 +187,13 @@ class RegistryUser:
 class RegistryOptions:
     """Options of a registry: storage, port, memory, users and TLS.
 
-    ``controller`` is the Pravega server that keeps its groups (in scope ``_schemaregistry``), None for memory. ``port``
-    0 is any free one. ``heap_mb`` bounds its memory in MiB. With ``users`` no other user is let in; ``tls`` needs the
-    package ``cryptography``. ``start_timeout`` is in seconds, after the jars are there.
+    - ``controller`` is the Pravega server that stores the groups, in scope ``_schemaregistry``. With None, they are in
+      memory.
+    - ``port`` 0 is any free port.
+    - ``heap_mb`` limits its memory, in MiB.
+    - With ``users``, the registry accepts only these users.
+    - ``tls`` requires the package ``cryptography``.
+    - ``start_timeout`` is in seconds. It does not include the download of the jars.
     """
 
     controller: str | PravegaConfig | None = None

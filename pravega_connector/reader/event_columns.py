@@ -29,20 +29,21 @@ _SHOWN: Final = 10
 
 
 class EventColumns:
-    """The events between two cuts of each of some streams, as columns: a range that is read anew each time.
+    """Events between two cuts of one or several streams, as Arrow columns.
 
-    The range is fixed when it is made. Nothing is read before it is asked for, and no more than a mebibyte or so, or
-    eight of Avro or Protobuf with lists or maps, is held at a time, unless the consumer keeps it. Anything that takes
-    Arrow's C stream takes this object without a copy: ``pyarrow.table(columns)``, ``polars.DataFrame(columns)``,
-    ``duckdb.sql("SELECT … FROM columns")``. Iterated, it gives :class:`EventBatch`, the undecoded events with their
-    places.
+    The range is fixed when the object is created. Each use reads the range again. The object holds about 1 MiB of
+    events at a time (8 MiB of Avro or Protobuf with lists or maps), unless the consumer keeps them. Every library that
+    reads Arrow's C stream reads this object without a copy: ``pyarrow.table(columns)``, ``polars.DataFrame(columns)``,
+    ``duckdb.sql("SELECT … FROM columns")``. An iteration yields :class:`EventBatch` objects: undecoded events with
+    their positions.
 
-    Without a serializer the columns are those of the Scala connector: event, scope, stream, segment_id, offset. With
-    one they are the fields of its records, or ``value`` where an event is a single value; ``metadata`` names those of
-    the first five that come behind. Rows are in the order of each segment, predecessors before successors.
+    Without a serializer, the columns are ``event``, ``scope``, ``stream``, ``segment_id`` and ``offset``, as in the
+    Scala connector. With a serializer, they are the fields of its records, or ``value`` if each event is a single
+    value. ``metadata`` adds any of those five columns after them. Rows are in the order of each segment, predecessors
+    before successors.
 
-    Reading raises DataLossError, DeserializationError with the event's place, ConnectorErrors; with ``on_error`` a bad
-    event has nulls and its error is handed over.
+    Reading raises DataLossError, DeserializationError with the position of the event, and ConnectorErrors. With
+    ``on_error``, a malformed event has nulls, and ``on_error`` receives its error.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class EventColumns:
 
     @property
     def ranges(self) -> tuple[tuple[StreamCut, StreamCut], ...]:
-        """Of each stream the cuts between which the events lie."""
+        """Start and end cut of each stream."""
         return self._ranges
 
     @property
@@ -106,7 +107,7 @@ class EventColumns:
     # ---------------------------------------------------------------- Arrow and its readers
 
     def reader(self) -> pa.RecordBatchReader:
-        """Reader of the rows, batch by batch; each call begins anew."""
+        """Return a reader of the rows, batch by batch. Each call starts at the first row."""
         return pa.RecordBatchReader.from_batches(self.schema, self.record_batches())
 
     def __arrow_c_schema__(self) -> object:
@@ -114,25 +115,26 @@ class EventColumns:
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Arrow's C stream of the rows; each call begins anew."""
+        """Return Arrow's C stream of the rows. Each call starts at the first row."""
         return self.reader().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
-        """All rows, in memory."""
+        """Return all rows, in memory."""
         return self.reader().read_all()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows, in memory; ``options`` are those of ``pyarrow.Table.to_pandas``."""
+        """Return all rows, in memory. ``options`` are arguments of ``pyarrow.Table.to_pandas``."""
         return cast("pd.DataFrame", self.to_arrow().to_pandas(**options))
 
     def to_polars(self) -> pl.DataFrame:
-        """All rows, in memory."""
+        """Return all rows, in memory."""
         return cast("pl.DataFrame", _imported("polars").DataFrame(self))
 
     def scan_polars(self) -> pl.LazyFrame:
-        """A lazy frame, which reads the range when it is collected: with ``engine="streaming"`` in constant memory.
+        """Return a lazy frame, which reads the range when you collect it.
 
-        Columns that a query does not use are not made, and reading ends when the query has rows enough.
+        With ``engine="streaming"``, it uses constant memory. It builds only the columns that the query uses. Reading
+        ends when the query has enough rows.
         """
         polars = _imported("polars")
         schema = polars.Schema(polars.from_arrow(self.schema.empty_table()).schema)
@@ -159,14 +161,14 @@ class EventColumns:
                     return
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation over the range, which each query reads anew in constant memory.
+        """Return a DuckDB relation over the range. Each query reads the range again, in constant memory.
 
-        ``connection`` is DuckDB's default one unless given.
+        The default ``connection`` is DuckDB's own.
         """
         return (connection or _imported("duckdb")).from_arrow(self)
 
     def head(self, rows: int = _SHOWN) -> pa.Table:
-        """The first rows; no more is read than they need."""
+        """Return the first rows. Nothing beyond them is read."""
         found: list[pa.RecordBatch] = []
         with closing(self._record_batches(join=False)) as batches:
             for batch in batches:

@@ -56,8 +56,8 @@ _UNSPECIFIED: Final = -1  # ErrorMessage.ErrorCode.UNSPECIFIED
 class Faults:
     """Faults of one in-process Pravega. Thread safe.
 
-    ``request`` says which requests to the segment store are met, ``method`` which calls of the controller, by the
-    names of its interface (``createTransaction``); None is any. ``times`` counts the requests that are met.
+    ``request`` selects requests to the segment store. ``method`` selects calls of the controller by their names in its
+    interface, such as ``createTransaction``; None selects all. ``times`` is the number of requests that fail.
     """
 
     def __init__(self, store: SegmentStore, controller: Controller) -> None:
@@ -66,12 +66,12 @@ class Faults:
 
     @property
     def pending(self) -> int:
-        """How many times a fault that was asked for has not happened yet."""
+        """Number of requested faults that have not happened yet."""
         dropped = self._controller.cluster.commits_to_drop
         return self._store.unused_rules + self._controller.unused_rules + dropped
 
     def clear(self) -> None:
-        """Work again as a server that is well; what is delayed goes on at once."""
+        """End all faults. Delayed requests continue at once."""
         self._store.forget_rules()
         self._controller.forget_rules()
         self._controller.away = False
@@ -88,11 +88,11 @@ class Faults:
         self._store.drop_all()
 
     def drop_before(self, request: RequestKind = "any", times: int = 1) -> None:
-        """End the connection that a request comes over, and leave the request undone."""
+        """Close the connection of a request, and do not execute the request."""
         self._meet(request, lambda session, _: session.drop(), times)
 
     def drop_after(self, request: RequestKind = "any", times: int = 1) -> None:
-        """Do what a request asks, and end its connection in the place of an answer."""
+        """Execute a request, and close its connection without an answer."""
 
         def lose(session: Session, request: Request) -> None:
             with _copies(session, 0):
@@ -111,7 +111,7 @@ class Faults:
         self._meet(request, repeat, times)
 
     def delay(self, seconds: float, request: RequestKind = "any", times: int = 1) -> None:
-        """Let a request wait, and with it all that comes later over its connection."""
+        """Delay a request, and all later ones on its connection."""
         cleared = self._cleared
 
         def wait(session: Session, request: Request) -> None:
@@ -121,7 +121,7 @@ class Faults:
         self._meet(request, wait, times)
 
     def segment_moved(self, request: RequestKind = "any", times: int = 1) -> None:
-        """Refuse a request: the segment is said to live on another store. The controller names this one again."""
+        """Refuse a request with WrongHost, as if the segment had moved. The controller still names this store."""
 
         def refuse(session: Session, request: Request) -> None:
             session.reply(WrongHost(*_refused(session, request), "", ""))
@@ -129,7 +129,7 @@ class Faults:
         self._meet(request, refuse, times)
 
     def fail(self, request: RequestKind = "any", times: int = 1) -> None:
-        """Answer a request with an error of the server's own."""
+        """Answer a request with an unspecified server error."""
 
         def refuse(session: Session, request: Request) -> None:
             session.reply(ErrorMessage(*_refused(session, request), "asked for by the test", _UNSPECIFIED))
@@ -138,7 +138,7 @@ class Faults:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Let the segment store take requests and answer none in this block, as a process that is stopped."""
+        """Accept requests to the segment store in this block without an answer, like a stopped process."""
         self._store.freeze()
         try:
             yield
@@ -156,11 +156,11 @@ class Faults:
     def controller_fails(
         self, method: str | None = None, times: int = 1, *, code: grpc.StatusCode = grpc.StatusCode.UNAVAILABLE
     ) -> None:
-        """Answer calls with a gRPC status, and leave them undone."""
+        """Answer calls with a gRPC status, and do not execute them."""
         self._controller.on(method, lambda _: code, times)
 
     def controller_loses_answers(self, method: str | None = None, times: int = 1) -> None:
-        """Do what calls ask, and answer that the controller is unavailable."""
+        """Execute calls, and answer that the controller is unavailable."""
 
         def lose(do: Do) -> grpc.StatusCode:
             do()
@@ -169,7 +169,7 @@ class Faults:
         self._controller.on(method, lose, times)
 
     def controller_delay(self, seconds: float, method: str | None = None, times: int = 1) -> None:
-        """Let calls wait."""
+        """Delay calls."""
         cleared = self._cleared
 
         def wait(do: Do) -> Message:
@@ -191,12 +191,12 @@ class Faults:
 
     @property
     def open_transactions(self) -> list[UUID]:
-        """Ids of the transactions that are open, oldest first."""
+        """Ids of the open transactions, oldest first."""
         with self._store.changing():
             return [transaction.id for _, transaction in self._controller.cluster.open_transactions()]
 
     def end_leases(self, *transactions: UUID) -> int:
-        """Let the leases of these open transactions, or of all, end now; how many. They are aborted on return."""
+        """End the leases of these open transactions, or of all. They are aborted on return. Return their number."""
         with self._store.changing():
             cluster = self._controller.cluster
             ended = [each for each in cluster.open_transactions() if not transactions or each[1].id in transactions]
@@ -206,9 +206,9 @@ class Faults:
 
     @contextmanager
     def commits_held(self) -> Iterator[None]:
-        """Decide commits in this block without showing their events: they stay COMMITTING, for :meth:`show_commit`.
+        """Accept commits in this block without showing their events: they stay COMMITTING until :meth:`show_commit`.
 
-        At the end of the block the rest of them become visible, in any order, segment by segment.
+        At the end of the block, the remaining events become visible segment by segment, in a random order.
         """
         cluster = self._controller.cluster
         cluster.commits_held = True
@@ -220,9 +220,9 @@ class Faults:
                 pass
 
     def show_commit(self, transaction: UUID | None = None, segment: int | None = None) -> bool:
-        """Show the events of one segment of a transaction that is COMMITTING, by default of a random one.
+        """Show the events of one segment of a COMMITTING transaction, by default a random one.
 
-        ``segment`` is a number of the stream's segments. False if there is no such transaction and segment.
+        ``segment`` is a segment number of the stream. Return False if there is no such transaction or segment.
         """
         cluster = self._controller.cluster
         with self._store.changing():
@@ -236,12 +236,12 @@ class Faults:
         return bool(waiting)
 
     def drop_commits(self, times: int = 1) -> None:
-        """Decide the next commits and forget to carry them out: they stay COMMITTING until they are asked for again."""
+        """Accept the next commits without executing them: they stay COMMITTING until they are requested again."""
         with self._store.changing():
             self._controller.cluster.commits_to_drop = times
 
     def forget_transactions(self) -> int:
-        """Forget all transactions that are committed or aborted, as servers do after a day; how many."""
+        """Forget all committed and aborted transactions, as servers do after a day. Return their number."""
         with self._store.changing():
             return self._controller.cluster.forget_transactions()
 

@@ -19,10 +19,10 @@ _TICK: Final = 0.02
 
 
 class InProcessPravega:
-    """Pravega for tests, in this process and in memory, reached over sockets of loopback by any process.
+    """Pravega for tests, in this process and in memory. Any process on this machine can connect to it.
 
-    It lives as long as a ``with`` block, or from :meth:`start` to :meth:`close`. ``shortest_lease`` is in seconds: a
-    server takes no transaction for less than ten, which is long to wait for one that ends.
+    It runs inside a ``with`` block, or from :meth:`start` to :meth:`close`. ``shortest_lease`` is the shortest lease of
+    a transaction in seconds. Pravega's own is 10 s. Set a shorter one for tests of transactions that expire.
     """
 
     def __init__(self, *, shortest_lease: float = SHORTEST_LEASE / 1000) -> None:
@@ -30,13 +30,13 @@ class InProcessPravega:
         self._running: _Parts | None = None
 
     def start(self) -> None:
-        """Start it; it is ready on return."""
+        """Start the server, which is ready on return."""
         if self._running is not None:
             raise LocalServerError(f"this in-process Pravega is running already, at {self.uri}")
         self._running = _Parts(self._shortest_lease)
 
     def close(self) -> None:
-        """End it and forget all that it kept."""
+        """End the server, and delete its data."""
         if self._running is not None:
             self._running.close()
             self._running = None
@@ -48,26 +48,26 @@ class InProcessPravega:
 
     @property
     def config(self) -> PravegaConfig:
-        """Address as clients take it."""
+        """Configuration of a client."""
         return PravegaConfig(controller=self.uri)
 
     def client(self) -> PravegaClient:
-        """A new client. Close it."""
+        """Return a new client. Close it yourself."""
         return PravegaClient(self.config)
 
     @property
     def faults(self) -> Faults:
-        """What can be made to go wrong."""
+        """Faults to inject."""
         return self._parts.faults
 
     @property
     def store(self) -> SegmentStore:
-        """The segment store."""
+        """Segment store."""
         return self._parts.store
 
     @property
     def controller(self) -> Controller:
-        """The controller; it counts its calls."""
+        """Controller, which counts its calls."""
         return self._parts.controller
 
     @property

@@ -17,10 +17,10 @@ _POLL_SECONDS: Final = 0.02
 
 
 class InProcessRegistry:
-    """Schema registry for tests, in this process and in memory. With ``username`` it lets nobody else in.
+    """Schema registry for tests, in this process and in memory. With ``username``, it accepts only this user.
 
-    It lives as long as a ``with`` block, or from :meth:`start` to :meth:`close`. ``registry`` is what it answers from,
-    and can be told to fail.
+    It runs inside a ``with`` block, or from :meth:`start` to :meth:`close`. ``registry`` is a :class:`MemoryRegistry`,
+    which can fail on request.
     """
 
     def __init__(self, *, username: str | None = None, password: str | None = None) -> None:
@@ -32,7 +32,7 @@ class InProcessRegistry:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start it; it answers on return."""
+        """Start the registry, which is ready on return."""
         if self._server is not None:
             raise LocalServerError(f"this in-process registry is running already, at {self.uri}")
         self._server = _Server(self.registry, self._authorization)
@@ -42,7 +42,7 @@ class InProcessRegistry:
         self._thread.start()
 
     def close(self) -> None:
-        """End it. What it kept is there again when it is started again."""
+        """End the registry. It keeps its groups for the next start."""
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
             self._thread.join()
@@ -51,7 +51,7 @@ class InProcessRegistry:
 
     @property
     def uri(self) -> str:
-        """Address, as serializers and clients take it."""
+        """Address, for serializers and clients."""
         if self._server is None:
             raise LocalServerError(
                 "this in-process registry is not running; call start() or use it in a with statement"

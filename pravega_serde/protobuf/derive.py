@@ -44,22 +44,25 @@ _KEYS: Final = frozenset({_F.TYPE_BOOL, _F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UI
 
 
 def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
-    """The descriptor set of a message called ``name`` (with its package before it) with the columns as fields 1, 2, ….
+    """Return the descriptor set of a message with the columns as fields 1, 2, ….
+
+    ``name`` is the name of the message, after its package.
 
     | Arrow | Protobuf |
     |---|---|
     | bool, float16 and float32, float64, string, binary of any kind | bool, float, double, string, bytes |
-    | integers of up to 32 bits but uint32; uint32; int64; uint64 | int32; uint32; int64; uint64 |
+    | integers of up to 32 bits, except uint32 | int32 |
+    | uint32, int64, uint64 | uint32, int64, uint64 |
     | date | int32: days since 1970 |
-    | timestamp; time | int64: its number of units, microseconds in Spark |
+    | timestamp, time | int64: its number of units, microseconds in Spark |
     | decimal | string: its digits |
     | struct | a message inside the message |
-    | list; map | repeated; map |
+    | list, map | repeated, map |
     | dictionary | as its values |
     | a nullable scalar | optional |
 
-    Nothing is imported, not even Google's Timestamp: the generic reader of Java's registry serializers takes no schema
-    with imports. A null list or map is written as an empty one. Raises :class:`SchemaError` for types that Protobuf
+    The schema has no imports, not even Google's Timestamp, because the generic reader of Java's registry serializers
+    accepts none. A null list or map is written as an empty one. Raises :class:`SchemaError` for types that Protobuf
     does not have (lists in lists or maps, durations), and for invalid Protobuf names.
     """
     package, _, last = name.rpartition(".")

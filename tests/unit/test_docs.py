@@ -19,13 +19,29 @@ from pravega_connector.spark.options.source import SourceOptions
 from pravega_serde.foreign_names import ELSEWHERE
 from tests import pages
 from tools import site
-from tools.pages import DOCS, PAGES, commands, errors
+from tools.pages import DOCS, PAGES, api, commands, errors
+from tools.pages._api_pages import FACTORIES, MODULES
+from tools.pages._api_pages import PAGES as API_PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_says_what_the_code_says(name: str):
     written = (DOCS / name).read_text()
     assert PAGES[name](written) == written, "write it anew: python -m tools.pages"
+
+
+def test_every_public_name_is_on_one_page_of_the_api():
+    known = {id(each): f"{module}.{name}" for module in MODULES for name, each in api.public(module)}
+    shown = [id(each) for page in API_PAGES.values() for each in api.names_of(page, returned=False).values()]
+    assert len(known) > 200
+    assert [name for key, name in known.items() if shown.count(key) != 1] == []
+    assert set(shown) <= set(known)
+
+
+@pytest.mark.parametrize(("name", "calls"), FACTORIES.items())
+def test_a_class_is_returned_by_the_calls_that_its_entry_names(name: str, calls: tuple[str, ...]):
+    for call in calls:
+        assert re.search(rf"\b{name}\b", api.result_of(call)), call
 
 
 def test_the_table_of_exit_codes_is_that_of_the_code():

@@ -25,5 +25,6 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "get-started/from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
     "reference/names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
     "reference/options.md": lambda _: options_page(),
-    **{name: api.page(name) for name in api.API},
+    "reference/api/index.md": api.index,
+    **{path: api.page(name) for path, name in api.API.items()},
 }
