@@ -54,10 +54,7 @@ WITH_SPARK: Final = "tests/integration/spark/test_pages.py"
 #: Who else runs blocks: a page, ``page#section`` or ``page:first words`` -> the test, which names the page. The more
 #: special line holds.
 ELSEWHERE: Final[Mapping[str, str]] = {
-    "README.md#Batch": WITH_SPARK,
-    "README.md#Streaming, with typed columns": WITH_SPARK,
-    "README.md#With a schema registry": WITH_SPARK,
-    "README.md#SQL": WITH_SPARK,
+    "README.md:from pyspark": WITH_SPARK,
     "docs/spark/dead-letter-queue.md": "tests/integration/spark/test_dead_letter_docs.py",
     "docs/spark/event-time.md": "tests/integration/spark/test_event_time_docs.py",
     "docs/spark/exactly-once.md": WITH_SPARK,
@@ -100,6 +97,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/tools/local-server.md:pravega-serde": _FIXED_PORTS,
     "docs/tools/local-server.md#Where things are kept": "needs a mirror of Maven Central",
     "docs/measurements/start-up.md": _CHECKOUT,
+    "docs/get-started/install.md": _INSTALLS,
     "docs/get-started/quick-start.md#1. Start a server": _INSTALLS,
     "docs/reference/metrics.md:pip install": _INSTALLS,
     "docs/reference/metrics.md:pravega-serde": _ENDLESS + "tests/integration/test_metrics.py",
