@@ -95,7 +95,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/measurements/ingestion.md": _CHECKOUT,
     "docs/tools/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/ingest_and_export/test_flow_docs.py",
     "docs/tools/local-server.md:pravega-serde": _FIXED_PORTS,
-    "docs/tools/local-server.md#Where things are kept": "needs a mirror of Maven Central",
+    "docs/tools/local-server.md#Download and cache": "needs a mirror of Maven Central",
     "docs/measurements/start-up.md": _CHECKOUT,
     "docs/get-started/install.md": _INSTALLS,
     "docs/get-started/quick-start.md#1. Start a server": _INSTALLS,

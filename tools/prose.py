@@ -220,8 +220,6 @@ PENDING: Final = frozenset(
         "docs/reference/metrics.md",
         "docs/spark/read-and-write.md",
         "docs/tools/command-line.md",
-        "docs/tools/export-and-pipe.md",
-        "docs/tools/local-server.md",
         "pravega_connector/atomic_file.py",
         "pravega_connector/cli/cut.py",
         "pravega_connector/cli/group.py",
