@@ -88,7 +88,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
         "import pravega_connector; pravega_connector.KafkaProducer": "PravegaClient.writer",
         "import pravega_connector; pravega_connector.AIOKafkaProducer": "AsyncPravegaClient.writer",
         "import pravega_connector; pravega_connector.AIOKafkaConsumer": "AsyncPravegaClient.reader_group",
-        "import pravega_connector; pravega_connector.ConsumerRebalanceListener": "there is none; GroupReader.position",
+        "import pravega_connector; pravega_connector.ConsumerRebalanceListener": "not supported; GroupReader.position",
         "import pravega_connector; pravega_connector.TopicPartition": "StreamCut",
         "import pravega_serde; pravega_serde.StringSerializer": "UTF8StringSerializer",
         "import pravega_serde; pravega_serde.AvroDeserializer": "use pravega_serde.registry.deserializer",

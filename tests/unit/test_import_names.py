@@ -154,7 +154,7 @@ def test_an_attribute_s_error_names_the_right_one(package, name, said):
 def test_a_name_that_is_known_elsewhere_is_absent_to_programs(package):
     assert not hasattr(package, "Client")
     assert getattr(package, "Client", None) is None
-    with pytest.raises(AttributeError, match=r"has no Client: a PravegaClient\(controller\) makes writers"):
+    with pytest.raises(AttributeError, match=r"has no Client: PravegaClient\(controller\) creates writers"):
         _ = package.Client
     with pytest.raises(AttributeError, match=r"^module '\w+' has no attribute '_private'$"):
         _ = package._private
