@@ -102,7 +102,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/reference/metrics.md:pip install": _INSTALLS,
     "docs/reference/metrics.md:pravega-serde": _ENDLESS + "tests/integration/test_metrics.py",
     "examples/README.md": "are programs that run side by side; tests/integration/spark/test_examples.py runs them",
-    "docs/tools/test-kit.md#How far to trust it": "is a suite itself",
+    "docs/tools/test-kit.md#Limitations": "is a suite itself",
 }
 
 

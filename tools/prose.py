@@ -218,7 +218,6 @@ PENDING: Final = frozenset(
         "docs/reference/cli-options.md",
         "docs/reference/metrics.md",
         "docs/spark/read-and-write.md",
-        "docs/tools/command-line.md",
         "pravega_connector/atomic_file.py",
         "pravega_connector/cli/cut.py",
         "pravega_connector/cli/group.py",
