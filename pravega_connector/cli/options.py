@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -37,27 +36,22 @@ def _default(field: Field[Any]) -> str:
     return str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
 
 
-def _meaning(field: Any) -> str:
-    """Return the text of an option, with links to other pages of the site."""
-    return re.sub(
-        r"docs/([a-z-]+)/([a-z-]+)\.md",
-        lambda page: f"[{page[2].replace('-', ' ')}](../{page[1]}/{page[2]}.md)",
-        field.metadata["doc"],
-    )
+def _type(field: Field[Any]) -> str:
+    """Return the type of an option's value."""
+    names = {"bool": "boolean", "int": "integer", "tuple": "list"}
+    return next((shown for name, shown in names.items() if name in str(field.type)), "string")
 
 
-def options_page() -> str:
-    """Return the options as a page of Markdown, docs/reference/options.md."""
-    lines = [
-        "# Options",
-        "",
-        "These are the options of the Spark source and sink. Option names are not case-sensitive. A name with a typing",
-        "error raises an error that suggests the right name. Other unknown names cause a warning. An invalid value",
-        "raises an error before anything is read or written.",
-    ]
+def option_tables(*, operator: bool) -> str:
+    """Return the options as Markdown, either the options for operators or the others."""
+    lines = []
     for title, side in _sides():
-        lines += ["", f"## {title}", "", "| option | default | meaning |", "|---|---|---|"]
-        lines += [f"| `{field.name}` | {_default(field)} | {_meaning(field)} |" for field in side]
+        shown = [field for field in side if bool(field.metadata.get("operator")) is operator]
+        if shown:
+            lines += ["", f"## {title}", "", "| option | type | default | meaning |", "|---|---|---|---|"]
+            lines += [
+                f"| `{field.name}` | {_type(field)} | {_default(field)} | {field.metadata['doc']} |" for field in shown
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -79,7 +73,9 @@ def options(*, markdown: bool, as_json: bool) -> None:
         click.echo(json.dumps(sides))
         return
     if markdown:
-        click.echo(options_page(), nl=False)
+        click.echo(
+            f"# Options\n{option_tables(operator=False)}\n# Operator options\n{option_tables(operator=True)}", nl=False
+        )
         return
     console = Console()
     for title, side in _sides():

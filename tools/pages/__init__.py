@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from pravega_connector.cli.options import options_page
-from tools.pages import api, commands, errors, ledger, metrics, names
+from tools.pages import api, commands, errors, ledger, metrics, names, options
 
 __all__ = ["DOCS", "PAGES"]
 
@@ -24,7 +23,8 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "get-started/from-kafka.md": names.page("Kafka's clients"),
     "get-started/from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
     "reference/names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
-    "reference/options.md": lambda _: options_page(),
+    "reference/options.md": options.page,
+    "reference/operator-options.md": options.operator_page,
     "reference/api/index.md": api.index,
     **{path: api.page(name) for path, name in api.API.items()},
 }

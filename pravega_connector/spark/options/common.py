@@ -192,8 +192,9 @@ def codec_names(name: str, value: str) -> tuple[str, ...]:
     return places
 
 
-def _secret(doc: str, *, registry: bool = True) -> Any:
-    return field(default=None, repr=False, metadata={"doc": doc, "parse": text, "registry": registry, "secret": True})
+def _secret(doc: str, *, registry: bool = True, operator: bool = False) -> Any:
+    marks = {"registry": registry, "secret": True, "operator": operator}
+    return field(default=None, repr=False, metadata={"doc": doc, "parse": text, **marks})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,37 +305,44 @@ class CommonOptions(RegistryOptions):
     stream: str | None = option(None, "name of the stream, or `scope/stream`")
     scope: str | None = option(None, "scope of the stream")
     controller: str | None = option(None, "controller URI, such as `tcp://localhost:9090` or `tls://host:9090`")
-    username: str | None = option(None, "user name, where the server asks for credentials")
+    username: str | None = option(None, "user name, if the server requires credentials")
     password: str | None = _secret("password that goes with `username`", registry=False)
     token: str | None = _secret("bearer token, instead of a user name and a password", registry=False)
-    auth_method: str | None = option(None, "the server's name for another kind of credentials, with `auth_token`")
-    auth_token: str | None = _secret("secret that goes with `auth_method`", registry=False)
+    auth_method: str | None = option(
+        None, "name of another authentication method of the server, with `auth_token`", operator=True
+    )
+    auth_token: str | None = _secret("secret that goes with `auth_method`", registry=False, operator=True)
     keycloak_file: str | None = option(
         None,
-        "file of a Keycloak service account (`keycloak.json`), instead of other credentials: at the same path for the "
-        "driver and every executor, which get and renew tokens by themselves",
+        "file of a Keycloak service account (`keycloak.json`), instead of other credentials. It must have the same "
+        "path on the driver and every executor. They request and renew tokens themselves",
     )
     tls_ca_file: str | None = option(None, "PEM file with the certificates to trust, for a `tls://` controller")
-    tls_server_name: str | None = option(None, "name to expect in the servers' certificate, if it is not their host")
-    tls_validate_hostname: bool | None = option(None, "whether a certificate must be of its host (default true)", flag)
+    tls_server_name: str | None = option(
+        None, "expected name in the servers' certificate, if it is not their host", operator=True
+    )
+    tls_validate_hostname: bool | None = option(
+        None, "check that the certificate is for the host of the server (default: true)", flag, operator=True
+    )
     timeout_ms: int = option(
         15_000,
-        "how long the first contact with the servers may take: a wrong address is an error then. Also how long a call "
-        "to a schema registry may take",
+        "longest wait for the first contact with the servers, so that a wrong address fails soon. Also the timeout of "
+        "a call to a schema registry",
         number(100, 3_600_000),
+        operator=True,
     )
     ignore_unknown_options: bool = option(
         False,
-        "a misspelt option is an error; set it to true where options that look like one are for others: then they are "
-        "warnings, as all other unknown names are",
+        "warn about a misspelled option instead of raising an error. Set it if such options are for other components. "
+        "Other unknown options always cause a warning",
         flag,
     )
     failover_timeout_ms: int = option(
         300_000,
-        "how long tasks, commits and a query that has run before wait for servers that do not answer: those that fail, "
-        "are frozen or hand over to others. Nothing is lost or repeated when it is over. See "
-        "docs/operate/monitor-and-recover.md",
+        "retry timeout: longest wait of tasks, commits and restarted queries for servers that fail, stall or "
+        "move segments. Nothing is lost or repeated when it expires. See docs/operate/monitor-and-recover.md",
         number(100, 86_400_000),
+        operator=True,
     )
 
     @functools.cached_property

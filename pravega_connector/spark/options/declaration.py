@@ -87,7 +87,11 @@ def choice(*allowed: str) -> Callable[[str, str], str]:
 
 
 def option(default: Any, doc: str, parse: Callable[[str, str], Any] = text, *, alias: str = "", **more: Any) -> Any:
-    """Declare a dataclass field as an option. ``alias`` is another name for it, ``more`` goes into its metadata."""
+    """Declare a dataclass field as an option. ``alias`` is another name for it, ``more`` goes into its metadata.
+
+    Pass ``operator=True`` for an option that operators and experts set, such as a timeout. The documentation lists
+    these options on a separate page.
+    """
     return field(default=default, metadata={"doc": doc, "parse": parse, "alias": alias.lower(), **more})
 
 

@@ -53,23 +53,26 @@ class SinkOptions(CommonOptions):
     )
     transaction_timeout_ms: int = option(
         600_000,
-        "lease of a task's transaction. It must exceed pauses of the driver, the slowest task, and "
-        "`commit_timeout_ms`. The servers allow 600 s by default",
+        "transaction timeout: lease of a task's transaction. It must exceed pauses of the driver, the slowest task, "
+        "and `commit_timeout_ms`. The servers allow 600 s by default",
         number(1_000, _MAX_INT),
+        operator=True,
     )
     commit_timeout_ms: int | None = option(
         None,
         "longest commit of a batch before the query fails, shorter than `transaction_timeout_ms` (default: "
         "`failover_timeout_ms`)",
         number(1_000, 86_400_000),
+        operator=True,
     )
     ledger: str | None = option(
         None,
         "stream in the scope of the target for the committed batches. Several targets may share one (default:"
         " `<stream>-ledger`)",
+        operator=True,
     )
     ledger_adopt: bool = option(
-        False, "accept a query that is not in the ledger. Set it for one run, after a manual check", flag
+        False, "accept a query that is not in the ledger. Set it for one run, after a manual check", flag, operator=True
     )
     accept_recorded_batch: int | None = option(
         None,
@@ -78,6 +81,7 @@ class SinkOptions(CommonOptions):
         "applies only to that number. Use it after a manual check, for queries that cannot repeat their rows "
         "(`rand()`, `uuid()`)",
         number(0, _MAX_LONG),
+        operator=True,
     )
     routing_key_field: str | None = option(
         None,
@@ -100,7 +104,7 @@ class SinkOptions(CommonOptions):
     )
     register_schema: bool = registry_option(
         False,
-        "add the schema if the registry does not have it: that of the options, or one derived from the "
+        "add the schema if the registry does not have it: the schema of the options, or a schema derived from the "
         "columns if the latest schema of the type does not match them",
         flag,
     )
@@ -121,14 +125,19 @@ class SinkOptions(CommonOptions):
         "set it to false to write JSON or Protobuf with a codec, which Java's typed readers of these formats "
         "do not support",
         flag,
+        operator=True,
     )
     max_event_size: int = option(
-        MAX_EVENT_SIZE, "largest event in bytes. Java and Rust clients write 8 MiB at most", number(1, _MAX_INT)
+        MAX_EVENT_SIZE,
+        "largest event in bytes. Java and Rust clients write 8 MiB at most",
+        number(1, _MAX_INT),
+        operator=True,
     )
     write_timeout_ms: int | None = option(
         None,
         "longest wait of a write for the servers to accept the bytes in flight (default: `failover_timeout_ms`)",
         number(100, 86_400_000),
+        operator=True,
     )
     allow_create_scope: bool = option(False, "create the scope if it does not exist", flag)
     allow_create_stream: bool = option(False, "create the stream if it does not exist", flag)

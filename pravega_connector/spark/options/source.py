@@ -71,20 +71,21 @@ class SourceOptions(CommonOptions):
         "with `stream_pattern`: interval in which a streaming query checks for new streams; it reads them "
         "from their head",
         number(100, 86_400_000),
+        operator=True,
     )
     start_stream_cut: str | None = option(
         None,
-        f"where to start: `earliest`, `latest`, {_POSITIONS} (default: batch earliest, streaming latest)",
+        f"start position: `earliest`, `latest`, {_POSITIONS} (default: batch earliest, streaming latest)",
     )
     end_stream_cut: str | None = option(
         None,
-        f"where to end: `latest`, `unbounded`, {_POSITIONS} (default: batch latest, streaming unbounded)",
+        f"end position: `latest`, `unbounded`, {_POSITIONS} (default: batch latest, streaming unbounded)",
     )
     fail_on_data_loss: bool = option(
         True,
         "raise an error if unread events were truncated or deleted. If false, the query continues with the "
-        "remaining events and logs the loss. The progress has losses that the driver finds, but not those of "
-        "a task",
+        "remaining events and logs the loss. The progress reports losses that the driver finds, but not losses "
+        "in a task",
         flag,
     )
     publish_position: str | None = option(
@@ -93,6 +94,7 @@ class SourceOptions(CommonOptions):
         "truncate before it and keeps unread events. Use a separate name for each query. See "
         "docs/operate/monitor-and-recover.md",
         _subscriber_name,
+        operator=True,
     )
     min_partitions: int | None = option(
         None,
@@ -147,27 +149,30 @@ class SourceOptions(CommonOptions):
     )
     schema_evolution: str = registry_option(
         "resolve",
-        "what to do with events of another version of the schema than the query's, later ones too: `resolve` them to "
-        "the query's, or take them for `corrupt`: see `mode`",
+        "handling of events with an earlier or later version of the schema than the query's: `resolve` them to the "
+        "query's schema, or treat them as `corrupt` (see `mode`)",
         choice("resolve", "corrupt"),
     )
     unknown_encoding_ids: str = registry_option(
         "fail",
-        "what to do with events whose encoding id the registry does not know: `fail`, or take them for `corrupt`",
+        "handling of events with an encoding id that the registry does not have: `fail`, or treat them as `corrupt`",
         choice("fail", "corrupt"),
     )
     fail_on_codec_mismatch: bool = registry_option(
-        True, "whether to refuse a group with codecs other than gzip and snappy, whether or not events have them", flag
+        True,
+        "raise an error for a group with codecs other than gzip and snappy, even if no event has them",
+        flag,
+        operator=True,
     )
     max_bytes_per_trigger: int | None = option(
         None,
-        "most bytes of one micro-batch, with 8 for each event, all streams together; an event larger than that comes "
-        "alone. Also `approx_bytes_per_trigger`, as the Scala connector has it",
+        "most bytes of one micro-batch of all streams, including 8 for each event. A larger event is read in a "
+        "separate batch. Also `approx_bytes_per_trigger`, as in the Scala connector",
         number(1, _MAX_LONG),
         alias="approx_bytes_per_trigger",
     )
     max_rows_per_trigger: int | None = option(
-        None, "most events of one micro-batch, all streams together", number(1, _MAX_LONG)
+        None, "most events of one micro-batch of all streams", number(1, _MAX_LONG)
     )
 
     def __post_init__(self) -> None:
