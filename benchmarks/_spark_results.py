@@ -283,6 +283,8 @@ _STEP: Final = 20
 _TOP: Final = 44
 _FONT: Final = 'font-family="sans-serif" font-size="12"'
 _LEGEND: Final = "times as fast: dot median, line range, bar aim, diamond does nothing"
+_DARK: Final = {"#fff": "#15181e", "#333": "#e6e9ee", "#ddd": "#2b313b", "#555": "#a3adba", "#3d6ba8": "#6f9fe0"}
+_DARK_STYLE: Final = "".join(f'[fill="{a}"]{{fill:{b}}}[stroke="{a}"]{{stroke:{b}}}' for a, b in _DARK.items())
 _TICKS: Final = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
@@ -302,6 +304,7 @@ def plot(lines: Sequence[_Line]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {bottom + 12}" role="img" {_FONT}>',
         "<title>Ratios to the Scala connector, more than 1 is faster</title>",
+        f"<style>@media (prefers-color-scheme: dark){{{_DARK_STYLE}}}</style>",
         f'<rect width="{_WIDTH}" height="{bottom + 12}" fill="#fff"/>',
         f'<text x="{_LEFT}" y="16" fill="#333">{_LEGEND}</text>',
     ]

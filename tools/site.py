@@ -210,10 +210,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"pages that are in {CONFIG.name} but do not exist, or the other way round: {', '.join(missing)}")
         return 1
     try:
-        return build(ROOT / "build", address=options.url)
+        code = build(ROOT / "build", address=options.url)
     except FileNotFoundError as error:
         print(error)
         return 1
+    if code == 0:
+        print("To read it, run: python3 -m http.server --directory build/site")
+    return code
 
 
 if __name__ == "__main__":
