@@ -214,7 +214,6 @@ PENDING: Final = frozenset(
         "docs/operate/deploy.md",
         "docs/operate/failover-and-guarantees.md",
         "docs/operate/monitor-and-recover.md",
-        "docs/project/decisions.md",
         "docs/reference/cli-options.md",
         "docs/reference/metrics.md",
         "docs/spark/read-and-write.md",
