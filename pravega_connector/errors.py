@@ -215,7 +215,7 @@ class AuthenticationError(ControllerError):
     client does not trust the server's certificate, or the certificate is for another host.
 
     Fix: set the credentials with an option, the environment or a profile. Have the permission granted
-    (docs/operate/monitor-and-recover.md lists all permissions). For a certificate, set ``tls_ca_file`` or
+    (docs/operate/security.md lists all permissions). For a certificate, set ``tls_ca_file`` or
     ``tls_server_name``.
     """
 

@@ -63,7 +63,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/reference/metrics.md": "tests/integration/test_metrics.py",
     "docs/reference/metrics.md#Spark": "tests/integration/spark/test_metrics.py",
     "docs/client/notebooks.md#With Spark": WITH_SPARK,
-    "docs/operate/monitor-and-recover.md": "tests/integration/spark/test_operations_docs.py",
+    "docs/operate/monitoring.md": WITH_SPARK,
     "docs/serialization/schema-registry.md#Spark": WITH_SPARK,
     "docs/serialization/schema-registry.md#Column functions": WITH_SPARK,
     "docs/serialization/schema-registry.md#SQL": WITH_SPARK,
@@ -82,6 +82,7 @@ _CHECKOUT: Final = "is a command of the checkout, which CI itself runs, or which
 _ENDLESS: Final = "goes on until it is stopped; its arguments are checked by "
 _FIXED_PORTS: Final = "starts servers on fixed ports; on free ones tests/integration/local/test_detached.py runs it"
 _CLUSTER: Final = "needs a Spark cluster"
+_TORN: Final = "needs a partially committed batch, as in tests/integration/exactly_once/test_ledger.py"
 
 #: Blocks that no test runs -> why.
 NOT_RUN: Final[Mapping[str, str]] = {
@@ -99,6 +100,8 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/tools/local-server.md#Download and cache": "needs a mirror of Maven Central",
     "docs/measurements/start-up.md": _CHECKOUT,
     "docs/get-started/install.md": _INSTALLS,
+    "docs/operate/monitoring.md#Metrics, dashboard and alert rules": _ENDLESS + "tests/unit/test_docs.py",
+    "docs/operate/troubleshooting.md#PRAVEGA-TORN-BATCH": _TORN,
     "docs/get-started/quick-start.md#1. Start a server": _INSTALLS,
     "docs/reference/metrics.md:pip install": _INSTALLS,
     "docs/reference/metrics.md:pravega-serde": _ENDLESS + "tests/integration/test_metrics.py",

@@ -1,7 +1,9 @@
 """Pages that are made from the code say what the code says."""
 
 import dataclasses
+import io
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -49,10 +51,29 @@ def test_the_table_of_exit_codes_is_that_of_the_code():
     assert [int(code) for code in written] == [*ExitCode, SIGNAL]
 
 
-@pytest.mark.parametrize("name", ["client/read-and-write.md", "operate/monitor-and-recover.md"])
+@pytest.mark.parametrize("name", ["client/read-and-write.md", "operate/monitoring.md"])
 def test_a_page_has_all_counters_of_a_client(name: str):
     page = (DOCS / name).read_text()
     assert [counter for counter in Counters().as_dict() if not re.search(rf"\b{counter}\b", page)] == []
+
+
+@pytest.mark.parametrize("name", ["monitoring.md", "troubleshooting.md"])
+def test_commands_of_a_page_are_commands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("order.avsc").touch()
+    cut = "store/orders:0.#epoch.0=0"
+    Path("tail.cut").write_text(cut)
+    monkeypatch.setattr("sys.stdin", io.StringIO(cut))
+    text = (DOCS / "operate" / name).read_text()
+    found = re.findall(r"^ *(pravega-serde .*)$|`(pravega-serde [a-z][^`]*)`", text, re.MULTILINE)
+    assert len(found) > 10
+    for line in map("".join, found):
+        words = shlex.split(re.split(" [<>] ", line)[0], comments=True)[1:]
+        command: click.Command | None = command_line
+        while isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), words.pop(0))
+        assert command is not None, line
+        command.make_context(line, words)
 
 
 def test_guides_have_calls_that_there_are():

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -323,10 +324,25 @@ def test_the_legends_of_the_dashboard_name_labels_that_are_kept():
             assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= kept, target
 
 
-def test_alarms_of_the_page_ask_for_what_there_is():
-    alarms = re.search(r"\| alarm \|.*?\n\n", (DOCS / "reference/metrics.md").read_text(), re.DOTALL)
-    assert alarms is not None
-    names = set(re.findall(r"\b(?:messaging|pravega)_\w+", alarms[0]))
-    assert len(names) >= 6
-    there = {metrics.prometheus_name(each) + ("_total" * (each.kind == "counter")) for each in INSTRUMENTS.values()}
-    assert names <= there
+ALERTS = Path(__file__).parents[2] / "dashboards" / "alerts.yml"
+RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_rule_names_existing_metrics_labels_and_sections(rule):
+    count_everything()
+    with serve_metrics(0) as server:
+        found = samples(fetched(server.url))
+    names = set(re.findall(r"\b(?:messaging|pravega)_\w+", rule["expr"]))
+    labels = [{key for key, _ in of} for (sample, of) in found if sample in names]
+    assert names <= {sample for sample, _ in found}
+    shown = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
+    assert shown - SCRAPED <= set().union(*labels)
+    page, _, section = rule["annotations"]["runbook"].partition("#")
+    headings = re.findall(r"^#+ (.*)$", (DOCS.parent / page).read_text(), re.MULTILINE)
+    assert not section or section in [re.sub(r"[^\w-]", "", each.lower().replace(" ", "-")) for each in headings]
+
+
+def test_the_page_lists_every_alert_rule():
+    written = re.findall(r"^\| `(Pravega\w+)`", (DOCS / "operate/monitoring.md").read_text(), re.MULTILINE)
+    assert written == [rule["alert"] for rule in RULES]

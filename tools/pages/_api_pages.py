@@ -168,8 +168,8 @@ PAGES: Final[Mapping[str, ApiPage]] = {
     ),
     "monitoring": ApiPage(
         "Monitoring",
-        "Measure the lag of readers and the load of segments, and compare stream cuts. For a guide, see [operate and "
-        "recover](../../operate/monitor-and-recover.md).",
+        "Measure the lag of readers and the load of segments, and compare stream cuts. For a guide, see "
+        "[monitoring](../../operate/monitoring.md).",
         {
             f"{_CONNECTOR}.monitoring": "stream_lag StreamLag SegmentLag Loss lost_bytes count_events survey Survey "
             "group_view GroupView group_lag StreamWatch StreamView SegmentView scaling_history History SegmentLife "

@@ -340,7 +340,7 @@ class CommonOptions(RegistryOptions):
     failover_timeout_ms: int = option(
         300_000,
         "retry timeout: longest wait of tasks, commits and restarted queries for servers that fail, stall or "
-        "move segments. Nothing is lost or repeated when it expires. See docs/operate/monitor-and-recover.md",
+        "move segments. Nothing is lost or repeated when it expires. See docs/operate/failover-and-guarantees.md",
         number(100, 86_400_000),
         operator=True,
     )

@@ -92,7 +92,7 @@ class SourceOptions(CommonOptions):
         None,
         "streaming: name under which the query publishes its committed position, so that retention can "
         "truncate before it and keeps unread events. Use a separate name for each query. See "
-        "docs/operate/monitor-and-recover.md",
+        "docs/operate/monitoring.md",
         _subscriber_name,
         operator=True,
     )

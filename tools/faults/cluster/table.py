@@ -336,5 +336,5 @@ def _scenarios() -> Iterator[ClusterScenario]:
 
 
 TABLE: Final = Table(
-    tuple(_scenarios()), ClusterSetup, ClusterSettings(), COLUMNS, "operate/failover-and-guarantees.md cluster"
+    tuple(_scenarios()), ClusterSetup, ClusterSettings(), COLUMNS, "measurements/cluster-faults.md cluster"
 )
