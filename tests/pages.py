@@ -67,6 +67,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/serialization/schema-registry.md#Spark": WITH_SPARK,
     "docs/serialization/schema-registry.md#Column functions": WITH_SPARK,
     "docs/serialization/schema-registry.md#SQL": WITH_SPARK,
+    "docs/get-started/from-spark-connector.md": WITH_SPARK,
     "docs/get-started/quick-start.md#4. Read the stream in Spark": WITH_SPARK,
     "docs/get-started/quick-start.md#5. Write each row exactly once": WITH_SPARK,
     "docs/spark/read-and-write.md": "tests/integration/spark/test_spark_docs.py",
