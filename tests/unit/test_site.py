@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,17 @@ import pytest
 
 from tools import site
 
+SEARCHED: Final = {  # what users search for, and the page that is among the first three results
+    "resume": "docs/client/read-and-write/",
+    "latency": "docs/operate/tuning/",
+    "limitations": "docs/get-started/why/",
+    "tuning": "docs/operate/tuning/",
+    "schema evolution": "docs/serialization/schema-evolution/",
+    "backpressure": "docs/operate/tuning/",
+    "consumer group": "docs/client/reader-groups/",
+    "dead letter queue": "docs/spark/dead-letter-queue/",
+    "docker": "deploy/",
+}
 ADDRESS: Final = "https://docs.test/it"
 
 
@@ -82,6 +94,12 @@ def test_nothing_is_loaded_from_another_host(read: dict[str, _Page]):
     assert {each for each in loaded if not each.startswith((f"{ADDRESS}/", "data:"))} == set()
 
 
+def test_no_code_shows_the_escape_of_a_pipe(built: Path):
+    texts = {page: page.read_text() for page in (built / site.version()).rglob("*.html")}
+    assert sum("<code>str | None</code>" in text for text in texts.values()) > 1
+    assert [page for page, text in texts.items() if re.search(r"<td[^>]*>[^\n]*\\\|", text)] == []
+
+
 def test_every_page_has_its_own_description(read: dict[str, _Page]):
     described = {page: found.descriptions for page, found in read.items() if not page.endswith("404.html")}
     assert [page for page, texts in described.items() if len(texts) != 1 or not 20 <= len(texts[0]) <= 300] == []
@@ -99,6 +117,34 @@ def test_versions_are_listed_with_the_newest_first(built: Path):
     listed = [entry["version"] for entry in json.loads((built / "versions.json").read_text())]
     assert listed == [site.version(), "0.0.9"]
     assert f'url={site.version()}/"' in (built / "index.html").read_text()
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", re.sub(r"<[^>]+>", " ", text).lower())
+
+
+def _found(items: list[dict[str, str]], query: str) -> list[str]:
+    """Pages with all words of the query in one section, the best first: in the title, in a heading, or often."""
+    scores: Counter[str] = Counter()
+    for item in items:
+        title, text = _words(item["title"]), _words(item["text"])
+        score = 0
+        for word in _words(query):
+            in_title = any(each.startswith(word) for each in title)
+            in_text = sum(each.startswith(word) for each in text)
+            if not in_title and not in_text:
+                break
+            score += (10 if item["level"] == 1 else 5) * in_title + min(in_text, 4)
+        else:
+            page = item["location"].partition("#")[0]
+            scores[page] = max(scores[page], score)
+    return [page for page, _ in scores.most_common()]
+
+
+@pytest.mark.parametrize(("query", "page"), SEARCHED.items())
+def test_the_words_of_the_field_lead_to_the_page_with_the_answer(built: Path, query: str, page: str):
+    items = json.loads((built / site.version() / "search.json").read_text())["items"]
+    assert page in _found(items, query)[:3]
 
 
 def test_the_repository_link_is_the_home(read: dict[str, _Page]):
