@@ -55,6 +55,7 @@ WITH_SPARK: Final = "tests/integration/spark/test_pages.py"
 #: special line holds.
 ELSEWHERE: Final[Mapping[str, str]] = {
     "README.md:from pyspark": WITH_SPARK,
+    "docs/spark/batches-and-ordering.md": WITH_SPARK,
     "docs/spark/dead-letter-queue.md": "tests/integration/spark/test_dead_letter_docs.py",
     "docs/spark/event-time.md": "tests/integration/spark/test_event_time_docs.py",
     "docs/spark/exactly-once.md": WITH_SPARK,
@@ -70,7 +71,8 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/get-started/from-spark-connector.md": WITH_SPARK,
     "docs/get-started/quick-start.md#4. Read the stream in Spark": WITH_SPARK,
     "docs/get-started/quick-start.md#5. Write each row exactly once": WITH_SPARK,
-    "docs/spark/read-and-write.md": "tests/integration/spark/test_spark_docs.py",
+    "docs/spark/read-and-write.md": WITH_SPARK,
+    "docs/spark/schemas-and-formats.md": WITH_SPARK,
     "docs/spark/sql.md": "tests/integration/spark/test_sql.py",
     "docs/spark/sql.md#Spark Connect": "tests/integration/spark/test_sql_elsewhere.py",
     "docs/spark/sql.md#Declarative Pipelines": "tests/integration/spark/test_sql_elsewhere.py",

@@ -215,7 +215,6 @@ PENDING: Final = frozenset(
         "docs/operate/deploy.md",
         "docs/reference/cli-options.md",
         "docs/reference/metrics.md",
-        "docs/spark/read-and-write.md",
         "pravega_connector/atomic_file.py",
         "pravega_connector/cli/cut.py",
         "pravega_connector/cli/group.py",

@@ -5,6 +5,7 @@ import re
 import pytest
 from pyspark.sql import SparkSession
 
+from pravega_connector.spark.data_source import PravegaDataSource
 from tests import pages
 
 
@@ -19,5 +20,8 @@ def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: page
             if block.page == page and pages.who_runs(block) in (pages.ON_SERVERS, pages.WITH_SPARK):
                 follower.run(block)
     finally:
+        # A page may configure the session.
+        spark.conf.unset("spark.pravega.controller.uri")
+        spark.dataSource.register(PravegaDataSource)
         spark.sql("USE default")
         spark.sql(f"DROP DATABASE {database} CASCADE")
