@@ -211,38 +211,52 @@ def _check(seen: Seen, form: Format, count: int, *, timed: bool) -> None:
 
 
 def _table(cells: Sequence[Cell]) -> str:
-    """For each mode, writers and formats down, readers across: how many events were found right."""
-    readers = list(dict.fromkeys(cell.reader for cell in cells))
-    writers = list(dict.fromkeys(cell.writer for cell in cells))
-    found = {cell.place: cell for cell in cells}
-    reasons: dict[str, int] = {}
-    lines: list[str] = []
+    """Return the formats of each client, and for each mode the number of formats by writer and reader."""
     right = [cell for cell in cells if cell.events]
     failed = sum(bool(cell.failure) for cell in cells)
-    impossible = len(cells) - len(right) - failed
-    lines.append(
-        f"{len(right)} cells with {sum(cell.events for cell in right):,} events, each found once, right and in its "
-        f"key's order; {failed} failed; {impossible} cannot be, for the reasons below."
-    )
+    reasons: dict[str, int] = {}
+    names = list(dict.fromkeys(cell.reader for cell in cells))
+    others = len(cells) - len(right) - failed
+    events = sum(cell.events for cell in right)
+    lines = [
+        f"{len(right)} combinations with {events:,} events passed, and {failed} failed.",
+        f"{others} are not possible: the numbers in parentheses are the reasons.",
+        "",
+        "### Formats",
+        "",
+        f"| format | {' | '.join(names)} |",
+        f"|---|{'---|' * len(names)}",
+    ]
+    for form in FORMATS:
+        ways = (_ways([cell for cell in right if cell.form == form.name], name) for name in names)
+        lines.append(f"| {form.name} | {' | '.join(ways)} |")
     for mode in MODES:
-        lines += ["", f"### {mode.capitalize()}", "", f"| written by | format | {' | '.join(readers)} |"]
-        lines.append(f"|---|---|{'--:|' * len(readers)}")
-        for writer in writers:
-            for form in FORMATS:
-                row = [found.get((writer, reader, form.name, mode)) for reader in readers]
-                if any(row):
-                    shown = " | ".join(_shown(cell, reasons) for cell in row)
-                    lines.append(f"| {writer} | {form.name} | {shown} |")
-    lines += ["", *(f"({number}) {why}.  " for why, number in reasons.items())]
+        lines += ["", f"### {mode.capitalize()}", ""]
+        lines += [f"| written by | {' | '.join(f'read by {name}' for name in names)} |", f"|---|{'---|' * len(names)}"]
+        for writer in names:
+            shown = (
+                _shown([cell for cell in cells if cell.place[:2] == (writer, reader) and cell.mode == mode], reasons)
+                for reader in names
+            )
+            lines.append(f"| {writer} | {' | '.join(shown)} |")
+    lines += ["", "Reasons:", "", *(f"- ({number}) {why}" for why, number in reasons.items())]
     return "\n".join(lines)
 
 
-def _shown(cell: Cell | None, reasons: dict[str, int]) -> str:
-    if cell is None:
+def _ways(right: Sequence[Cell], name: str) -> str:
+    """Return if a client writes, reads, or does both in some of these cells."""
+    writes, reads = (any(getattr(cell, side) == name for cell in right) for side in ("writer", "reader"))
+    return "yes" if writes and reads else "writes" if writes else "reads" if reads else "–"
+
+
+def _shown(cells: Sequence[Cell], reasons: dict[str, int]) -> str:
+    """Return the number of formats that passed, with the reasons of the others."""
+    if not cells:
         return "not run"
-    if cell.events:
-        return str(cell.events)
-    return f"({reasons.setdefault(cell.lacks or 'failed: ' + cell.failure, len(reasons) + 1)})"
+    passed = sum(bool(cell.events) for cell in cells)
+    whys = dict.fromkeys(cell.lacks or "failed: " + cell.failure for cell in cells if not cell.events)
+    numbers = sorted(reasons.setdefault(why, len(reasons) + 1) for why in whys)
+    return " ".join([*([str(passed)] if passed else []), *(f"({number})" for number in numbers)])
 
 
 @click.command(help=__doc__)
