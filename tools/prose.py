@@ -211,7 +211,6 @@ PENDING: Final = frozenset(
     (
         "docs/measurements/cluster-faults.md",
         "docs/measurements/exactly-once-tables.md",
-        "docs/operate/deploy.md",
         "docs/reference/cli-options.md",
         "docs/reference/metrics.md",
         "pravega_connector/atomic_file.py",
