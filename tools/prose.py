@@ -210,7 +210,6 @@ CHECKED: Final = (
 PENDING: Final = frozenset(
     (
         "docs/measurements/cluster-faults.md",
-        "docs/measurements/exactly-once-tables.md",
         "docs/reference/cli-options.md",
         "docs/reference/metrics.md",
         "pravega_connector/atomic_file.py",

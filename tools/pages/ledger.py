@@ -8,7 +8,7 @@ from tools.pages._between import between
 
 def _table() -> str:
     """The table, a row for each move."""
-    lines = ["| what is asked | what is found | what comes next | how it ends |", "|---|---|---|---|"]
+    lines = ["| step | finding | next step | outcome |", "|---|---|---|---|"]
     lines += [
         f"| {phase.value} | {event.value} | {_next(move)} | {move.outcome.value if move.outcome else ''} |"
         for (phase, event), move in TABLE.items()

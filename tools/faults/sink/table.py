@@ -277,9 +277,9 @@ _WORKERS: Final = {
 }
 _DRIVERS: Final = {
     "before-prepared": (_driver("before PREPARE"), "all tasks have flushed, nothing is recorded"),
-    "in-prepared": (_driver("during PREPARE"), "PREPARED is on its way"),
+    "in-prepared": (_driver("during PREPARE"), "PREPARED is in flight"),
     "prepared": (_driver("after PREPARE"), "PREPARED is recorded, nothing is committed"),
-    "in-pilot": (_driver("during COMMIT_PILOT"), "the pilot's commit is on its way"),
+    "in-pilot": (_driver("during COMMIT_PILOT"), "the pilot's commit is in flight"),
     "pilot": (_AFTER_PILOT, "the pilot is committed, the others are not"),
     "second-of-three": (_driver("after one commit", nth=2), "two of three are committed"),
     "all-committed": (_driver("before RECORD"), "all are committed, COMMITTED is not recorded"),
