@@ -12,13 +12,19 @@ import pytest
 
 from tools import site
 
-SEARCHED: Final = {  # what users search for, and the page that is among the first three results
+SEARCHED: Final = {  # what users search for, and how the address of one of the first three results begins
+    "retry": "docs/operate/failover-and-guarantees/",
     "resume": "docs/client/read-and-write/",
     "latency": "docs/operate/tuning/",
     "limitations": "docs/get-started/why/",
+    "troubleshooting": "docs/operate/troubleshooting/",
+    "fault tolerance": "docs/operate/failover-and-guarantees/",
+    "monitoring": "docs/operate/monitoring/",
     "tuning": "docs/operate/tuning/",
+    "migration": "docs/get-started/from-",
     "schema evolution": "docs/serialization/schema-evolution/",
     "backpressure": "docs/operate/tuning/",
+    "getting started": "docs/get-started/quick-start/",
     "consumer group": "docs/client/reader-groups/",
     "dead letter queue": "docs/spark/dead-letter-queue/",
     "docker": "deploy/",
@@ -144,7 +150,7 @@ def _found(items: list[dict[str, str]], query: str) -> list[str]:
 @pytest.mark.parametrize(("query", "page"), SEARCHED.items())
 def test_the_words_of_the_field_lead_to_the_page_with_the_answer(built: Path, query: str, page: str):
     items = json.loads((built / site.version() / "search.json").read_text())["items"]
-    assert page in _found(items, query)[:3]
+    assert [found for found in _found(items, query)[:3] if found.startswith(page)]
 
 
 def test_the_repository_link_is_the_home(read: dict[str, _Page]):
