@@ -81,6 +81,13 @@ def test_what_pods_refer_to_is_declared():
                         for kind, of in source.items()} <= declared  # fmt: skip
 
 
+def test_driver_and_executors_have_the_credentials():
+    """A password or token of the environment is never pickled, so a task reads its own."""
+    (query,) = [one["spec"] for one in manifests("SparkApplication")]
+    for pod in (query["driver"], query["executor"]):
+        assert {"secretRef": {"name": "pravega-credentials"}} in pod["envFrom"]
+
+
 def test_the_query_is_a_job_of_the_image():
     (query,) = [one["spec"] for one in manifests("SparkApplication")]
     folder = re.search(r"^COPY deploy/copy_stream\.py (\S+)$", DOCKERFILE, re.MULTILINE)
