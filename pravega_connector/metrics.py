@@ -241,115 +241,109 @@ DIRECTION: Final = "pravega.direction"
 SENT_EVENTS: Final = Counter(
     "messaging.client.sent.messages",
     "{message}",
-    "Events that writers have made durable, in a stream or in a transaction.",
+    "Events that are durable, in a stream or in a transaction.",
     (STREAM,),
     fixed=(_SYSTEM, (OPERATION, "send")),
 )
 SENT_BYTES: Final = Counter(
-    "pravega.client.sent.size", "By", "Bytes of these events in the stream, 8 for each event included.", (STREAM,)
+    "pravega.client.sent.size", "By", "Bytes of these events in the stream, with 8 for each event.", (STREAM,)
 )
 CONSUMED_EVENTS: Final = Counter(
     "messaging.client.consumed.messages",
     "{message}",
-    "Events that were received, also those of which less was wanted in the end.",
+    "Events that were received, including events that the reader then drops.",
     (STREAM,),
     fixed=(_SYSTEM, (OPERATION, "receive")),
 )
 CONSUMED_BYTES: Final = Counter(
-    "pravega.client.consumed.size", "By", "Bytes of these events in the stream, 8 for each event included.", (STREAM,)
+    "pravega.client.consumed.size", "By", "Bytes of these events in the stream, with 8 for each event.", (STREAM,)
 )
 OPERATION_SECONDS: Final = Histogram(
     "messaging.client.operation.duration",
     "s",
-    "Time of calls that have succeeded: `flush` of a writer with events that were not durable, `commit` of a "
-    "transaction (its flush not included).",
+    "Duration of successful calls: `flush` of a writer with unacknowledged events, and `commit` of a transaction "
+    "without its flush.",
     (OPERATION, STREAM),
     fixed=(_SYSTEM,),
 )
-RETRIES: Final = Counter("pravega.client.retries", "{attempt}", "Attempts that failed and were repeated.")
+RETRIES: Final = Counter("pravega.client.retries", "{attempt}", "Failed attempts that were retried.")
 RECONNECTS: Final = Counter(
-    "pravega.client.reconnects", "{connection}", "Connections to segment stores that were lost and opened anew."
+    "pravega.client.reconnects", "{connection}", "Connections to segment stores that were lost and reopened."
 )
 SEGMENT_MOVES: Final = Counter(
-    "pravega.client.segment_moves", "{segment}", "Segments that were found at another segment store than before."
+    "pravega.client.segment_moves", "{segment}", "Segments that moved to another segment store."
 )
 TOKEN_REFRESHES: Final = Counter("pravega.client.token_refreshes", "{token}", "Tokens that were renewed.")
 REPEATED_COMMITS: Final = Counter(
     "pravega.client.repeated_commits",
     "{commit}",
-    "Commits that were asked for again, because a decided transaction did not become visible.",
+    "Commits that were requested again, because a committed transaction did not become visible.",
 )
-OUTAGES: Final = Counter("pravega.client.outages", "{outage}", "Times of trouble of 10 s and more.")
-OUTAGES_NOW: Final = Outages("pravega.client.outage.active", "{outage}", "Clients that are in such trouble now.")
-OUTAGE_SECONDS: Final = Counter("pravega.client.outage.time", "s", "Duration of the outages that are over.")
+OUTAGES: Final = Counter("pravega.client.outages", "{outage}", "Outages of 10 s or more.")
+OUTAGES_NOW: Final = Outages("pravega.client.outage.active", "{outage}", "Clients that have such an outage now.")
+OUTAGE_SECONDS: Final = Counter("pravega.client.outage.time", "s", "Duration of completed outages.")
 TRANSACTIONS: Final = Counter(
     "pravega.transactions",
     "{transaction}",
-    "Transactions by what was done: `begun`, `committed`, `aborted`. A commit that a program repeats counts again.",
+    "Transactions by outcome: `begun`, `committed`, `aborted`. A repeated commit counts again.",
     (OUTCOME, STREAM),
 )
 TRANSACTIONS_OPEN: Final = UpDownCounter(
-    "pravega.transaction.open", "{transaction}", "Transactions into which this process writes now.", (STREAM,)
+    "pravega.transaction.open", "{transaction}", "Open transactions of this process.", (STREAM,)
 )
 LAG: Final = Gauge(
     "pravega.consumer.lag",
     "By",
-    "Bytes from a reader's position to the end of its stream, 8 for each event included.",
+    "Lag: bytes from a reader's position to the end of its stream, with 8 for each event.",
     (STREAM, READER),
 )
 MISSING: Final = Gauge(
     "pravega.consumer.missing",
     "By",
-    "Bytes that are gone though the reader has not read them, as far as it is known how many.",
+    "Data loss: unread bytes that were truncated or deleted, as far as known.",
     (STREAM, READER),
 )
 LOSSES: Final = Counter(
-    "pravega.losses", "{loss}", "Gaps that a Spark query has passed over (`fail_on_data_loss=false`).", (STREAM,)
+    "pravega.losses", "{loss}", "Gaps that a Spark query has skipped (`fail_on_data_loss=false`).", (STREAM,)
 )
-LOST_BYTES: Final = Counter(
-    "pravega.loss.size", "By", "Bytes in these gaps, as far as it is known how many.", (STREAM,)
-)
+LOST_BYTES: Final = Counter("pravega.loss.size", "By", "Bytes in these gaps, as far as known.", (STREAM,))
 BAD_RECORDS: Final = Counter(
     "pravega.bad_records",
     "{record}",
-    "What could not be decoded, or was no event: by `client`, `source`, `ingest`, `write`.",
+    "Malformed records, by component: `client`, `source`, `ingest`, `write`.",
     (COMPONENT, STREAM),
 )
-INGESTED_EVENTS: Final = Counter("pravega.ingest.events", "{event}", "Events that were committed.", (STREAM,))
-INGESTED_BYTES: Final = Counter(
-    "pravega.ingest.read.size", "By", "Bytes of the sources that these events were made of.", (STREAM,)
-)
+INGESTED_EVENTS: Final = Counter("pravega.ingest.events", "{event}", "Committed events.", (STREAM,))
+INGESTED_BYTES: Final = Counter("pravega.ingest.read.size", "By", "Bytes of the sources of these events.", (STREAM,))
 INGESTED_SOURCES: Final = Counter(
-    "pravega.ingest.sources", "{source}", "Sources that were brought to their end.", (STREAM,)
+    "pravega.ingest.sources", "{source}", "Sources that were read to their end.", (STREAM,)
 )
 INGEST_STEPS: Final = Counter(
     "pravega.ingest.steps",
     "{step}",
-    "Steps by how they ended: `committed`, `redone`, `recovered` from another run.",
+    "Steps by outcome: `committed`, `redone`, `recovered` from another run.",
     (OUTCOME, STREAM),
 )
-INGEST_PENDING: Final = Gauge(
-    "pravega.ingest.pending", "{source}", "Sources of which there is more to ingest.", (STREAM,)
-)
+INGEST_PENDING: Final = Gauge("pravega.ingest.pending", "{source}", "Sources with more records to ingest.", (STREAM,))
 QUERY_ROWS: Final = Counter(
     "pravega.query.rows",
     "{row}",
-    "Rows of a query: `read` from Pravega, and `written` to its sink, where Spark knows how many.",
+    "Rows of a query: `read` from Pravega, and `written` to its sink, if Spark counts them.",
     (DIRECTION, QUERY),
 )
-QUERY_BATCHES: Final = Counter("pravega.query.batches", "{batch}", "Micro-batches that are done.", (QUERY,))
+QUERY_BATCHES: Final = Counter("pravega.query.batches", "{batch}", "Completed micro-batches.", (QUERY,))
 QUERY_SECONDS: Final = Histogram(
     "pravega.query.batch.duration",
     "s",
-    "Time of a micro-batch by Spark's phases: `triggerExecution` is all of it, `addBatch` has the tasks and the sink's "
-    "commit.",
+    "Duration of a micro-batch by Spark's phase: `triggerExecution` is the whole batch, `addBatch` the tasks and the "
+    "sink's commit.",
     (PHASE, QUERY),
 )
 QUERY_TROUBLE: Final = Gauge(
-    "pravega.query.trouble", "{query}", "1 while the servers do not answer a query's source, else 0.", (QUERY,)
+    "pravega.query.trouble", "{query}", "1 during an outage of the query's source, otherwise 0.", (QUERY,)
 )
-QUERIES: Final = UpDownCounter("pravega.query.active", "{query}", "Queries that run.", (QUERY,))
-QUERY_FAILURES: Final = Counter("pravega.query.failures", "{query}", "Queries that have ended with an error.", (QUERY,))
+QUERIES: Final = UpDownCounter("pravega.query.active", "{query}", "Running queries.", (QUERY,))
+QUERY_FAILURES: Final = Counter("pravega.query.failures", "{query}", "Queries that ended with an error.", (QUERY,))
 
 
 def _begin_anew() -> None:

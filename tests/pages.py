@@ -62,7 +62,6 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/spark/exactly-once.md": WITH_SPARK,
     "docs/tools/local-server.md": "tests/integration/local/test_local_docs.py",
     "docs/reference/options.md": WITH_SPARK,
-    "docs/reference/metrics.md": "tests/integration/test_metrics.py",
     "docs/reference/metrics.md#Spark": "tests/integration/spark/test_metrics.py",
     "docs/client/notebooks.md#With Spark": WITH_SPARK,
     "docs/operate/monitoring.md": WITH_SPARK,

@@ -211,7 +211,6 @@ PENDING: Final = frozenset(
     (
         "docs/measurements/cluster-faults.md",
         "docs/reference/cli-options.md",
-        "docs/reference/metrics.md",
         "pravega_connector/atomic_file.py",
         "pravega_connector/cli/cut.py",
         "pravega_connector/cli/group.py",
@@ -237,7 +236,6 @@ PENDING: Final = frozenset(
         "pravega_connector/local/progress.py",
         "pravega_connector/local/server.py",
         "pravega_connector/local/supervisor.py",
-        "pravega_connector/metrics.py",
         "pravega_connector/monitoring/groups.py",
         "pravega_connector/notebook.py",
         "pravega_connector/pipe.py",

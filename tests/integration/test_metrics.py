@@ -331,22 +331,6 @@ def test_what_makes_no_sense_is_said(arguments, text):
 PAGE = Path(__file__).parents[2] / "docs" / "reference/metrics.md"
 
 
-def test_the_examples_of_the_page_run_as_they_stand(config, capsys):
-    text = PAGE.read_text().replace("<!-- spark -->\n```python", "```spark")  # those are tried with Spark
-    program = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
-    names = {"controller": config.controller}
-    with PravegaClient(config) as client:
-        client.create_scope("store")
-    exec(compile(program, str(PAGE), "exec"), names)
-    try:
-        url, sent = capsys.readouterr().out.splitlines()
-        assert sent == "[100]"
-        assert served(fetched(url), "messaging_client_sent_messages_total", "store/bills") == 100
-        assert names["reader"].get_metrics_data().resource_metrics
-    finally:
-        names["server"].close()
-
-
 @pytest.mark.parametrize("line", re.findall(r"^pravega-serde .*$", PAGE.read_text(), re.MULTILINE))
 def test_the_commands_of_the_page_are_commands(line):
     name, *arguments = shlex.split(line)[1:]

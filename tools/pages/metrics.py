@@ -13,7 +13,7 @@ _SUFFIXES: Final = {"counter": "_total", "histogram": "_bucket"}
 
 def table() -> str:
     """A row for each instrument."""
-    rows = ["| metric, and as Prometheus has it | kind, unit | by | what |", "|---|---|---|---|"]
+    rows = ["| metric, and its name in Prometheus | kind, unit | attributes | meaning |", "|---|---|---|---|"]
     for each in INSTRUMENTS.values():
         there = prometheus_name(each) + _SUFFIXES.get(each.kind, "")
         by = ", ".join(f"`{name}`" for name in each.attributes)

@@ -117,20 +117,9 @@ def test_a_query_that_fails_is_counted(
 
 def test_the_example_of_the_page_runs_as_it_stands(spark: SparkSession):
     (example,) = re.findall(r"<!-- spark -->\n```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    added: list[object] = []
     served: list[int] = []
-
-    class Streams:
-        def addListener(self, listener: object) -> None:
-            spark.streams.addListener(listener)
-            added.append(listener)
-
-    class Session:
-        streams = Streams()
-
-    exec(compile(example, str(PAGE), "exec"), {"spark": Session(), "serve_metrics": served.append})
+    names: dict[str, object] = {"serve_metrics": served.append}
+    exec(compile(example, str(PAGE), "exec"), names)
+    spark.streams.removeListener(names["listener"])
+    assert isinstance(names["listener"], QueryMetrics)
     assert served == [9465]
-    for each in added:
-        assert isinstance(each, QueryMetrics)
-        spark.streams.removeListener(each)
-    assert len(added) == 1
