@@ -98,7 +98,9 @@ class ConfigError(ConnectorError):
 
     Cause: a value is invalid, or conflicts with another setting.
 
-    Fix: correct the setting that the text names; the text lists the allowed values.
+    Fix: set an allowed value; the message names the setting and its values. For Spark, see docs/reference/options.md.
+    For the client, see docs/reference/api/client.md. To see which source set a value, check the arguments, the
+    environment and the profile.
     """
 
     code = "PRAVEGA-CONFIG"
@@ -109,7 +111,7 @@ class UnknownOptionError(ConfigError):
 
     Cause: the name of an option is misspelled.
 
-    Fix: use the name that the text suggests. If the option belongs to another component, set
+    Fix: correct the name; ``pravega-serde options`` lists all options. If the option belongs to another component, set
     ``ignore_unknown_options``.
     """
 
@@ -121,7 +123,8 @@ class InvalidNameError(ConfigError):
 
     Cause: the name is too long or has characters that Pravega does not allow.
 
-    Fix: use only ASCII letters, digits, ``.`` and ``-``.
+    Fix: use only ASCII letters, digits, ``.`` and ``-``, and at most 255 characters. Write a stream as
+    ``scope/stream``.
     """
 
     code = "PRAVEGA-INVALID-NAME"
@@ -143,7 +146,8 @@ class UnsupportedModeError(ConfigError):
 
     Cause: Spark or a server has an unsupported version, or the options cannot be combined.
 
-    Fix: use the version, mode or option that the text names.
+    Fix: install Spark 4.2 or later. Write streams with ``mode("append")``. Use the option ``metadata`` only in batch
+    reads.
     """
 
     code = "PRAVEGA-UNSUPPORTED-MODE"
@@ -165,7 +169,8 @@ class ColumnTypeError(ConfigError):
 
     Cause: a column is missing, is not expected, or has a type that the format does not support.
 
-    Fix: select and cast the columns that the text names.
+    Fix: select the columns to write, and cast the column in the message to a type of the format. For example, write
+    ``frame.withColumn("price", frame.price.cast("double"))``. ``frame.printSchema()`` shows the types.
     """
 
     code = "PRAVEGA-COLUMN-TYPE"
@@ -176,7 +181,8 @@ class ControllerError(ConnectorError):
 
     Cause: the controller refused a call for a reason that has no subclass.
 
-    Fix: read the controller's answer in the text, and the controller's log.
+    Fix: find the failed call in the controller's log, and fix its cause there. For a truncation, pass a cut between the
+    head and the tail of the stream.
     """
 
     code = "PRAVEGA-CONTROLLER"
@@ -211,7 +217,7 @@ class ControllerFailureError(ControllerError):
 class AuthenticationError(ControllerError):
     """Credentials are missing or wrong, or do not permit the call.
 
-    Cause: user, password or token are missing or wrong, or the user lacks the permission that the text names. Or the
+    Cause: user, password or token are missing or wrong, or the user lacks the permission that the message names. Or the
     client does not trust the server's certificate, or the certificate is for another host.
 
     Fix: set the credentials with an option, the environment or a profile. Have the permission granted
@@ -321,7 +327,7 @@ class SegmentStoreError(ConnectorError):
 
     Cause: a segment store refused a request for a reason that has no subclass.
 
-    Fix: read the store's answer in the text, and the store's log.
+    Fix: find the failed request in the log of the segment store, fix its cause there, and retry.
     """
 
     code = "PRAVEGA-SEGMENT-STORE"
@@ -509,8 +515,9 @@ class LeaseRangeError(TransactionError):
     Cause: the lease is outside the server's bounds, by default 10 s to 600 s; or the sink's ``transaction_timeout_ms``
     is not longer than its ``commit_timeout_ms``.
 
-    Fix: set a lease within the bounds of the text, raise ``controller.transaction.lease.count.max``, or set a shorter
-    ``commit_timeout_ms``.
+    Fix: set a lease between 10 s and 600 s, or between the bounds in the message. For a longer lease, raise the
+    server's ``controller.transaction.lease.count.max``. In Spark, set ``commit_timeout_ms`` below
+    ``transaction_timeout_ms``.
     """
 
     code = "PRAVEGA-LEASE-RANGE"
@@ -526,7 +533,8 @@ class ReaderGroupError(ConnectorError):
 
     Cause: the group does not exist, reads other streams, or is in use; or the error is of a subclass below.
 
-    Fix: follow the text, and check the name of the group.
+    Fix: check the name with ``pravega-serde group list``. To join a group, omit ``streams``. To change its streams,
+    call ``reset(streams=…)``. Wait until running checkpoints are complete before you begin another one.
     """
 
     code = "PRAVEGA-READER-GROUP"
@@ -549,7 +557,7 @@ class GroupStateError(ReaderGroupError):
 
     Cause: another client, or damage, wrote an update that does not match the state.
 
-    Fix: reset the group to a stream cut, and keep the text for a bug report.
+    Fix: save the message for a bug report, then reset the group to a stream cut with ``pravega-serde group reset``.
     """
 
     code = "PRAVEGA-GROUP-STATE"
@@ -599,7 +607,8 @@ class DeadlineExceededError(ConnectorError):
 
     Cause: servers stall or are overloaded, or ``timeout`` is too short for the amount of data.
 
-    Fix: retry, or raise the timeout that the text names.
+    Fix: check the servers, and retry. For large amounts of data, raise ``timeout`` of the call. In Spark, raise
+    ``commit_timeout_ms`` or ``write_timeout_ms``.
     """
 
     code = "PRAVEGA-DEADLINE-EXCEEDED"
@@ -780,7 +789,7 @@ class IngestError(ConnectorError):
 
     Cause: the ingestion failed for a reason that has no subclass.
 
-    Fix: follow the text, then run the same command again. It resumes where it stopped.
+    Fix: fix the cause in the message, then run the same command again. It resumes where it stopped.
     """
 
     code = "PRAVEGA-INGEST"
@@ -791,7 +800,8 @@ class SourceError(IngestError):
 
     Cause: the source does not match its description, or the error is of a subclass below.
 
-    Fix: correct the file that the text names, and run the same command again.
+    Fix: correct the file in the message, and run the same command again. To continue without malformed records or
+    files, add ``--dead-letters`` or ``--keep-going``.
     """
 
     code = "PRAVEGA-SOURCE"
@@ -862,7 +872,8 @@ class EventError(ConnectorError):
 
     Cause: the value is not an event, or the error is of a subclass below.
 
-    Fix: correct the value that the text names.
+    Fix: write a value that the serializer accepts; without a serializer, write bytes. Skip or correct the row in the
+    message.
     """
 
     code = "PRAVEGA-EVENT"
@@ -924,7 +935,7 @@ class OutputFileError(ConnectorError):
 class LocalServerError(ConnectorError):
     """An embedded server did not start, or stopped unexpectedly.
 
-    Cause: a port is in use, memory is too small, or the server stopped. The text has the end of the server's log.
+    Cause: a port is in use, memory is too small, or the server stopped. The message has the end of its log.
 
     Fix: free the port or the memory, or use another port.
     """

@@ -76,7 +76,8 @@ class SerdeError(PravegaError):
 
     Cause: an argument of a serializer is invalid, or the error is of a subclass below.
 
-    Fix: pass a value that the text allows for the named argument.
+    Fix: correct the argument that the message names. See its type and default in docs/reference/api/serializers.md, or
+    call ``help`` on the class.
     """
 
     code = "PRAVEGA-SERDE"
@@ -87,8 +88,8 @@ class SerializationError(SerdeError):
 
     ``field_path`` is the place inside the value (``$.a[0]``). ``row`` is the position in the encoded column.
 
-    Cause: the value has another type than its schema, or a number is out of the type's range. The text names the field
-    and, for a column, the row.
+    Cause: the value has another type than its schema, or a number is out of the type's range. The message names the
+    field and, for a column, the row.
 
     Fix: correct the value, or write with a schema that accepts it.
     """
@@ -115,7 +116,7 @@ class DeserializationError(SerdeError):
     of the event fills in ``scope``, ``stream``, ``segment_id`` and ``offset`` (see :meth:`at`).
 
     Cause: the event was written in another format, with another schema, or with an encoding header that the reader does
-    not expect; or it is damaged. The text names stream, segment, offset and field.
+    not expect; or it is damaged. The message names stream, segment, offset and field.
 
     Fix: read with the writer's format and schema, or with the registry. To skip malformed records, set ``mode`` or a
     dead-letter queue.
@@ -177,7 +178,8 @@ class LimitExceededError(DeserializationError):
     Cause: an event nests, refers back or expands further than a named limit. Events that are made to attack a reader do
     so.
 
-    Fix: if you trust the event, raise the limit that the text names.
+    Fix: skip the event with ``mode`` or a dead-letter queue. For Java objects that you trust, pass higher limits:
+    ``JavaSerializer(limits=Limits(…))``. The limits of other formats are fixed, so split such an event.
     """
 
     code = "PRAVEGA-LIMIT-EXCEEDED"
@@ -189,7 +191,9 @@ class SchemaError(SerdeError):
     Cause: the schema is malformed, names an unknown type, or differs from the other schema in a way that resolution
     does not allow.
 
-    Fix: correct the schema at the place that the text names.
+    Fix: correct the schema at the path in the message, such as ``$.items``. To test it, create the serializer, for
+    example ``AvroSerializer(schema)``. For two schemas that differ, give the new fields of the reader's schema a
+    default, or read with the writer's schema.
     """
 
     code = "PRAVEGA-SCHEMA"
@@ -211,7 +215,8 @@ class UnsupportedFormatError(SerdeError):
 
     Cause: the name of the format is misspelled, or this function does not accept the format.
 
-    Fix: use one of the formats that the text lists.
+    Fix: use ``avro``, ``bytes``, ``cbor``, ``java``, ``json``, ``protobuf`` or ``string``. With a schema registry, use
+    ``avro``, ``json`` or ``protobuf``.
     """
 
     code = "PRAVEGA-UNSUPPORTED-FORMAT"
@@ -225,7 +230,8 @@ class RegistryError(SerdeError):
 
     Cause: the server fails on this request each time, or the error is of a subclass below.
 
-    Fix: read the server's answer in the text, and the server's log.
+    Fix: find the failed request in the log of the schema registry, and fix its cause on the server. The message has
+    the status and the answer.
     """
 
     code = "PRAVEGA-REGISTRY"
@@ -241,7 +247,8 @@ class RegistryUnavailableError(RegistryError):
 
     Cause: the registry is down, slow or at another address, or a proxy answers in its place.
 
-    Fix: check the address, and retry when the registry is up. The text says if a change may have been made.
+    Fix: check the address with ``pravega-serde registry groups``. Start the registry, or raise ``timeout``, then retry.
+    If the message warns that a change may have been made, check the group before you repeat the change.
     """
 
     code = "PRAVEGA-REGISTRY-UNAVAILABLE"
@@ -266,7 +273,8 @@ class RegistryPermissionError(RegistryError):
 
     Cause: the user may not do this in the namespace or group.
 
-    Fix: have the permission granted, or use another user.
+    Fix: ask the administrator of the registry to grant the user READ on the group, or READ_UPDATE for changes. Or use
+    another user.
     """
 
     code = "PRAVEGA-REGISTRY-PERMISSION"
@@ -303,7 +311,8 @@ class RegistryRequestError(RegistryError):
 
     Cause: the server cannot parse the schema, or the format does not have the policy.
 
-    Fix: correct the value that the text names.
+    Fix: correct the schema or the name in the message. For formats other than Avro, use the policy ``ALLOW_ANY`` or
+    ``DENY_ALL``.
     """
 
     code = "PRAVEGA-REGISTRY-REQUEST"
@@ -326,7 +335,8 @@ class MissingExtraError(SerdeError):
 
     Cause: an extra of this package is not installed on this machine or on an executor.
 
-    Fix: run the ``pip install`` command of the text on the driver and on all executors.
+    Fix: install the extra that the message names, for example ``pip install 'pravega-serde[spark]'``, on the driver and
+    on all executors. docs/operate/deploy.md lists the extras.
     """
 
     code = "PRAVEGA-MISSING-EXTRA"

@@ -210,10 +210,8 @@ CHECKED: Final = (
 PENDING: Final = frozenset(
     (
         "docs/measurements/cluster-faults.md",
-        "docs/reference/cli-options.md",
         "pravega_connector/atomic_file.py",
         "pravega_connector/cli/cut.py",
-        "pravega_connector/cli/group.py",
         "pravega_connector/cli/ingest.py",
         "pravega_connector/cli/recover.py",
         "pravega_connector/cli/registry.py",

@@ -89,8 +89,8 @@ def lag(name: str, **given: Any) -> None:
     "--at",
     multiple=True,
     type=POSITION,
-    help="Where to restart: earliest, latest, a time, a stream cut, or @FILE; repeat it for several streams.  "
-    "[default: the last checkpoint; the head of a new stream]",
+    help="Where to restart: earliest, latest, a time, a stream cut, or @FILE. Repeat it for several streams.  "
+    "[default: the last checkpoint, or the head of a new stream]",
 )
 @click.option(
     "--stream",
