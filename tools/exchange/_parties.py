@@ -260,9 +260,9 @@ class Rust(Party):
         if rust_python() is None:
             return "not installed"
         if form.base not in ("string", "bytes"):
-            return "no serializers"
+            return "has no serializers"
         if mode == "watermarks":
-            return "no times"
+            return "does not support event time"
         return None
 
 
@@ -353,9 +353,9 @@ class Flink(_Asked):
 
     def lacks(self, form: Format, mode: str, *, writing: bool) -> str | None:
         if writing and form.codec:
-            return "its registry serializer takes no codec"
+            return "its registry serializer does not support codecs"
         if mode == "watermarks" and self._api != "legacy":
-            return "its sink notes no times" if writing else "its source has no times"
+            return "its sink does not note event time" if writing else "its source does not support event time"
         return None
 
 
