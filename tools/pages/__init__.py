@@ -1,6 +1,6 @@
-"""Pages of ``docs`` that are made from the code, whole or in part: ``python -m tools.pages`` writes all of them anew.
+"""Pages of ``docs`` that are generated from the code, whole or in part: ``python -m tools.pages`` writes all of them.
 
-A page is a function that takes the text as it is and returns it as it is to be.
+A page is a function from its current text to its new text.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""``python -m tools.pages``: see the package."""
+"""Write all generated pages: ``python -m tools.pages``."""
 
 from tools.pages import DOCS, PAGES
 
 for name, page in PAGES.items():
     written = (DOCS / name).read_text() if (DOCS / name).exists() else ""
-    made = page(written)
-    if made != written:
-        (DOCS / name).write_text(made)
-        print(f"written anew: docs/{name}")
+    generated = page(written)
+    if generated != written:
+        (DOCS / name).write_text(generated)
+        print(f"written: docs/{name}")

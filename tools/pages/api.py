@@ -11,6 +11,7 @@ import enum
 import functools
 import importlib
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Final
@@ -126,7 +127,8 @@ def _imports(each: ApiPage) -> Iterator[str]:
         if len(line) <= 96:
             yield line
         else:
-            yield from (f"from {module} import (", *(f"    {name}," for name in ordered), ")")
+            lines = textwrap.wrap(f"{', '.join(ordered)},", 92)
+            yield from (f"from {module} import (", *(f"    {each}" for each in lines), ")")
 
 
 def _value(value: object) -> str:

@@ -9,7 +9,7 @@ from tools.pages._between import between
 
 
 def tables(*origins: str) -> str:
-    """A table for each place that names come from; with a heading, if there are several."""
+    """Return a table for each origin of names, with headings for several."""
     sections = []
     for origin in origins:
         rows = [
@@ -22,9 +22,9 @@ def tables(*origins: str) -> str:
 
 
 def page(*origins: str) -> Callable[[str], str]:
-    """What makes the page with the tables of these places."""
+    """Return the function that writes the page with the tables of these origins."""
 
-    def made(text: str) -> str:
+    def generated(text: str) -> str:
         return between(text, "<!-- names -->\n", "<!-- end of names -->", tables(*origins))
 
-    return made
+    return generated
