@@ -52,21 +52,13 @@ class ExportSummary:
     """Result of an export: the events between two cuts of a stream, and the rows of the file."""
 
     path: Path
-    """File."""
     format: str
-    """Format of the file."""
     start: StreamCut
-    """Stream cut before the first event."""
     end: StreamCut
-    """Stream cut after the last event."""
     events: int
-    """Number of events between the cuts."""
     rows: int
-    """Number of rows in the file."""
     size: int
-    """Bytes of the file."""
     seconds: float
-    """Duration of the export in seconds."""
 
     @property
     def left_out(self) -> int:

@@ -79,17 +79,11 @@ class PipeSummary:
     """Progress of a pipe: counts of events, their bytes, and bytes of incomplete lines at the ends of sources."""
 
     read: int = 0
-    """Number of events that were read from the input."""
     acknowledged: int = 0
-    """Number of events that are durable in the stream."""
     without_key: int = 0
-    """Number of events without a routing key."""
     bytes: int = 0
-    """Bytes of the events."""
     bytes_left: int = 0
-    """Bytes of incomplete lines at the ends of sources."""
     errors: list[ConnectorError] = field(default_factory=list)
-    """Errors of sources."""
 
     @property
     def not_acknowledged(self) -> int:

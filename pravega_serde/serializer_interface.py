@@ -50,7 +50,7 @@ class Serializer(Protocol[T]):
         """Raise :class:`SchemaError` if a column of this type can never be encoded. It needs no data: call it early."""
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Return the events of a whole column, in order. A null row stays null and is not an event.
+        """Return the events of a whole column, in order. A null row stays null: it is no event.
 
         Raises :class:`SchemaError` for an unsupported column type, and :class:`SerializationError` with the row for an
         invalid value.

@@ -56,13 +56,12 @@ WITH_SPARK: Final = "tests/integration/spark/test_pages.py"
 ELSEWHERE: Final[Mapping[str, str]] = {
     "README.md:from pyspark": WITH_SPARK,
     "docs/spark/batches-and-ordering.md": WITH_SPARK,
-    "docs/spark/dead-letter-queue.md": "tests/integration/spark/test_dead_letter_docs.py",
-    "docs/spark/event-time.md": "tests/integration/spark/test_event_time_docs.py",
+    "docs/spark/dead-letter-queue.md": WITH_SPARK,
+    "docs/spark/event-time.md": WITH_SPARK,
     "docs/operate/deploy.md#Deploy Spark jobs": WITH_SPARK,
     "docs/spark/exactly-once.md": WITH_SPARK,
     "docs/tools/local-server.md": "tests/integration/local/test_local_docs.py",
     "docs/reference/options.md": WITH_SPARK,
-    "docs/reference/metrics.md#Spark": "tests/integration/spark/test_metrics.py",
     "docs/client/notebooks.md#With Spark": WITH_SPARK,
     "docs/operate/monitoring.md": WITH_SPARK,
     "docs/serialization/schema-registry.md#Spark": WITH_SPARK,
@@ -71,9 +70,12 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/get-started/from-spark-connector.md": WITH_SPARK,
     "docs/get-started/quick-start.md#4. Read the stream in Spark": WITH_SPARK,
     "docs/get-started/quick-start.md#5. Write each row exactly once": WITH_SPARK,
+    "docs/spark/lakehouse.md": WITH_SPARK,
+    "docs/spark/lakehouse.md#Delta Lake with the deltalake package": "tests/integration/spark/test_lakehouse_docs.py",
+    "docs/spark/monitoring.md": WITH_SPARK,
     "docs/spark/read-and-write.md": WITH_SPARK,
     "docs/spark/schemas-and-formats.md": WITH_SPARK,
-    "docs/spark/sql.md": "tests/integration/spark/test_sql.py",
+    "docs/spark/sql.md": WITH_SPARK,
     "docs/spark/sql.md#Spark Connect": "tests/integration/spark/test_sql_elsewhere.py",
     "docs/spark/sql.md#Declarative Pipelines": "tests/integration/spark/test_sql_elsewhere.py",
     "docs/tools/test-kit.md": "tests/unit/testing/test_page.py",
@@ -85,10 +87,13 @@ _CHECKOUT: Final = "is a command of the checkout, which CI itself runs, or which
 _ENDLESS: Final = "goes on until it is stopped; its arguments are checked by "
 _FIXED_PORTS: Final = "starts servers on fixed ports; on free ones tests/integration/local/test_detached.py runs it"
 _CLUSTER: Final = "needs a Spark cluster"
+_JAR: Final = "needs a jar for the Spark of the tests; those that were found are for Spark 4.1"
 _TORN: Final = "needs a partially committed batch, as in tests/integration/exactly_once/test_ledger.py"
 
 #: Blocks that no test runs -> why.
 NOT_RUN: Final[Mapping[str, str]] = {
+    "docs/spark/lakehouse.md#Delta Lake with its Spark connector": _JAR,
+    "docs/spark/lakehouse.md#Iceberg": _JAR,
     "CONTRIBUTING.md": _CHECKOUT,
     "README.md#Two commands in a checkout": _CHECKOUT,
     "README.md#Install": _INSTALLS,

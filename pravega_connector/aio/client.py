@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class AsyncPravegaClient:
-    """Client of a Pravega cluster for the coroutines of one event loop. For the arguments, see PravegaClient.
+    """Client of a Pravega cluster for the coroutines of one event loop; the arguments are those of PravegaClient.
 
     Its calls have the names and arguments of PravegaClient's and raise the same errors. For other calls, use
     :meth:`run`.

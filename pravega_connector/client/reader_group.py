@@ -89,10 +89,9 @@ class SupportsGroups(SupportsCuts, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupCheckpoint:
-    """A checkpoint that all readers of a group have taken, with the same bytes as Java's ``Checkpoint``."""
+    """A checkpoint that all readers of a group have taken; its bytes are those of Java's ``Checkpoint``."""
 
     name: str
-    """Name of the checkpoint."""
     cuts: Mapping[StreamName, StreamCut]
     """Where the group was in each stream."""
 

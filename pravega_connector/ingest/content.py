@@ -31,19 +31,12 @@ class Counts:
     """Totals of one run so far."""
 
     sources: int = 0
-    """Number of sources that are complete."""
     transactions: int = 0
-    """Number of committed transactions."""
     redone: int = 0
-    """Number of repeated transactions."""
     events: int = 0
-    """Number of committed events."""
     rejected: int = 0
-    """Number of rejected records."""
     bytes: int = 0
-    """Bytes of the sources that were read."""
     recovered: int = 0
-    """Number of transactions of other runs whose outcome was resolved."""
 
     def with_content(self, done: Counts) -> Counts:
         """Return the sum with the events, rejected records and bytes of another."""

@@ -32,7 +32,6 @@ class IngestSummary:
     """Outcome of one run."""
 
     counts: Counts
-    """Totals of the run."""
     failed: Mapping[str, SourceError] = field(default_factory=dict)
     """Sources that were left out (``keep_going``)."""
     changed: Mapping[str, str] = field(default_factory=dict)
@@ -44,13 +43,10 @@ class IngestPlan:
     """Preview of a run."""
 
     schema: pa.Schema
-    """Columns of the records."""
     encoding: Encoding
-    """Format and routing of the events."""
     pending: Sequence[str]
     """Sources with more records to ingest."""
     bytes: int
-    """Approximate bytes to ingest."""
     done: int
     """Sources that are in the stream."""
     open_step: bool

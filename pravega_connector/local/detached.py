@@ -30,18 +30,17 @@ _POLL_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class DetachedServer:
-    """Server in the background."""
+    """Server in the background.
+
+    ``pid`` is the process id of its supervisor. ``started`` is the Unix time at which the server was ready. ``cluster``
+    is the folder of a cluster, or None for a server with a single process.
+    """
 
     uri: str
-    """Address of the server."""
     pid: int
-    """Process id of the supervisor."""
     started: float
-    """Unix time at which the server was ready."""
     log: str
-    """File with the log of the server."""
     cluster: str | None = None
-    """Folder of a cluster, or None for a server with a single process."""
 
     @property
     def processes(self) -> Mapping[str, ClusterProcess]:

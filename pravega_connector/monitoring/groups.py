@@ -23,11 +23,8 @@ class GroupView:
     """State of a reader group at one moment."""
 
     scope: str
-    """Scope of the group."""
     name: str
-    """Name of the group."""
     config: GroupConfig
-    """Configuration of the group, with its streams."""
     state: GroupState | None
     """None for a group that cannot have readers yet: a subscriber."""
 

@@ -27,9 +27,7 @@ class Loss:
     """Bytes of one segment that were deleted before a reader has read them."""
 
     stream: StreamName
-    """Name of the stream."""
     segment_id: int
-    """Id of the segment."""
     offset: int
     """Position of the reader in the segment."""
     bytes: int | None
@@ -143,9 +141,7 @@ class SegmentLag:
     """Unread part of one segment."""
 
     stream: StreamName
-    """Name of the stream."""
     segment_id: int
-    """Id of the segment."""
     offset: int
     """Position of the reader, or its start position."""
     end: int
@@ -174,13 +170,9 @@ class StreamLag:
     """Unread part of a stream, segment by segment, predecessors first, and the losses so far."""
 
     stream: StreamName
-    """Name of the stream."""
     segments: tuple[SegmentLag, ...]
-    """Unread part of each segment, predecessors first."""
     losses: tuple[Loss, ...]
-    """Losses so far."""
     exists: bool = True
-    """False if the stream was deleted."""
 
     @property
     def is_final(self) -> bool:

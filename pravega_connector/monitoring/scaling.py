@@ -32,11 +32,8 @@ class SegmentLife:
     """Segment and the epochs in which it accepted events, from ``first`` to ``last`` inclusive."""
 
     range: SegmentRange
-    """Id of the segment, and its routing keys."""
     first: int
-    """First epoch of the segment."""
     last: int
-    """Last epoch of the segment."""
     state: State
     """``open`` accepts events, ``sealed`` can only be read, ``truncated`` was deleted."""
     length: int | None
@@ -50,13 +47,9 @@ class History:
     """Epochs of a stream from ``first`` to ``last``, and their segments by id."""
 
     stream: StreamName
-    """Name of the stream."""
     first: int
-    """First epoch of the history."""
     last: int
-    """Last epoch of the history."""
     segments: tuple[SegmentLife, ...]
-    """Segments of these epochs, by id."""
 
     def followers(self) -> Iterable[tuple[SegmentLife, SegmentLife]]:
         """Yield pairs of a segment and a segment that took over keys of it."""

@@ -20,7 +20,6 @@ class SegmentView:
     """State of an open segment at one moment."""
 
     range: SegmentRange
-    """Id of the segment, and its routing keys."""
     start: int
     """Bytes truncated away."""
     length: int
@@ -38,11 +37,9 @@ class StreamView:
     """State of a stream's open segments at one moment; there are none if it is sealed."""
 
     stream: StreamName
-    """Name of the stream."""
     epoch: int
     """Latest epoch in which one of the segments was created."""
     segments: tuple[SegmentView, ...]
-    """Open segments."""
     readable: int
     """Bytes from head to tail of the open segments."""
     rate: float | None

@@ -47,16 +47,15 @@ class SegmentSlice:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EventBatch:
-    """Consecutive events of one segment."""
+    """Consecutive events of one segment.
+
+    ``events`` is a binary array, ``offsets`` the segment offset at which each event starts (int64, same length).
+    """
 
     stream: StreamName
-    """Name of the stream."""
     segment_id: int
-    """Id of the segment."""
     events: pa.BinaryArray
-    """Bytes of the events."""
     offsets: npt.NDArray[np.int64]
-    """Offset in the segment at which each event starts."""
 
     @property
     def end(self) -> int:

@@ -96,13 +96,9 @@ class VersionInfo:
     """
 
     type: str
-    """Name of the type."""
     format: str
-    """Full type name of the format."""
     version: int
-    """Number of the schema within its format and type."""
     id: int
-    """Number of the schema in its group."""
 
     def to_json(self) -> Json:
         """Return the REST body."""
@@ -124,9 +120,7 @@ class SchemaWithVersion:
     """Schema of a group, and its version in the group."""
 
     schema: SchemaInfo
-    """The schema."""
     version: VersionInfo
-    """Version of the schema in the group."""
 
     def to_json(self) -> Json:
         """Return the REST body."""
@@ -169,11 +163,8 @@ class EncodingInfo:
     """Schema, version and codec of an encoding id."""
 
     schema: SchemaInfo
-    """Schema of the events."""
     version: VersionInfo
-    """Version of the schema in the group."""
     codec: CodecType
-    """Codec of the events."""
 
     def to_json(self) -> Json:
         """Return the REST body."""
@@ -307,15 +298,10 @@ class GroupHistoryRecord:
     """Schema that was added to a group: its policy at that time, the Unix time in ms, and the schema as text."""
 
     schema: SchemaInfo
-    """The schema."""
     version: VersionInfo
-    """Version of the schema in the group."""
     compatibility: Compatibility
-    """Policy of the group when the schema was added."""
     timestamp: int
-    """Time of the addition, in milliseconds since 1970."""
     schema_string: str
-    """The schema as text."""
 
     @classmethod
     def from_json(cls, body: object) -> GroupHistoryRecord:

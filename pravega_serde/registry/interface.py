@@ -22,9 +22,7 @@ class EventType:
     """Type of events: a registered schema and the serializer of its payloads."""
 
     info: SchemaInfo
-    """Registered schema."""
     payloads: Serializer[Any]
-    """Serializer of the payloads."""
     casts: bool = False
     """True if columns are cast to the payloads' Arrow type before writing, because the schema was derived from them."""
 

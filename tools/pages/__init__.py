@@ -1,6 +1,6 @@
-"""Pages of ``docs`` that are generated from the code, whole or in part: ``python -m tools.pages`` writes all of them.
+"""Pages of ``docs`` that are made from the code, whole or in part: ``python -m tools.pages`` writes all of them anew.
 
-A page is a function from its current text to its new text.
+A page is a function that takes the text as it is and returns it as it is to be.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ import enum
 import functools
 import importlib
 import inspect
-import textwrap
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Final
@@ -127,8 +126,7 @@ def _imports(each: ApiPage) -> Iterator[str]:
         if len(line) <= 96:
             yield line
         else:
-            lines = textwrap.wrap(f"{', '.join(ordered)},", 92)
-            yield from (f"from {module} import (", *(f"    {each}" for each in lines), ")")
+            yield from (f"from {module} import (", *(f"    {name}," for name in ordered), ")")
 
 
 def _value(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The table of metrics in ``docs/reference/metrics.md``."""
+"""The metrics there are: the table in ``docs/reference/metrics.md``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SUFFIXES: Final = {"counter": "_total", "histogram": "_bucket"}
 
 
 def table() -> str:
-    """Return a row for each instrument."""
+    """A row for each instrument."""
     rows = ["| metric, and its name in Prometheus | kind, unit | attributes | meaning |", "|---|---|---|---|"]
     for each in INSTRUMENTS.values():
         there = prometheus_name(each) + _SUFFIXES.get(each.kind, "")
@@ -22,5 +22,5 @@ def table() -> str:
 
 
 def page(text: str) -> str:
-    """Return the page with its table."""
+    """The page with its table."""
     return between(text, "<!-- metrics -->\n", "<!-- end of metrics -->", table())

@@ -9,7 +9,7 @@ from tools.pages._between import between
 
 
 def tables(*origins: str) -> str:
-    """Return a table for each origin of names, with headings for several."""
+    """A table for each place that names come from; with a heading, if there are several."""
     sections = []
     for origin in origins:
         rows = [
@@ -22,9 +22,9 @@ def tables(*origins: str) -> str:
 
 
 def page(*origins: str) -> Callable[[str], str]:
-    """Return the function that writes the page with the tables of these origins."""
+    """What makes the page with the tables of these places."""
 
-    def generated(text: str) -> str:
+    def made(text: str) -> str:
         return between(text, "<!-- names -->\n", "<!-- end of names -->", tables(*origins))
 
-    return generated
+    return made

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-__all__ = ["sections", "statements"]
+__all__ = ["sections"]
 
 _DOCS = Path(__file__).parents[3] / "docs"
 
@@ -15,8 +15,3 @@ def sections(page: str) -> dict[str, list[tuple[str, str]]]:
         name: re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
         for name, text in zip(parts[1::2], parts[2::2], strict=True)
     }
-
-
-def statements(text: str) -> list[str]:
-    """Those of a block of SQL: each ends with a semicolon at the end of a line."""
-    return [statement for statement in re.split(r";\s*$", text, flags=re.MULTILINE) if statement.strip()]

@@ -1,8 +1,6 @@
 """Metrics of Spark's queries in the program that starts them."""
 
-import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -18,7 +16,6 @@ from tests.conftest import Eventually
 from tests.integration._events import SIZE, write_events
 from tests.measured import of_stream, value
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference/metrics.md"
 # Seconds until Spark has told its listeners.
 SOON = 120
 Start = Callable[..., StreamingQuery]
@@ -113,13 +110,3 @@ def test_a_query_that_fails_is_counted(
         query.awaitTermination()
     eventually(lambda: value("pravega.query.failures", pravega__query="fails") == 1, seconds=SOON)
     eventually(lambda: value("pravega.query.active", pravega__query="fails") == 0, seconds=SOON)
-
-
-def test_the_example_of_the_page_runs_as_it_stands(spark: SparkSession):
-    (example,) = re.findall(r"<!-- spark -->\n```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    served: list[int] = []
-    names: dict[str, object] = {"serve_metrics": served.append}
-    exec(compile(example, str(PAGE), "exec"), names)
-    spark.streams.removeListener(names["listener"])
-    assert isinstance(names["listener"], QueryMetrics)
-    assert served == [9465]

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQueryListener
 
 from pravega_connector.spark.data_source import PravegaDataSource
 from tests import pages
@@ -20,8 +21,14 @@ def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: page
             if block.page == page and pages.who_runs(block) in (pages.ON_SERVERS, pages.WITH_SPARK):
                 follower.run(block)
     finally:
-        # A page may configure the session.
+        # A page may configure the session, and listen to its queries.
+        for each in follower.names.values():
+            if isinstance(each, StreamingQueryListener):
+                spark.streams.removeListener(each)
         spark.conf.unset("spark.pravega.controller.uri")
         spark.dataSource.register(PravegaDataSource)
+        for view in spark.catalog.listTables():
+            if view.isTemporary:
+                spark.catalog.dropTempView(view.name)
         spark.sql("USE default")
         spark.sql(f"DROP DATABASE {database} CASCADE")
