@@ -1,9 +1,10 @@
-"""Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it.
+"""Embedded servers: a real Pravega and a real schema registry on this machine, which end with this process.
 
-``embedded`` has them as context managers, ``detached`` those that outlive a command. ``server`` (the Pravega
-standalone, the schema registry) and ``cluster`` (a Pravega of several processes) start them by ``launch``, each under a
-program of ``supervisor``, which is run by path; ``process`` is its other end. ``jvm`` finds Java and writes its command
-lines, ``jars`` and ``download`` fetch the jars, ``security`` makes users and certificates.
+``embedded`` has the context managers. ``detached`` has servers that outlive the command that started them. ``server``
+(the Pravega standalone, the schema registry) and ``cluster`` (a Pravega of several processes) start the servers with
+``launch``. Each server runs under a program of ``supervisor``, which is run by its path; ``process`` is the other end
+of its pipe. ``jvm`` finds Java and builds command lines. ``jars`` and ``download`` fetch the jars. ``security`` creates
+users and certificates.
 """
 
 from pravega_connector.local.cluster import ClusterOptions, ClusterProcess

@@ -1,4 +1,4 @@
-"""Starts Pravega as a cluster of processes on this machine: ZooKeeper, bookies, controllers and segment stores."""
+"""Pravega as a cluster of processes on this machine: ZooKeeper, bookies, controllers and segment stores."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _STORE: Final = "io.pravega.segmentstore.server.host.ServiceStarter"
 
 _LEDGERS: Final = "/ledgers"
 _KEEPER_LOG: Final = "keeper.log"
-#: Copies of what a store logs. With one bookie more than that, a ledger goes on elsewhere when one of them is away.
+#: Copies of a store's log. With one more bookie, a ledger continues on another bookie when one is down.
 _COPIES: Final = 2
-#: MiB of Java heap, and of memory outside of it.
+#: MiB of the Java heap, and of memory outside of it.
 _ZOOKEEPER_MB: Final = (64, 64)
 _BOOKIE_MB: Final = (160, 128)
 _CONTROLLER_MB: Final = (256, 64)
-# Buffers of the network layer, beside the cache.
+# Buffers of the network layer, in addition to the cache.
 _STORE_DIRECT_MB: Final = 256
 _POLL_SECONDS: Final = 0.05
-#: Of the tool that writes the first entries into ZooKeeper.
+#: Timeout of the tool that writes the first entries to ZooKeeper.
 _FORMAT_SECONDS: Final = 120.0
-# Of one command: an orderly end of a segment store takes a few seconds.
+# Timeout of one command: a segment store takes a few seconds to end in order.
 _COMMAND_SECONDS: Final = 60.0
 _COMMAND_POLL_SECONDS: Final = 0.01
 
@@ -104,7 +104,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True)
 class Cluster(Launched):
-    """Running cluster: its supervisor, its folder (configuration, logs, what is stored), its processes."""
+    """Running cluster: its supervisor, its processes, and its folder with configuration, logs and data."""
 
     title: ClassVar[str] = "cluster"
 
@@ -119,7 +119,7 @@ class Cluster(Launched):
 
     @property
     def config(self) -> PravegaConfig:
-        """Address with what clients need to be let in."""
+        """Address, with the credentials that clients need."""
         return with_credentials(PravegaConfig(controller=self.uri), self.options.username, self.options.password)
 
     @property
@@ -129,23 +129,23 @@ class Cluster(Launched):
 
     @property
     def stores(self) -> dict[tuple[str, int], str]:
-        """The segment stores' names, by the addresses that clients get."""
+        """Names of the segment stores, by the address that clients get."""
         return {(HOST, self.options.published.get(name, self.ports[name])): name for name in self.of("store")}
 
     def of(self, kind: str) -> list[str]:
-        """Names of the processes of a kind: ``zookeeper``, ``bookie``, ``controller``, ``store``."""
+        """Return the names of the processes of a kind: ``zookeeper``, ``bookie``, ``controller`` or ``store``."""
         return [name for name in self.processes if name.partition("-")[0] == kind]
 
     def check(self) -> None:
-        """Raise LocalServerError if a process has ended, PortTakenError if it cannot have its ports."""
+        """Raise LocalServerError if a process has ended, or PortTakenError if a port of it is taken."""
         for process in self.processes.values():
             if process.exit_code is not None:
                 check_log(process.name, process.log, process.exit_code)
 
     def await_ready(self, timeout: float) -> None:
-        """Wait until every segment store takes events and gives them back; raises LocalServerError.
+        """Wait until every segment store accepts events and returns them. Raises LocalServerError.
 
-        A bookie or a controller may be away, as far as the others do without it.
+        A bookie or a controller may be down, if the others work without it.
         """
         await_ready(self.config, self.stores, deadline=time.monotonic() + timeout, check=self._check_stores)
 
@@ -155,10 +155,11 @@ class Cluster(Launched):
 
 
 def launch_cluster(options: ClusterOptions, *, lock: Path | None = None) -> Cluster:
-    """Start a cluster and wait until every segment store takes events and gives them back.
+    """Start a cluster, and wait until every segment store accepts events and returns them.
 
-    The jars are fetched before if need be. ``lock`` is a file that stays locked while the cluster runs. Raises
-    JavaNotFoundError, JarDownloadError, LocalServerError; nothing is left running then, and the text names a log.
+    Missing jars are downloaded first. ``lock`` is a file that stays locked while the cluster runs. Raises
+    JavaNotFoundError, JarDownloadError, LocalServerError. After an error, nothing is left running, and the text names a
+    log.
     """
     java, jars = find_java(), ensure_jars(PRAVEGA_JARS)
 
@@ -170,7 +171,7 @@ def launch_cluster(options: ClusterOptions, *, lock: Path | None = None) -> Clus
             os.mkfifo(folder / "control")
             return isolated("keep", str(folder))
 
-        # What the keeper prints are errors of its own; the processes have logs.
+        # The keeper prints only the keeper's errors. Each process has its own log.
         process, folder = start_in_folder("pravega-cluster-", prepare, log=_KEEPER_LOG, lock=lock)
         return Cluster(process, folder, options, plan.ports, cluster_processes(folder))
 
@@ -178,7 +179,7 @@ def launch_cluster(options: ClusterOptions, *, lock: Path | None = None) -> Clus
 
 
 def _bring_up(cluster: Cluster, deadline: float) -> None:
-    """Start the processes, each when those that it needs do listen."""
+    """Start the processes, each after the processes that it needs listen on their ports."""
     while not is_kept(cluster.folder):
         if cluster.process.exit_code() is not None or time.monotonic() >= deadline:
             said = (cluster.folder / _KEEPER_LOG).read_bytes()
@@ -188,7 +189,7 @@ def _bring_up(cluster: Cluster, deadline: float) -> None:
         for name in cluster.of(kind):
             cluster.processes[name].start()
         if kind == "controller":
-            # It takes longest, and does not need what the others wait for.
+            # Controllers take longest to start, and do not need this metadata.
             _format(cluster.folder)
         elif kind != "store":
             _await_listening(cluster, kind, deadline)
@@ -206,7 +207,7 @@ def _await_listening(cluster: Cluster, kind: str, deadline: float) -> None:
 
 
 def _format(folder: Path) -> None:
-    """Write what bookies expect to find in ZooKeeper; a short run of a tool of theirs."""
+    """Run the BookKeeper tool that writes the metadata of the bookies to ZooKeeper."""
     log = folder / "format.log"
     with log.open("wb") as output:
         done = subprocess.run(
@@ -232,14 +233,14 @@ class _Plan:
         self._options, self._java, self._jars = options, java, jars
         numbers = {"bookie": options.bookies, "controller": options.controllers, "store": options.stores}
         self._names = ["zookeeper", *(f"{kind}-{n}" for kind, count in numbers.items() for n in range(1, count + 1))]
-        # The controllers have a second one, unused here, which cannot be switched off.
+        # Controllers have a second port, which is unused here and cannot be disabled.
         rest = [f"{name} rest" for name in self._names if name.startswith("controller")]
         wanted = [*self._names, *rest]
         self.ports = dict(zip(wanted, free_ports(len(wanted)), strict=True))
         self.ports |= {name: port for name, port in fixed.items() if port}
 
     def write(self, folder: Path) -> None:
-        """Write everything that the processes read."""
+        """Write all files that the processes read."""
         properties = write_configuration(folder, {})
         for name in [*self._names, "storage"]:
             (folder / name).mkdir()
@@ -255,7 +256,7 @@ class _Plan:
 
     def _command(self, name: str, folder: Path, properties: Path, secrets: Sequence[str]) -> list[str]:
         if name == "zookeeper":
-            # What it has written outlives its process without being synced.
+            # Written data outlives the process without a sync.
             options = ["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no"]
             main = [_ZOOKEEPER, str(folder / "zookeeper.conf")]
             return self._java_command(folder, main, _ZOOKEEPER_MB, options)
@@ -295,7 +296,7 @@ class _Plan:
             "journalMaxSizeMB": 64,
             "logSizeLimit": 64 << 20,
             "skipListSizeLimit": 16 << 20,
-            # As with ZooKeeper.
+            # No sync, as in ZooKeeper.
             "journalSyncData": "false",
         }
 
@@ -330,10 +331,10 @@ class _Plan:
             "bookkeeper.ensemble.size": _COPIES,
             "bookkeeper.write.quorum.size": _COPIES,
             "bookkeeper.ack.quorum.size": _COPIES,
-            # With its default digest a new ledger hangs on Java 17.
+            # With the default digest, a new ledger hangs on Java 17.
             "bookkeeper.digest.type.name": "DUMMY",
             "autoScale.controller.connect.uri": f"tcp://{HOST}:{self.ports['controller-1']}",
-            # It is also what makes a store ask for tokens.
+            # This setting also makes a store require tokens.
             "autoScale.controller.connect.security.auth.enable": "false" if self._options.username is None else "true",
             **(QUICK_SCALING if self._options.quick_scaling else {}),
         }
@@ -344,10 +345,10 @@ def _lines(settings: Mapping[str, Any]) -> str:
 
 
 class ClusterProcess:
-    """One process of a cluster. A command returns when it has taken effect, or raises LocalServerError after 60 s.
+    """Process of a cluster. A command returns when it has taken effect, or raises LocalServerError after 60 s.
 
-    A restarted process has its earlier ports, folder and data. It may not be ready yet: use
-    ``LocalPravega.await_ready``. Any process of the same user can send the commands.
+    A restarted process keeps its ports, folder and data. It may not be ready yet: use ``LocalPravega.await_ready``. Any
+    process of the same user can send the commands.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -356,7 +357,7 @@ class ClusterProcess:
 
     @property
     def log(self) -> Path:
-        """File of its output: warnings and errors of all starts."""
+        """Log file with the warnings and errors of all starts."""
         return self._folder / f"{self.name}.log"
 
     @property
@@ -452,7 +453,7 @@ class ClusterProcess:
 
 
 def cluster_processes(folder: Path) -> Mapping[str, ClusterProcess]:
-    """The processes of the cluster in a folder by their names, in the order in which they are started."""
+    """Return the processes of the cluster in a folder by name, in the order in which they are started."""
     try:
         names = json.loads((folder / "cluster.json").read_text())["processes"]
     except FileNotFoundError as error:
@@ -461,7 +462,7 @@ def cluster_processes(folder: Path) -> Mapping[str, ClusterProcess]:
 
 
 def is_kept(folder: Path) -> bool:
-    """Whether the keeper runs; without it the recorded states are out of date."""
+    """Return True if the keeper runs. Without it, the recorded states are out of date."""
     try:
         os.close(_open_control(folder))
     except OSError as error:
@@ -472,5 +473,5 @@ def is_kept(folder: Path) -> bool:
 
 
 def _open_control(folder: Path) -> int:
-    # Fails without a reader of the pipe.
+    # Raises OSError if no process reads the pipe.
     return os.open(folder / "control", os.O_WRONLY | os.O_NONBLOCK)

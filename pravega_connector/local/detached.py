@@ -1,7 +1,7 @@
-"""Servers that outlive the command which started them: one Pravega and one schema registry per user.
+"""Servers that outlive the command that started them: one Pravega and one schema registry per user.
 
-A server's supervisor holds a lock file for as long as the server runs: a held lock is the only proof of life, since
-process ids are given again. A state file tells the rest.
+The supervisor of a server holds a lock file while the server runs. Only a held lock proves that the server runs,
+because the system reuses process ids. A state file has the address and the other attributes.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Place:
             server = launch_one(self._alive_file())
             cluster = str(server.folder) if isinstance(server, Cluster) else None
             state = DetachedServer(server.uri, server.process.supervisor_pid, time.time(), str(server.log), cluster)
-            # Written before the server is let go: an unrecorded one could not be stopped.
+            # Written before the server is detached, because an unrecorded server could not be stopped.
             self._write(state)
             server.process.detach()
             return state
@@ -109,7 +109,7 @@ class _Place:
         try:
             return DetachedServer(**json.loads(self._state_file().read_text()))
         except (OSError, ValueError, TypeError):
-            # It is being started, and has no owner yet.
+            # The server is starting, and has no state file yet.
             return None
 
     def stop(self) -> DetachedServer | None:
@@ -159,7 +159,7 @@ _REGISTRY: Final = _Place("registry", "schema registry")
 
 @contextlib.contextmanager
 def _changing() -> Iterator[None]:
-    """One process at a time starts or stops."""
+    """Allow one process at a time to start or stop a server."""
     _folder().mkdir(parents=True, exist_ok=True)
     with file_lock(_folder() / "change.lock"):
         yield

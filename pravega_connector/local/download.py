@@ -1,7 +1,7 @@
-"""Downloads from a Maven repository: several jars at a time, resumed, compared with their digests.
+"""Downloads from a Maven repository: several jars at a time, resumed, and compared with their digests.
 
-A jar arrives as ``NAME.part`` and gets its name when its bytes are right. The environment names proxies. This module
-needs httpx; the extra ``local`` has it.
+A jar is downloaded to ``NAME.part``, and is renamed when its digest is right. Proxies are set in the environment. This
+module needs httpx, which the extra ``local`` installs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pravega_connector.local.progress import JarProgress
 _WORKERS: Final = 6
 _TICK_SECONDS: Final = 0.5
 _JOIN_SECONDS: Final = 1.0
-# Failures in a row that brought nothing new; the pauses between them double from the first one.
+# Consecutive failures without new bytes. The pause doubles after each.
 _FAILURES: Final = 5
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 60.0
@@ -45,7 +45,7 @@ _OTHER_WAYS: Final = (
 
 
 class _TransferError(Exception):
-    """Failure of one request. ``passing``: another attempt may succeed, after ``pause`` seconds at least."""
+    """Failure of one request. If ``passing``, another attempt may succeed after at least ``pause`` seconds."""
 
     def __init__(self, reason: str, advice: str = _OTHER_WAYS, *, passing: bool = False, pause: float = 0.0) -> None:
         self.reason, self.advice, self.passing, self.pause = reason, advice, passing, pause
@@ -53,11 +53,14 @@ class _TransferError(Exception):
 
 
 class _StoppedError(Exception):
-    """The fetch is over: another jar failed, its time has passed, or its caller was interrupted."""
+    """The download has ended: another jar failed, its time has passed, or its caller was interrupted."""
 
 
 class _Answer(NamedTuple):
-    """Answer to a request for a file: ``resumed`` if it begins where it was asked to, ``size`` of it if known."""
+    """Answer to a request for a file.
+
+    ``resumed`` is True if the answer begins at the requested byte. ``size`` is its number of bytes, if known.
+    """
 
     resumed: bool
     size: int | None
@@ -65,9 +68,9 @@ class _Answer(NamedTuple):
 
 
 class Repository:
-    """Maven repository at a root URL, which may have credentials; ``root`` is the URL without them.
+    """Maven repository at a root URL, which may have credentials. ``root`` is the URL without them.
 
-    ``read_seconds`` bounds the wait for a connection and for the next bytes of an answer. Raises ConfigError. Threads
+    ``read_seconds`` limits the wait for a connection, and for the next bytes of an answer. Raises ConfigError. Threads
     may share a repository.
     """
 
@@ -85,9 +88,9 @@ class Repository:
                 timeout=read_seconds,
                 follow_redirects=True,
                 max_redirects=_REDIRECTIONS,
-                verify=ssl.create_default_context(),  # the machine's certificates; httpx ships others
+                verify=ssl.create_default_context(),  # the certificates of this machine instead of those of httpx
             )
-        except (ImportError, ValueError, httpx.InvalidURL):  # ImportError: SOCKS
+        except (ImportError, ValueError, httpx.InvalidURL):  # ImportError: a SOCKS proxy
             raise ConfigError(
                 "invalid proxy in https_proxy, http_proxy or all_proxy; expected http://host:port"
             ) from None
@@ -98,17 +101,17 @@ class Repository:
             self._client.close()
 
     def download(self, jars: list[Jar], folder: Path, progress: JarProgress, seconds: float) -> None:
-        """Fetch the jars into the folder, several at a time; the first that cannot be had ends it all.
+        """Download the jars into the folder, several at a time. The first failed jar ends the download.
 
-        Raises JarDownloadError, also when ``seconds`` have passed; OSError of the file system.
+        Raises JarDownloadError, also after ``seconds``, and OSError of the file system.
         """
-        # Small jars take latency and large ones bandwidth: one of each in turn.
+        # Small jars need latency, and large jars bandwidth. Alternate them.
         by_size = sorted(jars, key=lambda jar: jar.size)
         order = (by_size[place // 2 if place % 2 else -1 - place // 2] for place in range(len(jars)))
         todo: SimpleQueue[Jar | None] = SimpleQueue()
         for jar in (*order, *[None] * _WORKERS):
             todo.put(jar)
-        # Bytes that arrived, the reason of another attempt, the end of everything; None for a jar that is there.
+        # Bytes that arrived, the reason of another attempt, the error that ends all, or None for a complete jar.
         events: SimpleQueue[int | str | Exception | None] = SimpleQueue()
         stop = threading.Event()
 
@@ -122,7 +125,7 @@ class Repository:
             except Exception as error:  # noqa: BLE001 - raised again in _follow
                 events.put(error)
 
-        # An executor would wait for its threads at the end of the process, and they may wait for a silent server.
+        # An executor would wait for its threads at exit, and the threads may wait for a silent server.
         threads = [threading.Thread(target=work, name="jars", daemon=True) for _ in range(_WORKERS)]
         for thread in threads:
             thread.start()
@@ -136,7 +139,10 @@ class Repository:
 
     @contextlib.contextmanager
     def open(self, path: str, start: int) -> Iterator[_Answer]:
-        """Answer with a file from byte ``start``, or from its beginning. Raises _TransferError, in the block too."""
+        """Yield a file from byte ``start``, or from its beginning.
+
+        Raises _TransferError, also inside the block.
+        """
         url = self.root + urllib.parse.quote(path)
         if url.startswith("file:"):
             try:
@@ -156,7 +162,7 @@ class Repository:
         try:
             return self._client.send(request, stream=True)
         except (httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError):
-            # The server may close a kept connection at the moment of the next request.
+            # The server may close an idle connection at the moment of the next request.
             return self._client.send(request, stream=True)
 
     def _checked(self, answer: httpx.Response, start: int) -> _Answer:
@@ -195,7 +201,7 @@ class Repository:
         )
 
     def _broken(self, error: httpx.HTTPError) -> _TransferError:
-        """Meaning of a failure below HTTP."""
+        """Return the error for a failure below HTTP."""
         if isinstance(error, httpx.ProxyError):
             return self._proxy_refused(f"HTTP {error}")
         if isinstance(error, httpx.TooManyRedirects):
@@ -231,14 +237,17 @@ def _split(url: str) -> urllib.parse.SplitResult:
 
 
 def _credentials(parts: urllib.parse.SplitResult) -> tuple[str, str] | None:
-    """User and password of a URL."""
+    """Return user and password of a URL."""
     if parts.username is None:
         return None
     return urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or "")
 
 
 def _proxy(scheme: str, host: str) -> str | None:
-    """Address of the proxy that httpx uses for a host, without credentials. Raises ConfigError if it is invalid."""
+    """Return the address, without credentials, of the proxy that httpx uses for a host.
+
+    Raises ConfigError if it is invalid.
+    """
     proxies = urllib.request.getproxies()
     url = proxies.get(scheme) or proxies.get("all")
     if not url or urllib.request.proxy_bypass(host):
@@ -256,10 +265,10 @@ def _proxy(scheme: str, host: str) -> str | None:
 
 
 class _Transfer:
-    """Download of one jar into a folder; an attempt goes on where the last one ended.
+    """Download of one jar into a folder. Each attempt resumes where the last one ended.
 
-    ``tell`` is called with the number of bytes that arrived, negative for bytes that were dropped, and with the reason
-    of each further attempt.
+    ``tell`` is called with the number of bytes that arrived, which is negative for dropped bytes. It is also called
+    with the reason of each further attempt.
     """
 
     def __init__(
@@ -269,7 +278,7 @@ class _Transfer:
         self._have = self._most = self._failures = 0
 
     def run(self) -> None:
-        """Fetch the jar. Raises JarDownloadError, OSError of the file system, _StoppedError."""
+        """Download the jar. Raises JarDownloadError, _StoppedError, and OSError of the file system."""
         while True:
             try:
                 return self._attempt()
@@ -290,14 +299,14 @@ class _Transfer:
             with part.open("a+b") as file:
                 self._receive(file)
         except _TransferError:
-            # A server that cannot resume sends the same beginning again and again: nothing new.
+            # A server that cannot resume sends the same first bytes each time. They do not count as new.
             self._failures = 1 if self._have > self._most else self._failures + 1
             self._most = max(self._most, self._have)
             raise
         part.rename(self._folder / self._jar.file_name)
 
     def _receive(self, file: BufferedRandom) -> None:
-        """Complete the file, and compare all of it with the digest."""
+        """Complete the file, and compare its digest."""
         begun = self._have = os.fstat(file.fileno()).st_size
         if begun < self._jar.size:
             with self._source.open(self._jar.path, begun) as answer:
@@ -314,7 +323,7 @@ class _Transfer:
             raise self._wrong(file, f"SHA-256 {sha256}, expected {self._jar.sha256}", begun)
 
     def _copy(self, pieces: Iterable[bytes], file: BufferedRandom) -> None:
-        with contextlib.suppress(httpx.RemoteProtocolError):  # the answer has ended early
+        with contextlib.suppress(httpx.RemoteProtocolError):  # the answer ended early
             for piece in pieces:
                 if self._stop.is_set():
                     raise _StoppedError
@@ -325,7 +334,10 @@ class _Transfer:
                     return
 
     def _wrong(self, file: BufferedRandom, how: str, begun: int) -> _TransferError:
-        """Error of a file that is not the jar, which is dropped; its beginning may have come from elsewhere."""
+        """Drop a file that is not the jar, and return the error.
+
+        If part of the file was downloaded before, another attempt may succeed: that part may come from another source.
+        """
         self._drop(file)
         return _TransferError(
             f"not the jar that was published ({how})",
@@ -342,7 +354,7 @@ class _Transfer:
 def _follow(
     events: SimpleQueue[int | str | Exception | None], count: int, progress: JarProgress, seconds: float
 ) -> None:
-    """Show what happens until that many jars are there."""
+    """Show the progress until ``count`` jars have arrived."""
     deadline = time.monotonic() + seconds
     told = set()
     while count:

@@ -1,4 +1,4 @@
-"""Servers of one's own, as context managers: Pravega and the schema registry."""
+"""Embedded servers as context managers: Pravega and the schema registry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=Launched)
 
 
 class OwnedServer(Generic[S]):
-    """A server that lives as long as a ``with`` block, or from :meth:`start` to :meth:`close`."""
+    """Server that runs inside a ``with`` block, or from :meth:`start` to :meth:`close`."""
 
     _what: ClassVar[str]
     _server: S | None = None

@@ -1,4 +1,4 @@
-"""Locks between processes, each held on a file; the system releases them when the process ends."""
+"""Locks between processes, each on a file. The system releases a lock when its process ends."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _POLL_SECONDS: Final = 0.05
 
 @contextlib.contextmanager
 def file_lock(path: Path, seconds: float = math.inf, *, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Hold the lock on a file, created if missing, during the block. It excludes other threads, too.
+    """Hold the lock on a file during the block. Create the file if it is missing.
 
-    ``waiting`` is called once if another holds the lock. Raises TimeoutError if the lock is not free within
-    ``seconds``.
+    The lock excludes other threads, too. ``waiting`` is called once if the lock is not free. Raises TimeoutError if the
+    lock is not free within ``seconds``.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:

@@ -1,10 +1,12 @@
-"""Jars of the servers in the user's cache, fetched once: complete, or not there at all.
+"""Jars of the servers in the user's cache, downloaded once. A folder is complete, or it does not exist.
 
-A lock file beside this module has the coordinates, size and SHA-256 of each jar of a server's class path, so that no
-published description is searched and no jar that differs from the one tested is ever run; ``tools/relock.py`` makes it.
-Jars arrive in a folder ``KEY.partial``, which gets its name when all are there, with a manifest. Whatever ends a fetch,
-the next one goes on with what had arrived. A jar whose bytes have changed since is fetched again: each use compares
-size and time with those at which its digest was right, and the digest where they differ.
+A lock file next to this module has the coordinates, size and SHA-256 of each jar of a server's class path. Therefore no
+metadata is resolved at run time, and no jar runs that differs from the tested one. ``tools/relock.py`` writes the lock
+file.
+
+Jars are downloaded to a folder ``KEY.partial``. When all have arrived, the folder gets a manifest and is renamed. A
+download that ended early is resumed. A jar that has changed since is downloaded again: each use compares its size and
+time with those of the last digest check, and the digest if they differ.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from pravega_connector.local.download import Repository
 
 _MANIFEST: Final = "manifest.json"
-_CHECKED: Final = "checked.json"  # jar -> size, time of its last change, and digest, when its bytes were compared
+_CHECKED: Final = "checked.json"  # jar -> size, time of change, and digest at the last comparison
 _LOCK_SECONDS: Final = 3600.0
 _FETCH_SECONDS: Final = 1800.0
 _READ_SECONDS: Final = 30.0
@@ -60,18 +62,18 @@ class JarSet:
 
     @property
     def key(self) -> str:
-        """Name of the set's folder in the cache: it changes with every jar."""
+        """Name of the set's folder in the cache. It differs for each set of jars."""
         text = "\n".join(jar.identity for jar in self.jars)
         return f"{self.name}-{self.version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     @property
     def size(self) -> int:
-        """Bytes of all jars."""
+        """Number of bytes of all jars."""
         return sum(jar.size for jar in self.jars)
 
 
 PRAVEGA_JARS: Final = JarSet.load("pravega-standalone", PRAVEGA_VERSION)
-# A folder of their own: their versions of what both servers use differ.
+# In a separate folder, because the servers use different versions of the same libraries.
 REGISTRY_JARS: Final = JarSet.load("schemaregistry", REGISTRY_VERSION)
 
 
@@ -96,10 +98,11 @@ def ensure_jars(
     seconds: float = _FETCH_SECONDS,
     read_seconds: float = _READ_SECONDS,
 ) -> Path:
-    """Folder with the set's jars, fetched now if they are not there yet.
+    """Return the folder with the jars of the set. Download missing jars.
 
-    Several processes may call this at once: one fetches, the others wait. ``seconds`` bounds the whole fetch,
-    ``read_seconds`` the wait for a connection or for the next bytes of an answer. Raises as :func:`pravega_jars`.
+    Several processes may call this at the same time: one downloads, the others wait. ``seconds`` limits the whole
+    download. ``read_seconds`` limits the wait for a connection, and for the next bytes of an answer. Raises the errors
+    of :func:`pravega_jars`.
     """
     home = cache_dir() / "jars"
     folder = home / jars.key
@@ -143,7 +146,7 @@ def _alone(path: Path, progress: JarProgress) -> Iterator[None]:
 
 
 def _is_complete(jars: JarSet, folder: Path) -> bool:
-    """Whether all jars are in the folder, byte for byte."""
+    """Return True if all jars are in the folder, byte for byte."""
     if _read(folder / _MANIFEST) != {jar.file_name: jar.size for jar in jars.jars}:
         return False
     checked = _read(folder / _CHECKED)
@@ -154,7 +157,7 @@ def _is_complete(jars: JarSet, folder: Path) -> bool:
             found = path.stat()
         except OSError:
             return False
-        # Not st_mtime, which a copy or an archive sets as it likes.
+        # Not st_mtime, which a copy or an archive can set to any value.
         stamp = now[jar.file_name] = [found.st_size, found.st_ctime_ns, jar.sha256]
         if checked.get(jar.file_name) != stamp and not (found.st_size == jar.size and jar.is_at(path)):
             return False
@@ -172,7 +175,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: dict[str, list[int | str]]) -> None:
-    """Write as a whole, if the folder can be written: others may use it at the same time."""
+    """Replace the file atomically, because other processes may use it. Do nothing if the folder is not writable."""
     new = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         new.write_text(json.dumps(content))
@@ -194,7 +197,7 @@ def _fetch(jars: JarSet, source: Repository, folder: Path, progress: JarProgress
 
 
 def _remove_unusable(jars: JarSet, partial: Path) -> list[Jar]:
-    """Leave only whole jars and beginnings of the others in the folder; return the others."""
+    """Keep only complete and partial jars in the folder. Return the jars that are not complete."""
     missing = [jar for jar in jars.jars if not jar.is_at(partial / jar.file_name)]
     usable = {f"{jar.file_name}.part" for jar in missing} | {jar.file_name for jar in set(jars.jars) - set(missing)}
     for path in list(partial.iterdir()):
@@ -204,18 +207,18 @@ def _remove_unusable(jars: JarSet, partial: Path) -> list[Jar]:
 
 
 def cache_dir() -> Path:
-    """The folder of this user: ``PRAVEGA_SERDE_CACHE``, else ``XDG_CACHE_HOME/pravega-serde``, else ``~/.cache/…``.
+    """Return the cache folder of this user, which may not exist yet.
 
-    The folder may not exist yet.
+    It is ``PRAVEGA_SERDE_CACHE``, else ``XDG_CACHE_HOME/pravega-serde``, else ``~/.cache/pravega-serde``.
     """
     explicit = os.environ.get(CACHE_VARIABLE)
     if explicit:
         return Path(explicit).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification says that a relative path is to be ignored.
+    # The XDG specification says to ignore a relative path.
     return (Path(base) if os.path.isabs(base) else _home() / ".cache") / "pravega-serde"
 
 
 def _home() -> Path:
-    # HOME may be set and empty, which pathlib would take for the root folder.
+    # HOME may be empty, which pathlib would treat as the root folder.
     return Path(os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)

@@ -1,4 +1,4 @@
-"""Java: where it is, how the servers are run with it, and what they read from their folders."""
+"""Java: its path, the servers' command lines, and the configuration files in their folders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOGBACK: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java launcher and its feature version (17, 21, …)."""
+    """Java launcher and its feature version (17, 21, …)."""
 
     path: Path
     version: int
@@ -49,16 +49,17 @@ class Java:
         quick: bool = False,
         options: Iterable[str] = (),
     ) -> list[str]:
-        """Command of a server: ``main`` is its class and its arguments, ``folder`` has what it is configured with.
+        """Return the command line of a server. ``main`` is its class and the arguments.
 
-        ``heap_mb`` and ``direct_mb`` bound its memory in MiB, on the heap and outside of it. ``quick`` is for one that
-        is started often and does little: compiling well does not pay.
+        ``folder`` has its configuration. ``heap_mb`` and ``direct_mb`` limit its memory in MiB, on the heap and outside
+        of it. Set ``quick`` for a server that is started often and does little work. It then starts faster and compiles
+        less.
         """
         return [
             str(self.path),
             f"-Xmx{heap_mb}m",
             *([] if direct_mb is None else [f"-XX:MaxDirectMemorySize={direct_mb}m"]),
-            # A server without memory answers nothing and never recovers; one that ended is noticed.
+            # A server without memory does not answer or recover. The end of a server is noticed.
             "-XX:+ExitOnOutOfMemoryError",
             *(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if quick else []),
             "-XX:-UsePerfData",
@@ -71,19 +72,22 @@ class Java:
 
 
 def write_configuration(folder: Path, settings: Mapping[str, object]) -> Path:
-    """Write ``server.properties``, which is returned, and ``logback.xml`` into a server's folder, and make ``temp``."""
+    """Write ``server.properties`` and ``logback.xml`` into the folder of a server, and create ``temp``.
+
+    Return the path of ``server.properties``.
+    """
     (folder / "temp").mkdir()
     (folder / "logback.xml").write_text(_LOGBACK)
     properties = folder / "server.properties"
-    # The escapes of Java's properties are those of JSON.
+    # Java's properties have the same escapes as JSON.
     properties.write_text("".join(f"{name}={json.dumps(str(value))[1:-1]}\n" for name, value in settings.items()))
     return properties
 
 
 def find_java() -> Java:
-    """Java of ``JAVA_HOME``, else the one on ``PATH``.
+    """Return the Java of ``JAVA_HOME``, or else the one on ``PATH``.
 
-    Raises JavaNotFoundError if Java is missing or too old; the text says what to install.
+    Raises JavaNotFoundError if Java is missing or too old. The text says which version to install.
     """
     path = _launcher()
     version = _version(path)
@@ -112,7 +116,7 @@ def _version(path: Path) -> int:
         raise JavaNotFoundError(f"{path} -version does not run ({error}): {_ADVICE}") from error
     match = _VERSION.search(done.stderr + done.stdout)
     if done.returncode != 0 or match is None:
-        # macOS has a /usr/bin/java that only says that there is no Java.
+        # The /usr/bin/java of macOS may only print that Java is not installed.
         said = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
         raise JavaNotFoundError(f"{path} -version tells no version ({said[:200]}): {_ADVICE}")
     return int(match[1])

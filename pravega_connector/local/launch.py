@@ -1,6 +1,6 @@
-"""Start of a server: a folder of its own, and the wait until it is ready for work.
+"""Start of a server in its own folder, and the wait until it is ready.
 
-A controller answers long before the server can store an event, and a port that was free may be taken a moment later.
+A controller answers long before the server can store an event. A free port may be taken a moment later.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde.errors import PravegaError
 
 HOST: Final = "127.0.0.1"
-# A segment store looks at a segment's rate every two minutes (SegmentStatsRecorderImpl, AutoScaleProcessor), so none is
-# split before. What no look has found busy for the cache's expiry may be merged: at less than two minutes all would be.
+# A segment store checks the rate of a segment every two minutes (SegmentStatsRecorderImpl, AutoScaleProcessor), so no
+# segment is split earlier. A segment that no check found busy during the cache expiry may be merged. With an expiry of
+# less than two minutes, all segments would be merged.
 QUICK_SCALING: Final[Mapping[str, object]] = {
     "autoScale.cooldown.time.seconds": 10,
     "autoScale.mute.time.seconds": 10,
@@ -36,25 +37,25 @@ QUICK_SCALING: Final[Mapping[str, object]] = {
 }
 _LOG_NAME: Final = "server.log"
 _SCOPE: Final = "local-readiness"
-# Of the probe's stream, for each of several stores, so that none of them is left out by chance; and events for each.
+# Segments of the probe's stream for each of several stores, to reach every store, and events for each segment.
 _SEGMENTS: Final = 8
 _EVENTS: Final = 4
 _PAUSE: Final = 0.1
-# One call of the client; between calls the server is checked.
+# Timeout of one call of the client. The server is checked between calls.
 _CALL_SECONDS: Final = 10.0
 
 
 class PortTakenError(LocalServerError):
-    """Another process was faster; the server has to be started on other ports."""
+    """Another process took a port first. Start the server on other ports."""
 
 
 class NotReadyError(LocalServerError):
-    """A server took too long."""
+    """A server was not ready in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launched(ABC):
-    """Running server: its process and its folder (configuration, log, what it stores)."""
+    """Running server: its process, and its folder with configuration, log and data."""
 
     title: ClassVar[str]
 
@@ -68,11 +69,11 @@ class Launched(ABC):
 
     @property
     def log(self) -> Path:
-        """Log of the server: warnings, errors, and what the JVM said."""
+        """Log of the server: warnings, errors, and output of the JVM."""
         return self.folder / _LOG_NAME
 
     def check(self) -> None:
-        """Raise LocalServerError if the server has ended, PortTakenError if it cannot have its ports."""
+        """Raise LocalServerError if the server has ended, or PortTakenError if a port of it is taken."""
         check_log(f"the {self.title}", self.log, self.process.exit_code())
 
 
@@ -82,9 +83,9 @@ S = TypeVar("S", bound=Launched)
 def start_in_folder(
     prefix: str, prepare: Callable[[Path], Sequence[str]], *, log: str = _LOG_NAME, lock: Path | None = None
 ) -> tuple[SupervisedProcess, Path]:
-    """Start a command in a new folder; ``prepare`` writes there what the command reads, and returns the command.
+    """Start a command in a new folder. ``prepare`` writes its files into the folder and returns the command.
 
-    ``log`` takes what it prints, ``lock`` is a file that stays locked while it runs.
+    ``log`` is the file for its output. ``lock`` is a file that stays locked while the command runs.
     """
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
@@ -97,11 +98,11 @@ def start_in_folder(
 
 
 def start_until_ready(spawn: Callable[[], S], await_one: Callable[[S, float], None], *, seconds: float) -> S:
-    """Server that ``spawn`` has started and ``await_one`` has found ready before a value of ``time.monotonic()``.
+    """Start a server with ``spawn``, and return it when ``await_one`` finds it ready.
 
-    One whose ports were taken is started again on others, and so is one that is not ready in half of the time: a
-    segment store is silent about a port that it cannot have. Raises LocalServerError, which names the log; nothing is
-    left running then.
+    ``await_one`` gets a deadline, a value of ``time.monotonic()``. If the ports of a server were taken, another one is
+    started on other ports. The same applies if it is not ready in half of the time, because a segment store does not
+    report a port that it cannot use. Raises LocalServerError, which names the log. Nothing is left running then.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -114,7 +115,7 @@ def start_until_ready(spawn: Callable[[], S], await_one: Callable[[S, float], No
             if last:
                 known = error.message if str(server.log) in error.message else f"{error.message}; see {server.log}"
                 raise LocalServerError(known) from error
-            # A server that ended by itself leaves its log; that of a try that is made again explains nothing.
+            # A server that ended by itself leaves its log, which is useless after a retry.
             shutil.rmtree(server.folder, ignore_errors=True)
         except BaseException as error:
             server.process.close(keep=isinstance(error, PravegaError))
@@ -124,7 +125,7 @@ def start_until_ready(spawn: Callable[[], S], await_one: Callable[[S, float], No
 
 
 def check_log(name: str, log: Path, exit_code: int | None) -> None:
-    """Raise LocalServerError for a JVM that has ended, PortTakenError for one that said that it cannot have a port."""
+    """Raise PortTakenError if a JVM reported that a port is taken, or LocalServerError if it has ended."""
     printed = log.read_bytes()
     if b"Address already in use" in printed:
         raise PortTakenError(f"a port of {name} was taken by another process; see {log}")
@@ -133,7 +134,10 @@ def check_log(name: str, log: Path, exit_code: int | None) -> None:
 
 
 def last_words(printed: bytes) -> str:
-    """Last line that a JVM printed before it ended, the cause of an exception rather than a line of the stack."""
+    """Return the last line that a JVM printed before it ended.
+
+    The cause of an exception is preferred to lines of its stack.
+    """
     lines = [line for line in printed.decode(errors="replace").strip().splitlines() if not line.startswith("\tat ")]
     causes = [line for line in lines if line.startswith("Caused by:")]
     return (causes or lines or ["it printed nothing"])[-1][:200]
@@ -142,20 +146,20 @@ def last_words(printed: bytes) -> str:
 def await_ready(
     config: PravegaConfig, stores: Collection[tuple[str, int]], *, deadline: float, check: Callable[[], None]
 ) -> None:
-    """Return once events were written to each store and read back; ``deadline`` is a value of ``time.monotonic()``.
+    """Return when events were written to each store and read back. ``deadline`` is of ``time.monotonic()``.
 
-    ``check`` raises what ends the waiting. ``stores`` is where the server's events have to go: another server may have
-    taken the controller's port and would answer in its place. Raises NotReadyError at the deadline.
+    ``check`` raises an error to end the wait. ``stores`` are the addresses to which the events must go. Another server
+    may have taken the controller's port, and would answer instead. Raises NotReadyError at the deadline.
     """
     last = "its controller does not listen"
     for attempt in itertools.count():
         if time.monotonic() >= deadline:
             break
         check()
-        # One of its own for each attempt: the last one may have ended anywhere.
+        # Each attempt has its own stream, because the last attempt may have ended at any step.
         stream = StreamName(_SCOPE, f"probe{attempt}")
         try:
-            # gRPC waits a second and more before it tries again; a server takes a few seconds to start.
+            # gRPC waits a second or more before a retry, and a server takes a few seconds to start.
             if listens(config.endpoints[0]):
                 with PravegaClient(config, timeout=_CALL_SECONDS, failover_timeout=_CALL_SECONDS) as client:
                     _round_trip(client, stream, stores)
@@ -184,7 +188,7 @@ def _round_trip(client: PravegaClient, stream: StreamName, stores: Collection[tu
 
 
 def _clean_up(client: PravegaClient, stream: StreamName) -> None:
-    # What is left after a failure here is harmless.
+    # A failure here leaves a harmless stream.
     with contextlib.suppress(PravegaError):
         client.controller.seal_stream(stream)
         client.controller.delete_stream(stream)

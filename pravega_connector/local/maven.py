@@ -14,7 +14,10 @@ _NONE: Final = "-"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Jar:
-    """Published archive: coordinates, SHA-256 and size in bytes; ``classifier`` is empty for a module's main one."""
+    """Published archive: coordinates, SHA-256 and size in bytes.
+
+    ``classifier`` is empty for the main archive of a module.
+    """
 
     organisation: str
     name: str
@@ -26,7 +29,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """Name in the server's folder, and the last part of :attr:`path`."""
+        """Name in the server's folder, and last part of :attr:`path`."""
         classifier = f"-{self.classifier}" if self.classifier else ""
         return f"{self.name}-{self.version}{classifier}.{self.extension}"
 
@@ -37,13 +40,13 @@ class Jar:
 
     @property
     def identity(self) -> str:
-        """Coordinates and digest: the line of the lock file without the size."""
+        """Coordinates and digest, which is the line of the lock file without the size."""
         return " ".join(
             (self.organisation, self.name, self.version, self.classifier or _NONE, self.extension, self.sha256)
         )
 
     def is_at(self, path: Path) -> bool:
-        """Whether the file is this jar, byte for byte."""
+        """Return True if the file is this jar, byte for byte."""
         try:
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
@@ -51,11 +54,11 @@ class Jar:
             return False
 
     def to_line(self) -> str:
-        """Line of the lock file."""
+        """Return the line of the lock file."""
         return f"{self.identity} {self.size}"
 
     @classmethod
     def from_line(cls, line: str) -> Jar:
-        """Inverse of :meth:`to_line`."""
+        """Parse a line that :meth:`to_line` returned."""
         organisation, name, version, classifier, extension, sha256, size = line.split()
         return cls(organisation, name, version, "" if classifier == _NONE else classifier, extension, sha256, int(size))

@@ -1,4 +1,4 @@
-"""Child processes that end with this one, whatever ends it."""
+"""Child processes that end with this process, even if it is killed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _END_SECONDS: Final = 10.0
 
 
 def isolated(*words: str) -> list[str]:
-    """Command of one of the supervisor's programs; nothing of the caller's environment can disturb it."""
-    # Isolated and without site packages.
+    """Return the command line of a program of the supervisor, which ignores the caller's environment."""
+    # Isolated mode, without site packages.
     return [sys.executable, "-I", "-S", supervisor.__file__, *words]
 
 
 class SupervisedProcess:
-    """A command under a supervisor that ends it when this process closes it or dies.
+    """Command under a supervisor, which ends the command when this process closes it or dies.
 
-    ``folder``, if given, is the command's own and its working directory: the command's process id is written to
-    ``folder/pid``, and the folder is removed with the command. If the command ended by itself, or after
-    ``close(keep=True)``, the files in it stay. ``lock`` is a file that stays locked while it runs. ``output`` takes
-    standard output and error; ``subprocess.PIPE`` makes it readable as ``.output``.
+    ``folder`` belongs to the command and is its working directory. ``folder/pid`` has its process id, and the folder is
+    removed with the command. The files stay if the command ended by itself, or after ``close(keep=True)``. ``lock`` is
+    a file that stays locked while the command runs. ``output`` receives standard output and standard error. With
+    ``subprocess.PIPE``, read it as ``.output``.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class SupervisedProcess:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            # Ctrl-C is for this process alone to act on.
+            # Only this process handles Ctrl-C.
             start_new_session=True,
         )
 
     @property
     def supervisor_pid(self) -> int:
-        """Process id of the supervisor; SIGTERM to it ends the command."""
+        """Process id of the supervisor. SIGTERM to it ends the command."""
         return self._process.pid
 
     @property
@@ -62,29 +62,29 @@ class SupervisedProcess:
         return self._process.stdout
 
     def exit_code(self) -> int | None:
-        """The command's exit code, None while it runs."""
+        """Return the command's exit code, or None while it runs."""
         return self._process.poll()
 
     def wait(self, timeout: float) -> int:
-        """Wait for the command to end by itself; raises subprocess.TimeoutExpired."""
+        """Wait until the command ends by itself. Raises subprocess.TimeoutExpired."""
         return self._process.wait(timeout)
 
     def detach(self) -> None:
-        """Let the command outlive this process: from now on only a signal to its supervisor ends it."""
+        """Let the command outlive this process. From then on, only a signal to its supervisor ends it."""
         self._say(b"d")
         self._detached = True
-        # Popen would warn that a process still runs when this object goes.
+        # Otherwise, Popen would warn about a running process when this object is deleted.
         self._process.returncode = 0
 
     def close(self, *, keep: bool = False) -> None:
-        """End the command and wait until it is gone. Without effect in a forked child of the starter."""
+        """End the command and wait for its end. This has no effect in a forked child of the starter."""
         if os.getpid() != self._owner or self._detached:
             return
         self._say(b"k" if keep else b"")
         try:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
-            # The kernel ends the command with it.
+            # The kernel ends the command with the supervisor.
             self._process.kill()
             self._process.wait()
         if self._process.stdout is not None:
@@ -93,7 +93,7 @@ class SupervisedProcess:
     def _say(self, word: bytes) -> None:
         pipe = self._process.stdin
         assert pipe is not None
-        # The supervisor may have ended with its command, and close() may come twice.
+        # The supervisor may have ended with its command, and close() may be called twice.
         with contextlib.suppress(BrokenPipeError):
             if not pipe.closed:
                 pipe.write(word)

@@ -1,4 +1,4 @@
-"""Progress of a download: one line that changes on a terminal, a line every few seconds elsewhere."""
+"""Progress of a download: one changing line on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Final, Self, TextIO
 
 _LINE_SECONDS: Final = 3.0
 _REDRAW_SECONDS: Final = 0.1
-_CLEAR: Final = "\r\x1b[K"  # to the beginning of the line, which is erased
+_CLEAR: Final = "\r\x1b[K"  # return to the start of the line, and erase it
 
 
 class JarProgress:
-    """Bytes, rate and time left of a download, as a context manager; nothing is shown before :meth:`begin`.
+    """Bytes, rate and remaining time of a download, as a context manager.
 
-    On a terminal, one line is rewritten; elsewhere, a line is written every few seconds. ``file`` is standard error if
-    None; ``clock`` returns seconds.
+    Nothing is shown before :meth:`begin`. On a terminal, one line is rewritten. Otherwise, a line is written every few
+    seconds. ``file`` is standard error if None. ``clock`` returns seconds.
     """
 
     def __init__(self, title: str, *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -41,11 +41,14 @@ class JarProgress:
 
     @property
     def state(self) -> str:
-        """The bytes that have arrived, and all bytes."""
+        """Number of bytes that have arrived, and of all bytes."""
         return f"{decimal(self._done)} of {decimal(self._total)}"
 
     def begin(self, total: int, arrived: int, source: str) -> None:
-        """Start with ``total`` bytes to come from ``source``; ``arrived`` bytes are present from an earlier fetch."""
+        """Start a download of ``total`` bytes from ``source``.
+
+        ``arrived`` is the number of bytes from an earlier download.
+        """
         self._total, self._done, self._received = total, arrived, 0
         self._began = self._shown = self._clock()
         self.say(f"{self._title}: {self.state} here, the rest from {source}")
@@ -60,7 +63,7 @@ class JarProgress:
             self._write(f"{_CLEAR}{self._line(now)}" if self._terminal else f"{self._line(now)}\n")
 
     def _line(self, now: float) -> str:
-        """The bytes so far, the mean rate of the bytes received, and the time left at that rate."""
+        """Return the bytes so far, the mean rate of the received bytes, and the remaining time at that rate."""
         rate = self._received / (now - self._began) if now > self._began else 0.0
         if not rate:
             return f"{self._title}: {self.state}"
@@ -81,7 +84,7 @@ class JarProgress:
 
 
 def decimal(size: int) -> str:
-    """Return a number of bytes as a person reads it: ``107.4 MB``."""
+    """Return a number of bytes in a readable unit: ``107.4 MB``."""
     if size < 1000:
         return f"{size} byte{'' if size == 1 else 's'}"
     value, unit = size / 1000, "kB"

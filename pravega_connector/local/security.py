@@ -1,4 +1,4 @@
-"""Credentials and certificates for a server that wants them."""
+"""Credentials and certificates for a server that requires them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pravega_connector.errors import ConfigError
 from pravega_serde.errors import MissingExtraError
 
 CA_FILE: Final = "server-cert.pem"
-# The standalone's own, written into its code: its ZooKeeper client opens the trust store with nothing else.
+# The standalone's fixed password: its ZooKeeper client opens the trust store only with this one.
 _STORE_PASSWORD: Final = "1111_aaaa"  # noqa: S105 - protects a file that only its owner can read
 _ITERATIONS: Final = 5000  # StrongPasswordProcessor
 _HASH_SIZE: Final = 64
@@ -26,7 +26,7 @@ _ALL_RIGHTS: Final = "prn::*,READ_UPDATE"
 
 
 def check_credentials(username: str | None, password: str | None, token_seconds: int | None) -> None:
-    """Raise ConfigError for half of the credentials, and for a token lifetime without credentials."""
+    """Raise ConfigError for only a username or only a password, or a token lifetime without both."""
     if (username is None) != (password is None):
         raise ConfigError("a local Pravega with credentials needs both username and password")
     if token_seconds is not None and (username is None or token_seconds < 1):
@@ -36,27 +36,27 @@ def check_credentials(username: str | None, password: str | None, token_seconds:
 
 
 def with_credentials(config: PravegaConfig, username: str | None, password: str | None) -> PravegaConfig:
-    """Configuration of clients that are let in."""
+    """Return the configuration with the credentials, if there are any."""
     return config if username is None or password is None else config.with_credentials(username, password)
 
 
 def token_life(seconds: int | None) -> list[str]:
-    """Options of a controller whose delegation tokens live that long, 600 s for None."""
+    """Return the options that set the lifetime of delegation tokens; none for None (600 s)."""
     return [] if seconds is None else [f"-Dcontroller.security.auth.delegationToken.ttl.seconds={seconds}"]
 
 
 def cluster_auth(folder: Path, username: str | None, password: str | None, token_seconds: int | None) -> list[str]:
-    """Write a cluster's list of users, one with all rights, and its secrets; return the JVM options that name them.
+    """Write the users and the secrets of a cluster, and return the JVM options that name them.
 
-    Controllers sign tokens with a key that segment stores verify them by, and these ask the controllers for more
-    segments as that user.
+    The one user has all rights. Controllers sign tokens with a key, and segment stores verify them with it. Segment
+    stores request more segments from the controllers as the same user.
     """
     if username is None or password is None:
         return []
     accounts = accounts_file(folder, {username: (password, (_ALL_RIGHTS,))})
     key = secrets.token_hex(32)
     token = base64.b64encode(f"{username}:{password}".encode()).decode()
-    # In a file: command lines can be read by other users of the machine, the folder cannot.
+    # In a file, because other users of this machine can read command lines but not the folder.
     file = folder / "secrets"
     file.write_text(
         f"-Dcontroller.security.auth.delegationToken.signingKey.basis={key}\n"
@@ -72,7 +72,7 @@ def cluster_auth(folder: Path, username: str | None, password: str | None, token
 
 
 def auth_settings(folder: Path, username: str, password: str) -> dict[str, object]:
-    """Write the server's list of users, one with all rights, and return the settings that name it."""
+    """Write the users of the server, which is one with all rights, and return the settings that name the file."""
     accounts = accounts_file(folder, {username: (password, (_ALL_RIGHTS,))})
     return {
         "singlenode.security.auth.enable": "true",
@@ -83,7 +83,10 @@ def auth_settings(folder: Path, username: str, password: str) -> dict[str, objec
 
 
 def accounts_file(folder: Path, users: Mapping[str, tuple[str, Sequence[str]]]) -> Path:
-    """Write a list of users: name to password and permissions, each ``resource,READ`` or ``resource,READ_UPDATE``."""
+    """Write a list of users: name to password and permissions.
+
+    A permission is ``resource,READ`` or ``resource,READ_UPDATE``.
+    """
     path = folder / "accounts"
     lines = [f"{name}:{_encrypt(password)}:{';'.join(rights)};\n" for name, (password, rights) in users.items()]
     path.write_text("".join(lines))
@@ -91,19 +94,19 @@ def accounts_file(folder: Path, users: Mapping[str, tuple[str, Sequence[str]]]) 
 
 
 def _encrypt(password: str) -> str:
-    """Password hash as of Java's StrongPasswordProcessor: hex of ``iterations:hex(salt):hex(PBKDF2)``."""
+    """Return the hash of Java's StrongPasswordProcessor: hex of ``iterations:hex(salt):hex(PBKDF2)``."""
     salt = os.urandom(32)
     digest = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS, _HASH_SIZE)
     return f"{_ITERATIONS}:{salt.hex()}:{digest.hex()}".encode().hex()
 
 
 def tls_settings(folder: Path, host: str) -> dict[str, object]:
-    """Make a certificate for ``localhost`` and ``host``, and return the settings that name it and its key.
+    """Create a certificate for ``localhost`` and ``host``, and return the settings that name it and its key.
 
     Raises MissingExtraError without the package ``cryptography``.
     """
     try:
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - for those alone who want TLS
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - only TLS needs it
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("cryptography", "local", purpose="a local server with TLS") from error
@@ -115,12 +118,12 @@ def tls_settings(folder: Path, host: str) -> dict[str, object]:
         "server-key.pem": key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         ),
-        # Java reads PKCS #12 under the name of its old format too.
+        # Java also reads PKCS #12 under the file name of its old format.
         "keystore.jks": pkcs12.serialize_key_and_certificates(b"server", key, certificate, None, encryption),
         "truststore.jks": pkcs12.serialize_java_truststore(
             [pkcs12.PKCS12Certificate(certificate, b"server")], encryption
         ),
-        # Where the standalone looks for the password of the trust store: a file of that name in its working folder.
+        # The standalone reads the password of the trust store from a file of this name in its working folder.
         _STORE_PASSWORD: _STORE_PASSWORD.encode(),
     }
     for name, content in contents.items():
@@ -136,7 +139,7 @@ def tls_settings(folder: Path, host: str) -> dict[str, object]:
 
 
 def _certificate(host: str) -> tuple[Any, Any]:
-    """A key and a certificate that it signed itself, so that the certificate is its own authority."""
+    """Return a key and its self-signed certificate, which is its own authority."""
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415

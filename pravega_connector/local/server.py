@@ -34,15 +34,15 @@ from pravega_connector.local.security import (
 from pravega_connector.tcp_ports import check_port, check_port_number, free_ports
 
 _STANDALONE: Final = "io.pravega.local.LocalPravegaEmulator"
-# Buffers of the network layer, beside the cache.
+# Buffers of the network layer, in addition to the cache.
 _DIRECT_MEMORY_MB: Final = 512
-# Between two watermarks of a stream whose writers note times; a cluster has 10 s, which is long to wait for a trial.
+# Between two watermarks of a stream with noted times. Pravega's default is 10 s, which is long in a trial.
 _WATERMARK_SECONDS: Final = 1
 ALL_RIGHTS: Final = "prn::/*,READ_UPDATE"
 _REGISTRY: Final = "io.pravega.schemaregistry.service.Main"
 _PREFIX: Final = "schemaRegistry."
 _POLL_SECONDS: Final = 0.05
-# Of one request that asks whether the server is there.
+# Timeout of one request that checks if the server answers.
 _ANSWER_SECONDS: Final = 10.0
 
 
@@ -96,7 +96,7 @@ class Server(Launched):
 
     @property
     def config(self) -> PravegaConfig:
-        """Address with what clients need to be let in."""
+        """Address, with the credentials and the certificate that clients need."""
         config = PravegaConfig(controller=self.uri)
         if self.options.tls:
             config = config.with_tls(ca_file=self.folder / CA_FILE)
@@ -104,10 +104,11 @@ class Server(Launched):
 
 
 def launch_server(options: ServerOptions, *, lock: Path | None = None) -> Server:
-    """Start a server and wait until it takes an event and gives it back.
+    """Start a server, and wait until it accepts an event and returns it.
 
-    The jars are fetched before if need be. ``lock`` is a file that stays locked while the server runs. Raises
-    JavaNotFoundError, JarDownloadError, LocalServerError; nothing is left running then, and the text names the log.
+    Missing jars are downloaded first. ``lock`` is a file that stays locked while the server runs. Raises
+    JavaNotFoundError, JarDownloadError, LocalServerError. After an error, nothing is left running, and the text names
+    the log.
     """
     java, jars = find_java(), ensure_jars(PRAVEGA_JARS)
 
@@ -121,7 +122,7 @@ def launch_server(options: ServerOptions, *, lock: Path | None = None) -> Server
             properties = write_configuration(folder, _settings(options, folder, controller, store, zookeeper))
             own = [
                 f"-Dsinglenode.configurationFile={properties}",
-                # Settings of the controller's are system properties.
+                # Settings of the controller are system properties.
                 f"-Dcontroller.watermarking.frequency.seconds={_WATERMARK_SECONDS}",
                 *token_life(options.token_seconds),
             ]
@@ -148,13 +149,13 @@ def _settings(options: ServerOptions, folder: Path, controller: int, store: int,
         "singlenode.controller.rpc.port": controller,
         "singlenode.segmentStore.port": store,
         "singlenode.zk.port": zookeeper,
-        # Two servers less, and three ports less that could be taken.
+        # Without two servers, and three ports that could be taken.
         "singlenode.controller.rest.enable": "false",
         "singlenode.admin.gateway.enable": "false",
         "pravegaservice.service.listener.host.nameOrIp": HOST,
         "pravegaservice.cache.size.max": options.cache_mb << 20,
-        # On the heap it would be full after a gigabyte. The log in front of it stays there, and is cut only behind what
-        # every segment has flushed: with the usual 30 s a burst of writes fills the heap all the same.
+        # Storage in the heap would be full after a gigabyte. The log stays in the heap, and is truncated only where
+        # every segment has flushed. With the default of 30 s, a burst of writes would still fill the heap.
         "pravegaservice.storage.impl.name": "FILESYSTEM",
         "filesystem.root": folder / "storage",
         "writer.flush.threshold.milliseconds": 1000,
@@ -172,7 +173,8 @@ def _settings(options: ServerOptions, folder: Path, controller: int, store: int,
 class RegistryUser:
     """User of a registry. ``permissions`` are ``resource,READ`` or ``resource,READ_UPDATE``; all rights by default.
 
-    Resources: ``prn::/namespace:NS/group:G`` (with ``/schemas:*`` or ``/codecs:*`` for adding those), ``prn::/*`` all.
+    The resource ``prn::/*`` is everything. ``prn::/namespace:NS/group:G`` is a group. Append ``/schemas:*`` or
+    ``/codecs:*`` to the group for the right to add schemas or codecs.
     """
 
     name: str
@@ -226,15 +228,16 @@ class RegistryServer(Launched):
 
     @property
     def ca_file(self) -> Path | None:
-        """Certificate to trust, None without TLS."""
+        """Certificate to trust, or None without TLS."""
         return self.folder / CA_FILE if self.options.tls else None
 
 
 def launch_registry(options: RegistryOptions, *, lock: Path | None = None) -> RegistryServer:
-    """Start a registry and wait until it answers; one on Pravega has listed its groups there.
+    """Start a registry, and wait until it answers. If it stores in Pravega, its groups were listed there.
 
-    The jars are fetched before if need be. ``lock`` is a file that stays locked while the server runs. Raises
-    JavaNotFoundError, JarDownloadError, LocalServerError; nothing is left running then, and the text names the log.
+    Missing jars are downloaded first. ``lock`` is a file that stays locked while the server runs. Raises
+    JavaNotFoundError, JarDownloadError, LocalServerError. After an error, nothing is left running, and the text names
+    the log.
     """
     java, jars = find_java(), ensure_jars(REGISTRY_JARS)
 
@@ -250,7 +253,7 @@ def launch_registry(options: RegistryOptions, *, lock: Path | None = None) -> Re
                 folder,
                 [_REGISTRY],
                 heap_mb=options.heap_mb,
-                # It is short of work, not of speed: start-up is most of what it does.
+                # The registry does little work: most of it is the start.
                 quick=True,
                 options=[f"-Dconfig.file={properties}", *options.java_options],
             )
@@ -269,9 +272,9 @@ def _await_answer(server: RegistryServer, deadline: float) -> None:
         except (OSError, http.client.HTTPException) as error:
             last = str(error) or type(error).__name__
         else:
-            # Users without permissions get an answer, too.
+            # An answer that denies access is an answer, too.
             if status < 500:
-                # Another server on the same port would have answered just as well.
+                # Another server on the same port would have answered, too.
                 return server.check()
             last = f"it answers with status {status}"
         time.sleep(_POLL_SECONDS)
@@ -293,7 +296,7 @@ def _ask(server: RegistryServer) -> int:
 def _registry_settings(options: RegistryOptions, folder: Path, port: int) -> dict[str, object]:
     settings: dict[str, object] = {
         "service.rest.listener.port": port,
-        # The address that it listens on, in spite of the name.
+        # The address on which it listens, in spite of the name.
         "service.rest.published.host.nameOrIp": HOST,
         "store.type.name": "InMemory",
     }

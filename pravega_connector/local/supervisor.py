@@ -1,24 +1,26 @@
-"""Programs that keep the servers' processes, and end them with their starter, even after ``kill -9``.
+"""Programs that supervise the servers' processes, and end them with their starter, even after ``kill -9``.
 
-Run by path with an isolated interpreter: they import the standard library alone and start in a few milliseconds.
+They are run by path with an isolated interpreter, import only the standard library, and start in a few milliseconds.
 
 ``run STARTER LOCK FOLDER COMMAND...`` supervises one command. STARTER is the starter's process id, LOCK a file or "-",
-FOLDER a working folder or "-". The lock is held, and ``FOLDER/pid`` names the command, as long as the command runs.
-Standard input is a pipe whose other end the starter holds. End of file there means that the starter is gone or wants
-the command ended; a starter that forked may have left the pipe open in its children, so its process id is watched too.
-The folder is removed then. Bytes before the end of file change that: ``k`` keeps the files in the folder, ``d``
-detaches, so that only a signal ends the command. The files are also kept when the command ends by itself.
+FOLDER a working folder or "-". While the command runs, the lock is held and ``FOLDER/pid`` has its process id.
 
-``keep FOLDER`` runs the processes of a cluster, each when asked, until a signal ends it; they end with it. In FOLDER:
+Standard input is a pipe, and the starter holds its other end. End of file means that the starter has ended, or ends
+the command. A starter that forked may have left the pipe open in its children, so its process id is watched, too. At
+the end, the folder is removed. Bytes before the end of file change that. After ``k``, the files in the folder are kept.
+After ``d``, the command is detached, and only a signal ends it. The files are also kept if the command ends by itself.
+
+``keep FOLDER`` runs the processes of a cluster until a signal ends it. It starts a process on request, and all
+processes end with it. In FOLDER:
 
     cluster.json    {"processes": {NAME: [WORD, ...]}, ...}: the command of each process
     control         a named pipe; a line NAME starts that process if it does not run
     NAME.state      {"pid": N, "state": "running" | "paused" | "ended", "code": N | null, "starts": N}
-    NAME.log        what the process printed, over all of its starts
+    NAME.log        output of the process, over all of its starts
     NAME/           its working folder
 
-Such a process is killed, paused and resumed by signals of any process: only its parent is told reliably that it
-stopped or ended, which is why the states are written here.
+Any process can kill, pause and resume such a process with signals. Only the parent is notified reliably when a process
+stops or ends, so ``keep`` writes the states.
 """
 
 from __future__ import annotations
@@ -48,17 +50,17 @@ _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def run(starter: str, lock: str, folder: str, *command: str) -> int:
-    """Supervise the command; the exit code is the command's own, or 0 when it was ended on purpose."""
+    """Supervise the command. Return the command's exit code, or 0 if it was ended on purpose."""
     wakeup = _wake_on((*_ENDING_SIGNALS, signal.SIGCHLD))
     _adopt()
     if lock != _NONE:
-        # Never closed: the kernel gives the lock back with this process.
+        # Never closed: the kernel releases the lock when this process ends.
         fcntl.flock(os.open(lock, os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)
     child = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         preexec_fn=_dying_with(os.getpid()),  # noqa: PLW1509 - there is one thread
-        # A group of its own: what the command has started ends with it.
+        # A separate process group, so that the children of the command end with it.
         process_group=0,
     )
     if folder != _NONE:
@@ -66,7 +68,7 @@ def run(starter: str, lock: str, folder: str, *command: str) -> int:
     keep = _wait(child, int(starter), wakeup)
     code = child.poll()
     if code is None:
-        # Nothing that the servers here store outlives them, and an orderly end would take seconds.
+        # The data of these servers does not outlive them, and an orderly end would take seconds.
         _end_group(child)
     if folder != _NONE:
         _tidy(Path(folder), keep=keep or code is not None)
@@ -74,7 +76,7 @@ def run(starter: str, lock: str, folder: str, *command: str) -> int:
 
 
 def _wait(child: subprocess.Popen[bytes], starter: int, wakeup: int) -> bool:
-    """Return when the command has ended or is to be ended; true if the folder is to be kept."""
+    """Return when the command has ended or must be ended. Return True if the folder must be kept."""
     said = b""
     watched = [wakeup, _STDIN]
     while child.poll() is None:
@@ -88,13 +90,13 @@ def _wait(child: subprocess.Popen[bytes], starter: int, wakeup: int) -> bool:
                 break
             if not word:
                 watched = [wakeup]
-        elif b"d" not in said and os.getppid() != starter:  # its last bytes are read before its absence counts
+        elif b"d" not in said and os.getppid() != starter:  # read its last bytes first
             break
     return b"k" in said
 
 
 def _end_group(child: subprocess.Popen[bytes]) -> None:
-    """Kill the command and what it has started, and wait until they are gone: they may be writing into the folder."""
+    """Kill the command and its children, and wait for their end: they may be writing into the folder."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -106,22 +108,22 @@ def _end_group(child: subprocess.Popen[bytes]) -> None:
 
 
 def _tidy(folder: Path, *, keep: bool) -> None:
-    """Remove the folder, or only the folders in it, which hold what was stored: the log tells what happened."""
+    """Remove the folder, or only the data folders in it. The log then shows the cause."""
     for path in list(folder.iterdir()) if keep else [folder]:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _adopt() -> None:
-    """Become the parent of what the command leaves behind, so that it can be waited for (Linux only)."""
+    """Become the parent of the processes that the command leaves, to wait for their end (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def keep(folder: str) -> int:
-    """Serve the folder of a cluster until a signal ends this process."""
+    """Run the cluster in a folder until a signal ends this process."""
     wakeup = _wake_on((signal.SIGCHLD,))
-    # Also open for writing, so that it has no end when those who ask have gone.
+    # Also open for writing, so that no end of file comes when all writers have closed the pipe.
     control = os.open(Path(folder, "control"), os.O_RDWR)
     keeper, words = Keeper(Path(folder)), b""
     while True:
@@ -139,7 +141,7 @@ class Keeper:
     """Processes of one cluster, by name."""
 
     def __init__(self, folder: Path) -> None:
-        import json  # noqa: PLC0415 - the other program does without it
+        import json  # noqa: PLC0415 - the other program does not need it
 
         self._json = json
         self._folder = folder
@@ -167,13 +169,13 @@ class Keeper:
                 log.write(f"{error}\n".encode())
                 self._tell(name, 0, "ended", 127)
                 return
-        # It is waited for here, together with the others.
+        # look() waits for it, together with the others.
         child.returncode = 0
         self._names[child.pid] = name
         self._tell(name, child.pid, "running")
 
     def look(self) -> None:
-        """Write the state of every process that has stopped, gone on or ended."""
+        """Write the state of every process that has stopped, resumed or ended."""
         while self._names:
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
             if not pid:
@@ -193,7 +195,7 @@ class Keeper:
 
 
 def _wake_on(signals: tuple[signal.Signals, ...]) -> int:
-    """Descriptor on which the number of each of these signals can be read once it has come."""
+    """Return a descriptor from which the numbers of the received signals can be read."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -203,7 +205,10 @@ def _wake_on(signals: tuple[signal.Signals, ...]) -> int:
 
 
 def _dying_with(parent: int) -> Callable[[], None]:
-    """Preparation of a process, before it starts, to be ended by the kernel if its parent is killed (Linux only)."""
+    """Return a function that a child calls before it starts.
+
+    The kernel then kills the child if its parent is killed (Linux only).
+    """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def prepare() -> None:
