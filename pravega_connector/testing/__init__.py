@@ -1,10 +1,11 @@
-"""Pravega and a schema registry for tests, in this process: started in milliseconds, without Java, failing on request.
+"""Pravega and a schema registry for tests, in this process. They start in milliseconds, and fail on request.
 
-``requests`` reads the wire protocol as a server does, ``segments`` holds the data of a segment, ``segment_store`` the
-store itself. ``history`` has the epochs of a stream, ``event_time`` computes its watermarks, ``controller_state`` is
-the rest of the controller's state, ``controller_service`` its gRPC interface. ``in_process`` combines them, ``faults``
-makes them fail. The schema registry is :mod:`pravega_serde.registry.memory`; ``registry_server`` serves it over HTTP.
-``pytest_plugin`` has the fixtures, which pytest finds where the package is installed.
+No Java is needed. ``requests`` decodes the wire protocol like a server. ``segments`` has the data of a segment, and
+``segment_store`` the segment store. ``history`` has the epochs of a stream, and ``event_time`` computes its watermarks.
+``controller_state`` has the rest of the controller's state, and ``controller_service`` its gRPC interface.
+``in_process`` combines them, and ``faults`` makes them fail. The schema registry is
+:mod:`pravega_serde.registry.memory`; ``registry_server`` serves it over HTTP. ``pytest_plugin`` has the fixtures, which
+pytest finds if the package is installed.
 
 The suites of the client, the ledger and the registry pass on these servers and on the real ones (``--pravega=kit``).
 docs/tools/test-kit.md lists the limitations.

@@ -1,4 +1,4 @@
-"""The controller of an in-process Pravega: its gRPC interface on a port of loopback, over a :class:`Cluster`."""
+"""Controller of an in-process Pravega: its gRPC interface on a loopback port, over a :class:`Cluster`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pravega_connector.errors import ConfigError, InvalidNameError
 from pravega_connector.testing.controller_state import Cluster, RefusedError, StreamState
 from pravega_connector.wire import SegmentRange, StreamName
 
-#: Does what a call asks; the answer.
+#: Executes a call, and returns the answer.
 Do = Callable[[], Message]
-#: Treats a call in the controller's place: an answer, or a gRPC status to fail with.
+#: Handles a call instead of the controller: returns an answer, or a gRPC status to fail with.
 Step = Callable[[Do], "Message | grpc.StatusCode"]
 
 _SERVICE: Final = pb.DESCRIPTOR.services_by_name["ControllerService"]
@@ -37,7 +37,7 @@ _STATES: Final = {
 
 
 class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
-    """Answers the calls of clients. ``calls`` counts them by name."""
+    """gRPC server that answers the clients' calls. ``calls`` counts them by name."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -61,7 +61,10 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
     # ---- rules ----
 
     def on(self, name: str | None, step: Step, times: int = 1) -> None:
-        """Treat the next calls of a method, or of any, by ``step(do)``. Raises ConfigError for an unknown method."""
+        """Handle the next calls of a method with ``step(do)``; None is any method.
+
+        Raises ConfigError for an unknown method.
+        """
         if name is not None and name not in _SERVICE.methods_by_name:
             raise ConfigError(f"the controller has no method {name!r}; it has: {', '.join(_SERVICE.methods_by_name)}")
         with self._lock:
@@ -69,11 +72,11 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
 
     @property
     def unused_rules(self) -> int:
-        """How many times rules would still apply."""
+        """Number of times that rules still apply."""
         return sum(times for _, _, times in self._rules)
 
     def forget_rules(self) -> None:
-        """Answer all further calls as a controller that works does."""
+        """Drop all rules. All further calls are answered normally."""
         with self._lock:
             self._rules.clear()
 
@@ -88,7 +91,7 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
     # ---- gRPC ----
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        """Handler of one call; None for a method that the interface does not have."""
+        """Return the handler of one call, or None for a method that the interface does not have."""
         name = handler_call_details.method.rpartition("/")[2]
         method = _SERVICE.methods_by_name.get(name)
         if method is None:
@@ -120,7 +123,7 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
             done: Message = getattr(self, f"_{name}")(request)
             return done
 
-    # The names of the methods below are those of the interface.
+    # The methods below have the names of the interface.
     # ruff: noqa: N802
 
     # ---- scopes ----
@@ -205,7 +208,7 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
         )
 
     def _getSegmentsBetween(self, request: pb.StreamCutRange) -> Message:
-        start, info = getattr(request, "from"), request.streamInfo  # a word of Python's own
+        start, info = getattr(request, "from"), request.streamInfo  # a keyword of Python
         try:
             found = self._require(info).history.between(dict(start), dict(request.to))
         except ValueError:
@@ -224,7 +227,7 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
         ranges = [(each.start, each.end) for each in request.newKeyRanges]
         name = self.cluster.scale(_stream(request.streamInfo), list(request.sealedSegments), ranges)
         history = self._require(request.streamInfo).history
-        # What is asked for again later is the epoch before.
+        # Later calls of checkScale name the previous epoch.
         epoch = max(0, history.active.number - 1)
         return pb.ScaleResponse(status=name, segments=_ranges(request.streamInfo, history.current), epoch=epoch)
 
@@ -305,13 +308,13 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
         name = self.cluster.update_subscriber(_stream(cut.streamInfo), request.subscriber, request.generation, cut.cut)
         return _status(pb.UpdateSubscriberStatus, name)
 
-    # ---- the way to the store ----
+    # ---- address of the store ----
 
     def _getURI(self, request: pb.SegmentId) -> Message:  # noqa: ARG002 - there is one store
         host, port = self.cluster.store.endpoint
         return pb.NodeUri(endpoint=host, port=port)
 
-    def _getDelegationToken(self, request: pb.StreamInfo) -> Message:  # noqa: ARG002 - nobody is kept out
+    def _getDelegationToken(self, request: pb.StreamInfo) -> Message:  # noqa: ARG002 - access is not restricted
         return pb.DelegationToken()
 
     def _require(self, info: pb.StreamInfo) -> StreamState:
@@ -324,8 +327,8 @@ def _status(message: Any, name: str) -> Message:
 
 
 def _page(names: list[str], token: pb.ContinuationToken) -> tuple[list[str], pb.ContinuationToken]:
-    """All names at once, and then an empty page."""
-    return ([] if token.token else names), pb.ContinuationToken(token="end")  # noqa: S106 - a mark, no secret
+    """Return all names as the first page, and then an empty page."""
+    return ([] if token.token else names), pb.ContinuationToken(token="end")  # noqa: S106 - not a secret
 
 
 def _stream(info: pb.StreamInfo) -> StreamName:

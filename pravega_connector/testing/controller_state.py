@@ -1,7 +1,7 @@
-"""What a controller knows and does: scopes, streams, transactions, reader groups, over the segments of a store.
+"""State of a controller: scopes, streams, transactions and reader groups, over the segments of a store.
 
-Nothing here speaks gRPC: refusals are names of outcomes, and :class:`RefusedError` with a gRPC status where the
-servers answer so. Callers hold ``store.changing()``.
+This module does not use gRPC. Methods return the name of an outcome, or raise :class:`RefusedError` with the gRPC
+status that servers answer. Callers hold ``store.changing()``.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _SYSTEM: Final = "_system"
 #: Milliseconds: controller.transaction.lease.count.min and .max.
 SHORTEST_LEASE: Final = 10_000
 LONGEST_LEASE: Final = 600_000
-# A transaction lives so many times its first lease, and a day at most.
+# A transaction can last this many times its first lease, and at most a day.
 _LEASES: Final = 1000
 _DAY: Final = 86_400.0
 _OPEN: Final = TransactionStatus.OPEN
 
 
 class RefusedError(Exception):
-    """A call that servers answer with a gRPC status: ``code`` is its name."""
+    """Call that servers answer with a gRPC status. ``code`` is its name."""
 
     def __init__(self, code: str, text: str = "") -> None:
         super().__init__(text)
@@ -57,28 +57,28 @@ class RefusedError(Exception):
 
 @dataclass
 class TransactionState:
-    """A transaction, open or not."""
+    """Transaction in any state."""
 
     id: uuid.UUID
     epoch: int
-    """Epoch whose segments it writes beside; never that of a copy."""
+    """Epoch of the segments that it is merged into. Never a copied epoch."""
     parents: tuple[SegmentRange, ...]
     deadline: float
-    """When its lease ends, by the monotonic clock."""
+    """End of its lease, by the monotonic clock."""
     last_deadline: float
-    """What no ping can move that beyond."""
+    """Latest end of its lease, after which no ping can move it."""
     status: TransactionStatus = _OPEN
     unmerged: tuple[SegmentRange, ...] = ()
-    """Segments of a transaction that is COMMITTING whose events are not visible yet."""
+    """Segments of a COMMITTING transaction with events that are not visible yet."""
     noted: tuple[str, int] | None = None
     """Writer and time that the commit notes."""
     dropped: bool = False
-    """Whether the commit was taken off the list of work: it stays as it is until it is asked for again."""
+    """True if the commit was dropped from the work list. It stays COMMITTING until it is requested again."""
 
 
 @dataclass
 class StreamState:
-    """A stream that exists."""
+    """Existing stream."""
 
     name: StreamName
     config: pb.StreamConfig
@@ -96,7 +96,7 @@ class StreamState:
 
 
 class Cluster:
-    """Controller's part of an in-process Pravega."""
+    """State of the controller of an in-process Pravega."""
 
     def __init__(self, store: SegmentStore, *, shortest_lease: int = SHORTEST_LEASE) -> None:
         self.store = store
@@ -108,15 +108,15 @@ class Cluster:
         self._numbers: dict[StreamName, int] = {}
         self._count = 0
         self.commits_held = False
-        """Whether a commit is only decided, until :meth:`merge_one` is called."""
+        """True if commits are only decided. Call :meth:`merge_one` to merge them."""
         self.commits_to_drop = 0
-        """How many of the next commits are decided, and taken off the list of work by mistake."""
+        """Number of next commits that are decided, but dropped from the work list."""
         self._table(SCOPES_TABLE)
 
     # ---- scopes ----
 
     def create_scope(self, scope: str) -> str:
-        """Create a scope; the name of the outcome."""
+        """Create a scope. Return the name of the outcome."""
         if scope in self.scopes:
             return "SCOPE_EXISTS"
         if not _NAME.fullmatch(scope):
@@ -126,7 +126,7 @@ class Cluster:
         return "SUCCESS"
 
     def delete_scope(self, scope: str) -> str:
-        """Delete an empty scope; the name of the outcome."""
+        """Delete an empty scope. Return the name of the outcome."""
         if scope not in self.scopes:
             return "SCOPE_NOT_FOUND"
         if any(name.scope == scope for name in self.streams):
@@ -136,13 +136,13 @@ class Cluster:
         return "SUCCESS"
 
     def scope_names(self) -> list[str]:
-        """Names of all scopes."""
+        """Return the names of all scopes."""
         return sorted([*self.scopes, _SYSTEM])
 
     # ---- streams ----
 
     def create_stream(self, config: pb.StreamConfig) -> str:
-        """Create a stream, with the one for its watermarks; the name of the outcome."""
+        """Create a stream and the stream of its watermarks. Return the name of the outcome."""
         name = _stream(config.streamInfo)
         if name.scope not in self.scopes:
             return "SCOPE_NOT_FOUND"
@@ -164,23 +164,26 @@ class Cluster:
             self._create(mark_stream(name), pb.StreamConfig(streamInfo=_info(mark_stream(name))))
 
     def require(self, name: StreamName) -> StreamState:
-        """The stream of a name. Raises RefusedError."""
+        """Return the stream of a name. Raises RefusedError."""
         if name not in self.streams:
             raise RefusedError("NOT_FOUND", f"stream {name} not found")
         return self.streams[name]
 
     def stream_names(self, scope: str) -> list[str]:
-        """Names of a scope's streams, internal ones included."""
+        """Return the names of a scope's streams, internal ones included."""
         return sorted(name.stream for name in self.streams if name.scope == scope)
 
     def tagged_names(self, scope: str, tag: str) -> list[str]:
-        """Names of a scope's streams that have a tag."""
+        """Return the names of a scope's streams that have a tag."""
         return [
             name for name in self.stream_names(scope) if tag in self.streams[StreamName(scope, name)].config.tags.tag
         ]
 
     def update_stream(self, config: pb.StreamConfig) -> str:
-        """Replace the configuration; another fixed number of segments, or a larger least one, scales at once."""
+        """Replace the configuration. Return the name of the outcome.
+
+        A different fixed number of segments, or a larger minimum, scales the stream at once.
+        """
         stream = self.streams.get(_stream(config.streamInfo))
         if stream is None or stream.history.sealed:
             return "STREAM_NOT_FOUND" if stream is None else "STREAM_SEALED"
@@ -192,7 +195,7 @@ class Cluster:
         return "SUCCESS"
 
     def truncate_stream(self, name: StreamName, cut: Mapping[int, int]) -> str:
-        """Drop what lies before a cut; the name of the outcome."""
+        """Delete the events before a stream cut. Return the name of the outcome."""
         stream = self.streams.get(name)
         if stream is None or stream.history.sealed:
             return "STREAM_NOT_FOUND" if stream is None else "STREAM_SEALED"
@@ -208,7 +211,7 @@ class Cluster:
         return "SUCCESS"
 
     def seal_stream(self, name: StreamName) -> str:
-        """Let nothing more be written; open transactions are aborted. The name of the outcome."""
+        """Seal a stream, and abort its open transactions. Return the name of the outcome."""
         stream = self.streams.get(name)
         if stream is None:
             return "STREAM_NOT_FOUND"
@@ -219,7 +222,7 @@ class Cluster:
         return "SUCCESS"
 
     def delete_stream(self, name: StreamName) -> str:
-        """Delete a sealed stream; the name of the outcome."""
+        """Delete a sealed stream. Return the name of the outcome."""
         stream = self.streams.get(name)
         if stream is None:
             return "STREAM_NOT_FOUND"
@@ -242,7 +245,7 @@ class Cluster:
     # ---- scaling ----
 
     def scale(self, name: StreamName, seal: Sequence[int], ranges: Sequence[tuple[float, float]]) -> str:
-        """Replace segments by others; the name of the outcome."""
+        """Replace segments by others. Return the name of the outcome."""
         stream = self.require(name)
         current = {segment.id for segment in stream.history.current}
         after = len(current) - len(seal) + len(ranges)
@@ -287,7 +290,7 @@ class Cluster:
         active, now, lease = stream.history.active, time.monotonic(), lease_ms / 1000
         parents = active.segments
         if active.reference != active.number:
-            # They are named as if they were of the epoch that this one is a copy of.
+            # Their names have the number of the copied epoch.
             numbers = ((segment_number(each.id), each) for each in parents)
             parents = tuple(SegmentRange(segment_id(n, active.reference), each.low, each.high) for n, each in numbers)
         made = uuid.UUID(int=active.reference << 96 | self._count)
@@ -299,11 +302,14 @@ class Cluster:
         return transaction
 
     def transaction(self, name: StreamName, which: uuid.UUID) -> TransactionState | None:
-        """A transaction, also of a stream that is gone; None for one that never was."""
+        """Return a transaction, or None if it never existed.
+
+        The stream of the transaction may have been deleted.
+        """
         return self._transactions.get(name, {}).get(which)
 
     def ping_transaction(self, name: StreamName, which: uuid.UUID, lease_ms: int) -> str:
-        """Begin a lease anew; the name of the outcome."""
+        """Renew a lease. Return the name of the outcome."""
         transaction = self.transaction(name, which)
         if transaction is None:
             return "UNKNOWN"
@@ -318,7 +324,10 @@ class Cluster:
         return "OK"
 
     def commit_transaction(self, name: StreamName, which: uuid.UUID, noted: tuple[str, int] | None) -> str:
-        """Commit a transaction; the name of the outcome. Its events are visible on return, unless commits are held."""
+        """Commit a transaction. Return the name of the outcome.
+
+        Its events are visible on return, unless commits are held.
+        """
         transaction, stream = self.transaction(name, which), self.streams.get(name)
         if transaction is None or transaction.status.is_aborted or stream is None:
             return "FAILURE"
@@ -335,7 +344,7 @@ class Cluster:
         return "SUCCESS"
 
     def committing(self) -> list[tuple[StreamName, uuid.UUID, int]]:
-        """Merges that are under way, each a stream, a transaction, and a segment of the stream."""
+        """Return the merges in progress, each as a stream, a transaction, and a segment of the stream."""
         return [
             (name, transaction.id, parent.id)
             for name, transactions in self._transactions.items()
@@ -345,10 +354,12 @@ class Cluster:
         ]
 
     def merge_one(self, name: StreamName, which: uuid.UUID, segment: int) -> None:
-        """Do one merge of :meth:`committing`; the transaction is COMMITTED after its last one."""
+        """Do one merge of :meth:`committing`. After its last merge, the transaction is COMMITTED."""
         stream, transaction = self.streams[name], self._transactions[name][which]
         if stream.history.active.reference != transaction.epoch:
-            self._finish(stream, transaction)  # the stream was scaled: all segments of a new epoch come at once
+            self._finish(
+                stream, transaction
+            )  # the stream was scaled: all segments of a new epoch become visible at once
             return
         (parent,) = (each for each in transaction.unmerged if each.id == segment)
         target = stream.history.active.by_number(segment_number(parent.id))
@@ -358,7 +369,7 @@ class Cluster:
             self._finish(stream, transaction)
 
     def forget_transactions(self) -> int:
-        """Forget all transactions that are committed or aborted, as servers do after a day; how many."""
+        """Forget all committed and aborted transactions, as servers do after a day. Return their number."""
         ended = [
             (transactions, which)
             for transactions in self._transactions.values()
@@ -370,7 +381,7 @@ class Cluster:
         return len(ended)
 
     def _finish(self, stream: StreamState, transaction: TransactionState) -> None:
-        """Make all of a decided transaction visible."""
+        """Make all events of a decided transaction visible."""
         if transaction.status is not TransactionStatus.COMMITTING:
             return
         transaction.status = TransactionStatus.COMMITTED
@@ -379,10 +390,10 @@ class Cluster:
             stream.times.note(*transaction.noted, cut)
 
     def _merge(self, stream: StreamState, transaction: TransactionState) -> dict[int, int]:
-        """Merge a transaction's segments into the stream's; the cut behind them."""
+        """Merge a transaction's segments into the stream. Return the stream cut after them."""
         history = stream.history
         epoch, old = history.active, history.active.segments
-        rolls = epoch.reference != transaction.epoch  # the stream was scaled since it began
+        rolls = epoch.reference != transaction.epoch  # the stream was scaled since the transaction began
         if rolls:
             present = epoch.reference
             epoch = history.copy(transaction.epoch)
@@ -397,7 +408,7 @@ class Cluster:
         return {segment.id: self._length(stream, segment.id) for segment in epoch.segments}
 
     def abort_transaction(self, name: StreamName, which: uuid.UUID) -> str:
-        """Abort a transaction; the name of the outcome."""
+        """Abort a transaction. Return the name of the outcome."""
         transaction, stream = self.transaction(name, which), self.streams.get(name)
         if transaction is None or transaction.status.is_committed:
             return "FAILURE"
@@ -412,7 +423,7 @@ class Cluster:
                 self.store.delete(self._segment_of(stream, segment, transaction))
 
     def open_transactions(self) -> Iterator[tuple[StreamState, TransactionState]]:
-        """Transactions that are neither committed nor aborted, each with its stream."""
+        """Yield the transactions that are neither committed nor aborted, each with its stream."""
         for name, transactions in self._transactions.items():
             for transaction in transactions.values():
                 if transaction.status is _OPEN and name in self.streams:
@@ -425,7 +436,7 @@ class Cluster:
     # ---- reader groups ----
 
     def create_group(self, config: pb.ReaderGroupConfiguration) -> tuple[str, pb.ReaderGroupConfiguration]:
-        """Create a reader group, or find it: the name of the outcome, and the group's configuration."""
+        """Create a reader group, or find it. Return the name of the outcome and the group's configuration."""
         key = config.scope, config.readerGroupName
         if config.scope not in self.scopes:
             return "SCOPE_NOT_FOUND", config
@@ -444,7 +455,7 @@ class Cluster:
         return "SUCCESS", self.groups[key]
 
     def update_group(self, config: pb.ReaderGroupConfiguration) -> tuple[str, int]:
-        """Replace a reader group's configuration: the name of the outcome, and its generation."""
+        """Replace a reader group's configuration. Return the name of the outcome and the generation."""
         known = self.groups.get((config.scope, config.readerGroupName))
         if known is None:
             return "RG_NOT_FOUND", 0
@@ -467,7 +478,7 @@ class Cluster:
                 stream.subscribers[group] = config.generation, position
 
     def delete_group(self, scope: str, group: str) -> str:
-        """Delete a reader group; the name of the outcome."""
+        """Delete a reader group. Return the name of the outcome."""
         if self.groups.pop((scope, group), None) is None:
             return "RG_NOT_FOUND"
         for stream in self.streams.values():
@@ -478,7 +489,7 @@ class Cluster:
         return "SUCCESS"
 
     def update_subscriber(self, name: StreamName, group: str, generation: int, cut: Mapping[int, int]) -> str:
-        """Publish a subscriber's position; the name of the outcome."""
+        """Publish a subscriber's position. Return the name of the outcome."""
         stream = self.streams.get(name)
         if stream is None or group not in stream.subscribers:
             return "STREAM_NOT_FOUND" if stream is None else "SUBSCRIBER_NOT_FOUND"
@@ -490,10 +501,10 @@ class Cluster:
         stream.subscribers[group] = generation, dict(cut)
         return "SUCCESS"
 
-    # ---- what happens by itself ----
+    # ---- timed work ----
 
     def tick(self) -> None:
-        """End leases, write watermarks, answer reads that have waited long."""
+        """Expire leases, write watermarks, and answer reads that have waited for long."""
         now = time.monotonic()
         for stream, transaction in list(self.open_transactions()):
             if transaction.deadline < now:
@@ -510,11 +521,11 @@ class Cluster:
 
 
 _NO_ID: Final = str(uuid.UUID(int=0))
-_SEALED_HEADER: Final = 8 + 4  # the frame, and the count in its widest form
+_SEALED_HEADER: Final = 8 + 4  # the frame, and the count in its longest form
 
 
 def _encode_sealed(lengths: Mapping[int, int]) -> bytes:
-    """A record of sealed lengths, as :func:`pravega_connector.wire.decode_sealed_lengths` reads it."""
+    """Encode a record of sealed lengths, which :func:`pravega_connector.wire.decode_sealed_lengths` decodes."""
     count = (0xC000_0000 | len(lengths)).to_bytes(4, "big")
     body = count + b"".join(struct.pack(">qq", i, length) for i, length in lengths.items())
     return b"\0\0\1\0" + struct.pack(">i", len(body)) + body

@@ -1,4 +1,4 @@
-"""Watermarks of one stream, made of the times that its writers note, as the controller makes them."""
+"""Watermarks of one stream, computed from its writers' noted times like the controller does."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class _Writer:
     cut: dict[int, int]
     gone: bool = False
     quiet_since: float | None = None
-    """When it was first seen to have noted nothing since the last watermark."""
+    """Time of the first check that found no noted time since the last watermark."""
 
 
 class EventTime:
-    """Times that writers have noted, and the watermark that follows from them."""
+    """Times that writers have noted, and the watermark that results."""
 
     def __init__(self, history: StreamHistory) -> None:
         self._history = history
@@ -29,7 +29,7 @@ class EventTime:
         self._low: int | None = None
 
     def note(self, writer: str, time: int, cut: Mapping[int, int]) -> str:
-        """Take a writer's time at a position; the name of the outcome."""
+        """Record a writer's time at a position. Return the name of the outcome."""
         known = self._writers.get(writer)
         if known is not None and time < known.time:
             return "INVALID_TIME"
@@ -39,14 +39,17 @@ class EventTime:
         return "SUCCESS"
 
     def remove(self, writer: str) -> bool:
-        """Wait no longer for a writer; what it noted last still counts. False for one that never noted a time."""
+        """Stop waiting for a writer. Its last noted time still counts.
+
+        Return False for a writer that never noted a time.
+        """
         if writer not in self._writers:
             return False
         self._writers[writer].gone = True
         return True
 
     def look(self, now: float, timeout_ms: int) -> bytes | None:
-        """Watermark that is due, encoded; None while one of the writers has to be waited for."""
+        """Return the due watermark, encoded, or None while a writer must be waited for."""
         fresh = {name: each for name, each in self._writers.items() if self._low is None or each.time > self._low}
         for name in [name for name, each in self._writers.items() if each.gone and name not in fresh]:
             del self._writers[name]
@@ -64,7 +67,7 @@ class EventTime:
 
 
 def encode_watermark(low: int, high: int, cut: Mapping[SegmentRange, int]) -> bytes:
-    """A watermark as the stream of watermarks holds it; see :mod:`pravega_connector.wire.internal_records`."""
+    """Encode a watermark for its stream; see :mod:`pravega_connector.wire.internal_records`."""
     entries = b"".join(
         put_versioned([struct.pack(">qdd", segment.id, segment.low, segment.high)]) + struct.pack(">q", offset)
         for segment, offset in cut.items()

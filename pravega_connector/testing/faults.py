@@ -1,7 +1,7 @@
-"""What an in-process Pravega can be asked to do wrong, each so many times, at requests of one kind.
+"""Faults of an in-process Pravega. Each applies to a number of requests of one kind.
 
-A fault waits until a request of its kind comes; :attr:`Faults.pending` is 0 when all that was asked for has happened,
-which is what a test of failures asserts at its end.
+A fault waits for a request of its kind. :attr:`Faults.pending` is 0 when all requested faults have happened. Assert
+this at the end of a fault test.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class Faults:
 
 @contextmanager
 def _copies(session: Session, count: int) -> Iterator[None]:
-    """Send each answer so many times."""
+    """Send each answer ``count`` times during the block."""
     session.copies = count
     try:
         yield
@@ -257,10 +257,10 @@ def _copies(session: Session, count: int) -> Iterator[None]:
 
 
 def _refused(session: Session, request: Request) -> tuple[int, str]:
-    """Number of a request that is refused, and the segment that it is about.
+    """Return the number of a refused request, and its segment.
 
-    What a writer has sent behind a refused append fails as well: the server stores each with the number of the one
-    before it.
+    The writer's appends after a refused append fail as well. The server stores each append with the number of the
+    previous one.
     """
     names = (getattr(request, name, None) for name in ("segment", "target", "parent"))
     writer = getattr(request, "writer_id", b"")

@@ -1,4 +1,4 @@
-"""The epochs of a stream: which segments took which routing keys when, and what follows from that for stream cuts."""
+"""Epochs of a stream: the segments of each routing key over time, and the order of stream cuts."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Final
 
 from pravega_connector.wire import SegmentRange, segment_id, segment_number
 
-# Key ranges that adjoin may differ by this much (StreamMetadataStore's check before a scaling).
+# Largest gap between adjacent key ranges (StreamMetadataStore's check before a scaling).
 _TOLERANCE: Final = 1e-9
 
 Cut = Mapping[int, int]
 
 
 def even_ranges(count: int) -> list[tuple[float, float]]:
-    """So many key ranges of one size."""
+    """Return ``count`` key ranges of equal size."""
     return list(pairwise(i / count for i in range(count + 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """The segments between two scalings.
+    """Segments between two scalings.
 
-    ``reference`` is the epoch of which this one is a copy, its own number otherwise: a transaction that is committed
-    after a scaling gets a copy of its own epoch, and the stream goes on with a copy of the present one.
+    ``reference`` is the number of the copied epoch if this one is a copy. Otherwise it is its own number. After a
+    scaling, the commit of an older transaction creates two epochs: a copy of the transaction's epoch, and then a copy
+    of the present one.
     """
 
     number: int
@@ -33,15 +34,18 @@ class Epoch:
     segments: tuple[SegmentRange, ...]
 
     def by_number(self, number: int) -> SegmentRange:
-        """Segment of a number. Raises StopIteration."""
+        """Return the segment with a number. Raises StopIteration."""
         return next(segment for segment in self.segments if segment_number(segment.id) == number)
 
 
 class StreamHistory:
-    """Epochs of one stream, from its creation on. It knows offsets only from the cuts that it is asked about."""
+    """Epochs of one stream since its creation. It has no offsets except those of the stream cuts in its arguments."""
 
     def __init__(self, segments: int, first_number: int = 0) -> None:
-        """``first_number`` is that of the first segment: a stream that is made again goes on counting."""
+        """Create the first epoch. ``first_number`` is the number of the first segment.
+
+        A recreated stream continues to count where the deleted one ended.
+        """
         ranges = even_ranges(segments)
         first = tuple(SegmentRange(segment_id(first_number + i, 0), *keys) for i, keys in enumerate(ranges))
         self.epochs = [Epoch(0, 0, first)]
@@ -51,22 +55,25 @@ class StreamHistory:
 
     @property
     def active(self) -> Epoch:
-        """The last epoch."""
+        """Last epoch."""
         return self.epochs[-1]
 
     @property
     def current(self) -> tuple[SegmentRange, ...]:
-        """Segments that take events now; none of a sealed stream."""
+        """Segments that accept events now. Empty for a sealed stream."""
         return () if self.sealed else self.active.segments
 
     def segments(self) -> dict[int, SegmentRange]:
-        """All segments that there ever were, by id."""
+        """Return all present and past segments by id."""
         return {segment.id: segment for epoch in self.epochs for segment in epoch.segments}
 
     # ---- scaling ----
 
     def can_scale(self, seal: Sequence[int], ranges: Sequence[tuple[float, float]]) -> bool:
-        """Whether the ranges cover just what the segments to seal, which are current ones, do."""
+        """Return True if the ranges cover the same keys as the segments to seal.
+
+        The segments must be current ones.
+        """
         current = {segment.id: (segment.low, segment.high) for segment in self.active.segments}
         if not seal or not ranges or len(set(seal)) != len(seal) or not all(i in current for i in seal):
             return False
@@ -75,7 +82,7 @@ class StreamHistory:
         return not overlap and len(old) == len(new) and all(map(_same, old, new))
 
     def scale(self, seal: Sequence[int], ranges: Sequence[tuple[float, float]]) -> Epoch:
-        """Begin an epoch in which other segments have the keys of those to seal."""
+        """Begin an epoch in which new segments have the keys of the sealed ones."""
         number = self.active.number + 1
         made = [SegmentRange(segment_id(self.next_number + i, number), *keys) for i, keys in enumerate(ranges)]
         self.next_number += len(made)
@@ -83,7 +90,7 @@ class StreamHistory:
         return self._begin(number, number, [*kept, *made])
 
     def copy(self, reference: int) -> Epoch:
-        """Begin an epoch with the segments of an earlier one: their numbers and keys, other ids."""
+        """Begin an epoch with the segments of an earlier one: the same numbers and keys, but other ids."""
         number = self.active.number + 1
         like = self.epochs[reference].segments
         made = [SegmentRange(segment_id(segment_number(each.id), number), each.low, each.high) for each in like]
@@ -97,7 +104,10 @@ class StreamHistory:
     # ---- order ----
 
     def successors(self, segment: int) -> list[tuple[SegmentRange, tuple[int, ...]]]:
-        """Segments that follow one, each with all that it follows; none for one that never was."""
+        """Return the successors of a segment, each with all of its predecessors.
+
+        Empty for a segment that never existed.
+        """
         old = self.segments().get(segment)
         if old is None:
             return []
@@ -114,15 +124,15 @@ class StreamHistory:
         ]
 
     def knows(self, cut: Cut) -> bool:
-        """Whether all segments of a cut are this stream's."""
+        """Return True if all segments of a stream cut belong to this stream."""
         return cut.keys() <= self.segments().keys()
 
     def covers(self, cut: Cut) -> bool:
-        """Whether the segments of a cut cover every routing key once."""
+        """Return True if the segments of a stream cut cover every routing key once."""
         return self.knows(cut) and all(len(self._at(cut, key)) == 1 for key, _ in self._chains())
 
     def precedes(self, one: Cut, other: Cut) -> bool:
-        """Whether a cut that covers all keys lies nowhere behind another one that does."""
+        """Return True if one cut is nowhere after the other. Both must cover all keys."""
         for key, chain in self._chains():
             (first,), (last,) = self._at(one, key), self._at(other, key)
             if (chain.index(first), one[first]) > (chain.index(last), other[last]):
@@ -130,9 +140,10 @@ class StreamHistory:
         return True
 
     def between(self, one: Cut, other: Cut) -> list[int]:
-        """Ids of the segments from one cut to the other, theirs included. Raises ValueError unless it precedes it.
+        """Return the ids of the segments from one cut to the other, those of the cuts included.
 
-        No cut at all is the first segments, or the present ones.
+        An empty cut means the first segments, or the present ones. Raises ValueError if the first cut is not before the
+        second.
         """
         is_known = all(self.covers(cut) for cut in (one, other) if cut)
         if not is_known or (one and other and not self.precedes(one, other)):
@@ -145,7 +156,7 @@ class StreamHistory:
         return sorted(found)
 
     def before(self, cut: Cut) -> set[int]:
-        """Ids of the segments that lie wholly before a cut that covers all keys."""
+        """Return the ids of the segments that are completely before a cut that covers all keys."""
         kept = set[int]()
         for key, chain in self._chains():
             (first,) = self._at(cut, key)
@@ -153,7 +164,10 @@ class StreamHistory:
         return self.segments().keys() - kept
 
     def latest(self, cuts: Iterable[Cut]) -> dict[int, int]:
-        """The least cut that lies behind all of these; a key that none of them has is at its head."""
+        """Return the smallest cut that is after all of these.
+
+        A key that is in no cut is at the head of the stream.
+        """
         places = [self.head, *cuts]
         found = dict[int, int]()
         for key, chain in self._chains():
@@ -163,7 +177,10 @@ class StreamHistory:
         return found
 
     def _chains(self) -> Iterator[tuple[float, list[int]]]:
-        """A key of each part of the key space that was never split, with the segments that have had it, in order."""
+        """Yield a key of each part of the key space that was never split.
+
+        Each key comes with the segments that have had it, in order.
+        """
         bounds = sorted({bound for each in self.segments().values() for bound in (each.low, each.high)})
         for low, high in pairwise(bounds):
             if high - low > _TOLERANCE:

@@ -1,4 +1,4 @@
-"""A whole Pravega in this process: controller, segment store, and the clock that ends leases."""
+"""Complete Pravega in this process: controller, segment store, and the clock that expires leases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pravega_connector.testing.controller_state import SHORTEST_LEASE, Cluster
 from pravega_connector.testing.faults import Faults
 from pravega_connector.testing.segment_store import SegmentStore
 
-# Seconds between two looks at leases and event times.
+# Seconds between two checks of leases and event times.
 _TICK: Final = 0.02
 
 
@@ -87,7 +87,7 @@ class InProcessPravega:
 
 
 class _Parts:
-    """What runs."""
+    """Parts of a running in-process Pravega."""
 
     def __init__(self, shortest_lease: int) -> None:
         self.store = SegmentStore()

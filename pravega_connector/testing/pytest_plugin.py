@@ -1,6 +1,6 @@
-"""Fixtures for tests that need Pravega or a schema registry. pytest finds this module when the package is installed.
+"""Fixtures for tests that need Pravega or a schema registry. pytest finds them if the package is installed.
 
-Nothing of Pravega is imported before a test asks for one of them.
+No module of Pravega is imported before a test requests a fixture.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ _SEGMENTS = "pravega_segments"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line("markers", f"{_SEGMENTS}(count): number of segments of the fixture pravega_stream")
 
 
 @pytest.fixture
 def pravega() -> Iterator[InProcessPravega]:
-    """Pravega of the test's own, in this process. The test fails if a fault that it asked for has not happened."""
-    from pravega_connector.testing import InProcessPravega  # noqa: PLC0415 - when it is asked for
+    """In-process Pravega for one test.
+
+    The test fails if a requested fault has not happened.
+    """
+    from pravega_connector.testing import InProcessPravega  # noqa: PLC0415 - on request
 
     with InProcessPravega() as server:
         yield server
@@ -47,7 +50,10 @@ def pravega_client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
 
 @pytest.fixture
 def pravega_stream(pravega_client: PravegaClient, request: pytest.FixtureRequest) -> StreamName:
-    """Empty stream of ``pravega``; one segment, or as many as the marker ``pravega_segments`` says."""
+    """Empty stream of ``pravega`` with one segment.
+
+    The marker ``pravega_segments`` sets another number of segments.
+    """
     marker = request.node.get_closest_marker(_SEGMENTS)
     pravega_client.create_stream("test/stream", 1 if marker is None else marker.args[0])
     return pravega_client.describe("test/stream").stream
@@ -55,8 +61,8 @@ def pravega_stream(pravega_client: PravegaClient, request: pytest.FixtureRequest
 
 @pytest.fixture
 def schema_registry() -> Iterator[InProcessRegistry]:
-    """Schema registry of the test's own, in this process, reached over HTTP."""
-    from pravega_connector.testing import InProcessRegistry  # noqa: PLC0415 - when it is asked for
+    """In-process schema registry for one test, with an HTTP address."""
+    from pravega_connector.testing import InProcessRegistry  # noqa: PLC0415 - on request
 
     with InProcessRegistry() as server:
         yield server

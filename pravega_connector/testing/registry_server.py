@@ -1,4 +1,4 @@
-"""A schema registry in this process that answers over HTTP, so that other processes reach it: Spark's workers, say."""
+"""Schema registry in this process with an HTTP address, so that other processes such as Spark's workers reach it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from pravega_connector.errors import LocalServerError
-from pravega_serde.registry.memory import MemoryRegistry, mock_registry  # noqa: F401 - the second is public here
+from pravega_serde.registry.memory import MemoryRegistry, mock_registry  # noqa: F401 - this module exports the second
 
 _BASE: Final = "/v1"
 _POLL_SECONDS: Final = 0.02
@@ -105,4 +105,4 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.registry.answer(self.command, path, dict(parse_qsl(parts.query)), content)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Say nothing."""
+        """Do not log requests."""

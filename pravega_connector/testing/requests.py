@@ -1,4 +1,7 @@
-"""Requests out of bytes, as a segment store reads them. Written apart from the client's codec, so that it checks it."""
+"""Decoder of requests, as a segment store reads them.
+
+It is independent of the client's codec, so that each checks the other.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pravega_connector.wire.messages import MESSAGES
 
 _APPEND_BLOCK: Final = 3
 _APPEND_BLOCK_END: Final = 4
-_BLOCK_END: Final = struct.Struct(">16sii")  # whose; bytes of whole events in the block; bytes that follow here
+_BLOCK_END: Final = struct.Struct(">16sii")  # writer, bytes of whole events in the block, and bytes that follow here
 _BLOCK_END_REST: Final = struct.Struct(">iqq")  # events, number of the last one, request
 _PADDING: Final = -1
 _PARTIAL_EVENT: Final = -2
@@ -22,9 +25,9 @@ _SIZES: Final = {"q": 8, "i": 4, "1": 1, "?": 1, "u": 16}
 
 @dataclass(frozen=True)
 class Append:
-    """Bytes to append at once: an AppendBlock with its AppendBlockEnd, or the end alone, as Java's writers may send it.
+    """Bytes to append at once: an AppendBlock with its AppendBlockEnd, or only the end.
 
-    No server looks whether they are events.
+    Java's writers may send only the end. No server checks if the bytes are events.
     """
 
     writer_id: bytes
@@ -38,14 +41,14 @@ Request = Message | Append
 
 
 class RequestDecoder:
-    """Cuts what a client sent into requests. Raises ProtocolError for what no server takes."""
+    """Decoder of a client's bytes into requests. Raises ProtocolError for bytes that no server accepts."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._block: tuple[bytes, bytes] | None = None
 
     def feed(self, data: bytes) -> list[Request]:
-        """Take the next bytes; return the requests that they complete."""
+        """Decode the next bytes. Return the requests that they complete."""
         self._buffer += data
         requests, at = list[Request](), 0
         while len(self._buffer) - at >= _HEADER.size:
@@ -85,7 +88,10 @@ class RequestDecoder:
 
 
 def _started_event(left: bytes) -> bytes:
-    """The start of an event behind the whole ones of a block, whose size Java's writers guess beforehand."""
+    """Return the first bytes of an incomplete event after the whole events of a block.
+
+    Java's writers estimate the size of a block before they fill it.
+    """
     if not left:
         return b""
     _check(len(left) >= _HEADER.size, "a block ends inside a header")
@@ -127,12 +133,12 @@ def _check(right: bool, otherwise: str) -> None:
 
 
 def frame(payload: bytes) -> bytes:
-    """One event as a segment holds it."""
+    """Return the bytes of an event in a segment."""
     return _HEADER.pack(0, len(payload)) + payload
 
 
 def split_events(data: bytes) -> list[bytes]:
-    """Payloads of whole events. Raises ProtocolError where the bytes are something else."""
+    """Return the payloads of whole events. Raises ProtocolError if other bytes are found."""
     events, at = list[bytes](), 0
     while at < len(data):
         _check(at + 8 <= len(data), "the bytes end inside the header of an event")

@@ -1,8 +1,8 @@
-"""A segment store in this process: real sockets, segments in memory, and rules for single requests.
+"""Segment store in this process: real sockets, segments in memory, and rules for single requests.
 
-Each connection has a thread that reads and serves its requests. Answers never make a thread wait: what a socket does
-not take at once is sent by a thread of its own, so that a client that asks the controller before it has read all its
-answers waits for nobody.
+Each connection has a thread that reads and serves its requests. This thread never waits to send an answer: a separate
+thread sends the bytes that a socket does not accept at once. Therefore a client can call the controller before it has
+read all answers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from pravega_connector.wire.messages import OLDEST_PROTOCOL_VERSION, PROTOCOL_VE
 
 #: Seconds after which a server answers a read at the tail without data.
 TAIL_SECONDS: Final = 60.0
-_STACK: Final = ""  # servers put Java's stack trace here if they are told to
+_STACK: Final = ""  # servers return Java's stack trace here if configured
 _RECEIVE: Final = 1 << 20
 _NO_VERSION: Final = -1  # TableKey.NOT_EXISTS
 
@@ -64,7 +64,7 @@ Rule = Callable[["Session", Request], None]
 
 
 class Session:
-    """One connection, with what the store knows of it."""
+    """Connection and its state."""
 
     def __init__(self, store: SegmentStore, sock: socket.socket) -> None:
         self.store, self.sock = store, sock
@@ -75,15 +75,15 @@ class Session:
         self.transients: list[str] = []
         self.received = self.sent = 0
         self.deaf = False
-        """Set it to leave all requests that come unserved, as a host does that went away without a word."""
+        """Set it to serve no further request, like a host that failed without a message."""
         self.copies = 1
-        """How often each answer is sent."""
+        """Number of times that each answer is sent."""
         self._out: deque[memoryview | None] = deque()  # None: end the connection
         self._out_lock = threading.Lock()
         self._sender: threading.Thread | None = None
 
     def reply(self, message: Message) -> None:
-        """Send a message; if the store's state is being changed, after that."""
+        """Send a message. If the state of the store is being changed, send it after the change."""
         data = encode(message) * self.copies
         cut = self.store.cut_replies_at
         if cut is not None and self.sent + len(data) >= cut:
@@ -95,13 +95,16 @@ class Session:
         self._send(memoryview(data))
 
     def drop(self) -> None:
-        """End the connection at once; requests that came over it and were not served never are."""
+        """End the connection at once. Its requests that were not served yet are dropped."""
         self.store.drops += 1
         self.deaf = True
         self._send(None)
 
     def reset(self) -> None:
-        """End the connection so that the client loses replies that it has not read yet, as the real server does."""
+        """End the connection so that the client loses the replies that it has not read yet.
+
+        The real server does the same.
+        """
         self.store.drops += 1
         self.deaf = True
         with contextlib.suppress(OSError):
@@ -114,7 +117,7 @@ class Session:
         self.store._send_soon(self)
 
     def flush(self) -> None:
-        """Send what waits, as far as the socket takes it; a thread sends the rest."""
+        """Send the waiting bytes that the socket accepts. A thread sends the rest."""
         with self._out_lock:
             while self._out and self._sender is None:
                 if self._end_if_next():
@@ -159,9 +162,9 @@ class Session:
 
 
 class SegmentStore:
-    """Speaks the segment store's protocol on a port of loopback; ``on`` says how next requests are treated instead.
+    """Server of the segment store's protocol on a loopback port. ``on`` sets rules for the next requests.
 
-    ``segments`` and ``tables`` are what it keeps; change them under ``lock``.
+    ``segments`` and ``tables`` are its data. Change them under ``lock``.
     """
 
     def __init__(self) -> None:
@@ -170,9 +173,9 @@ class SegmentStore:
         self.connections = 0
         self.drops = 0
         self.cut_requests_at: int | None = None
-        """Drop the connection that has received so many bytes; used up by that."""
+        """Drop the first connection that has received this number of bytes. Applies once."""
         self.cut_replies_at: int | None = None
-        """Drop the connection after so many bytes sent; used up by that."""
+        """Drop the first connection after this number of sent bytes. Applies once."""
         self.frozen = False
         self.lock = threading.RLock()
         self._depth = 0
@@ -189,22 +192,25 @@ class SegmentStore:
     # ---------------------------------------------------------------- rules and faults
 
     def on(self, kind: type | tuple[type, ...], rule: Rule, times: int = 1) -> None:
-        """Treat the next requests of a kind by ``rule(session, request)``; it may call :meth:`serve` itself."""
+        """Handle the next requests of a kind with ``rule(session, request)``.
+
+        The rule may call :meth:`serve` itself.
+        """
         with self.lock:
             self._rules.append((kind, rule, times))
 
     @property
     def unused_rules(self) -> int:
-        """How many times rules would still apply: 0 when everything that a test wanted has happened."""
+        """Number of times that rules still apply, which is 0 when all of them have applied."""
         return sum(times for _, _, times in self._rules)
 
     def forget_rules(self) -> None:
-        """Serve all further requests as a server that works does."""
+        """Drop all rules. All further requests are served normally."""
         with self.lock:
             self._rules.clear()
 
     def parked(self) -> int:
-        """How many reads wait at a tail."""
+        """Return the number of reads that wait at a tail."""
         with self.lock:
             return sum(len(segment.parked) for segment in self.segments.values())
 
@@ -216,7 +222,7 @@ class SegmentStore:
             self._sessions.clear()
 
     def freeze(self) -> None:
-        """Take connections and requests from now on, and answer none, as a stopped process does."""
+        """Accept connections and requests without an answer from now on, like a stopped process."""
         with self.lock:
             self.frozen = True
             for session in self._sessions:
@@ -225,7 +231,7 @@ class SegmentStore:
                 segment.parked.clear()
 
     def thaw(self) -> None:
-        """Answer again, on new connections; the old ones are ended."""
+        """Answer again, on new connections. The old ones are ended."""
         with self.lock:
             self.frozen = False
             self.drop_all()
@@ -234,7 +240,7 @@ class SegmentStore:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock; the answers that the block gives are sent when it is free again."""
+        """Hold the lock during the block. Answers of the block are sent after the lock is released."""
         waiting: list[Session] = []
         with self.lock:
             self._depth += 1
@@ -262,14 +268,14 @@ class SegmentStore:
             return segment
 
     def append(self, name: str, data: bytes) -> None:
-        """Add bytes to a segment."""
+        """Append bytes to a segment."""
         with self.changing():
             segment = self.segments[name]
             segment.append(data)
             self._wake(segment)
 
     def seal(self, name: str) -> None:
-        """Let a segment end here; reads at its tail are told."""
+        """Seal a segment, and answer the reads at its tail."""
         with self.changing():
             segment = self.segments[name]
             segment.sealed = True
@@ -278,20 +284,23 @@ class SegmentStore:
                 each.session.reply(SegmentIsSealed(each.request.request_id, name, _STACK, each.request.offset))
 
     def truncate(self, name: str, offset: int) -> None:
-        """Drop what lies before an offset."""
+        """Drop the bytes before an offset."""
         with self.changing():
             segment = self.segments[name]
             segment.start = max(segment.start, min(offset, segment.length))
 
     def delete(self, name: str) -> None:
-        """Delete a segment, if it is there; reads at its tail are told."""
+        """Delete a segment if it exists, and answer the reads at its tail."""
         with self.changing():
             segment = self.segments.pop(name, None)
             for each in segment.parked if segment else ():
                 each.session.reply(NoSuchSegment(each.request.request_id, name, _STACK, -1))
 
     def merge(self, target: str, source: str) -> int:
-        """Append a segment to another one in one step and delete it; the length of the target then."""
+        """Append a segment to another one and delete it, in one step.
+
+        Return the new length of the target.
+        """
         with self.changing():
             segment = self.segments[target]
             segment.append(self.segments[source].data)
@@ -300,7 +309,7 @@ class SegmentStore:
             return segment.length
 
     def answer_parked(self, seconds: float = TAIL_SECONDS) -> None:
-        """Answer reads that have waited so long for data, with none."""
+        """Answer reads that have waited ``seconds`` for data with no bytes."""
         with self.changing():
             limit = time.monotonic() - seconds
             for segment in self.segments.values():
@@ -378,18 +387,18 @@ class SegmentStore:
         return None
 
     def close(self) -> None:
-        """End all connections and forget nothing: ``segments`` can still be looked at."""
+        """End all connections. The data in ``segments`` stays readable."""
         if self._listener.fileno() < 0:
             return
         with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() alone would not
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() does not
         self._listener.close()
         self._thread.join()
         with self.lock:
             sessions, threads = list(self._sessions), list(self._threads)
         self.drop_all()
         for session in sessions:
-            with contextlib.suppress(OSError):  # what still waits to be sent is lost
+            with contextlib.suppress(OSError):  # unsent answers are lost
                 session.sock.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join()
@@ -405,7 +414,7 @@ class SegmentStore:
     # ---------------------------------------------------------------- the protocol
 
     def serve(self, session: Session, request: Request) -> None:
-        """What a server that works does."""
+        """Serve a request as a server without faults does."""
         with self.changing():
             match request:
                 case Hello():
@@ -437,7 +446,7 @@ class SegmentStore:
                     self._about_one(session, request)
 
     def _about_one(self, session: Session, request: Message) -> None:
-        """Serve a question or a change of one segment."""
+        """Serve a query or a change of one segment."""
         match request:
             case GetStreamSegmentInfo(request_id=rid, segment=name):
                 if (found := self._segment(session, rid, name)) is not None:
@@ -475,7 +484,7 @@ class SegmentStore:
         if (segment := self._segment(session, rid, session.writers[writer])) is None:
             return
         if segment.sealed:
-            if isinstance(request, Append):  # whoever appended ahead is told once
+            if isinstance(request, Append):  # a writer with several appends in flight gets one answer
                 del session.previous[writer]
             session.reply(SegmentIsSealed(rid, segment.name, _STACK, -1))
             return

@@ -1,4 +1,4 @@
-"""What a segment store keeps: segments with their attributes, and tables of keys, values and versions. In memory."""
+"""Data of a segment store in memory: segments with attributes, and tables of keys, values and versions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final, Protocol
 from pravega_connector.testing.requests import split_events
 from pravega_connector.wire import NO_ATTRIBUTE, Message, ReadSegment
 
-#: Most bytes in one answer to a read; also the least that a server takes for a wish.
+#: Maximum number of bytes in one answer to a read, and the minimum that a server uses for a request.
 MAX_READ: Final = 2 << 20
 _LEAST_READ: Final = 8
 
 
 class SupportsReply(Protocol):
-    """Connection that an answer is sent to."""
+    """Connection for answers."""
 
     def reply(self, message: Message) -> None:
         """Send a message."""
@@ -26,7 +26,7 @@ class SupportsReply(Protocol):
 
 @dataclass
 class ParkedRead:
-    """A read at the tail, which waits for data."""
+    """Read at the tail that waits for data."""
 
     session: SupportsReply
     request: ReadSegment
@@ -35,7 +35,7 @@ class ParkedRead:
 
 @dataclass
 class Segment:
-    """A segment. Offsets count from its first byte ever, whether or not that was truncated."""
+    """Segment. Offsets count from its first byte, even if that byte was truncated."""
 
     name: str
     data: bytearray = field(default_factory=bytearray)
@@ -44,36 +44,36 @@ class Segment:
     sealed: bool = False
     modified_ms: int = 0
     attributes: dict[bytes, int] = field(default_factory=dict)
-    """Numbers by their UUIDs; a writer's own one is the last event number that it appended."""
+    """Numbers by UUID. The number of a writer is that of its last appended event."""
     parked: list[ParkedRead] = field(default_factory=list)
 
     @property
     def length(self) -> int:
-        """Offset at which the next byte goes."""
+        """Offset of the next byte."""
         return len(self.data)
 
     @property
     def events(self) -> list[bytes]:
-        """Payloads of all events, truncated ones included. Raises ProtocolError where it holds something else."""
+        """Payloads of all events, truncated ones included. Raises ProtocolError if it holds other bytes."""
         return split_events(bytes(self.data))
 
     def attribute(self, key: bytes) -> int:
-        """Number of an attribute; NO_ATTRIBUTE if there is none."""
+        """Return the number of an attribute, or NO_ATTRIBUTE if there is none."""
         return self.attributes.get(key, NO_ATTRIBUTE)
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Add bytes at the end."""
+        """Append bytes."""
         self.data += data
         self.modified_ms = time.time_ns() // 1_000_000
 
     def read(self, offset: int, wanted: int) -> bytes:
-        """Bytes from an offset: as many as a server gives in one answer."""
+        """Return the bytes from an offset, at most as many as a server returns in one answer."""
         return bytes(memoryview(self.data)[offset : offset + min(max(wanted, _LEAST_READ), MAX_READ)])
 
 
 @dataclass
 class Table:
-    """A table segment. Each change of a key gets the next version of the whole table."""
+    """Table segment. Each change of a key gets the next version of the whole table."""
 
     name: str
     entries: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
@@ -81,11 +81,11 @@ class Table:
     version: int = 0
 
     def put(self, key: str, value: bytes) -> int:
-        """Set a value; its version."""
+        """Set a value. Return its version."""
         self.version += 1
         self.entries[key.encode()] = (self.version, value)
         return self.version
 
     def remove(self, key: str) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key if it exists."""
         self.entries.pop(key.encode(), None)
