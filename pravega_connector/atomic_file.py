@@ -60,8 +60,8 @@ class WholeFile:
 
     def _refused(self, error: OSError) -> OutputFileError:
         return OutputFileError(
-            f"the file {self.path} cannot be written: {error.strerror or error}; nothing of it is left; "
-            "repeat the command when there is room and permission"
+            f"the file {self.path} cannot be written: {error.strerror or error}; the incomplete file was removed; "
+            "check free space and permissions, then repeat the command"
         )
 
 

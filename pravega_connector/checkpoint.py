@@ -66,8 +66,8 @@ def _only(path: str | Path, offsets: list[dict[str, Any]]) -> dict[str, Any]:
     if len(offsets) > 1:
         streams = "; ".join(", ".join(sorted(offset["streams"])) for offset in offsets)
         raise ConfigError(
-            f"the query of checkpoint {path} has {len(offsets)} Pravega sources ({streams}): "
-            "give the stream cut of one instead"
+            f"the query of checkpoint {path} has {len(offsets)} Pravega sources ({streams}): pass the stream cut of "
+            "one source instead"
         )
     return offsets[0]
 
@@ -145,7 +145,7 @@ def _folder(path: str | Path) -> _Folder:
         raise ConfigError(f"checkpoint {text} does not exist: check the path; this machine has no such folder")
     if not (local / "offsets").is_dir():
         raise ConfigError(
-            f"invalid checkpoint {text}: it has no folder 'offsets', which the checkpoint of a streaming query has"
+            f"invalid checkpoint {text}: it has no folder 'offsets'; pass the checkpoint folder of a streaming query"
         )
     return _LocalFolder(local)
 

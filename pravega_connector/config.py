@@ -98,7 +98,7 @@ class PravegaConfig(HintedNames):
     def __post_init__(self, username: str | None, password: str | None, token: str | None) -> None:
         named = _credentials({"username": username, "password": password, "token": token})
         if named and (self.auth_method is not None or self.auth_token is not None):
-            raise ConfigError("the credentials are given twice, as auth_token and by username or token")
+            raise ConfigError("the credentials are set twice, as auth_token and as username or token")
         for name, value in named.items():
             object.__setattr__(self, name, value)
         for what, given in (("auth_method", self.auth_method), ("auth_token", self.auth_token)):
@@ -110,7 +110,7 @@ class PravegaConfig(HintedNames):
         if self.scope is not None:
             validate_scope_name(self.scope)
         if self.keycloak_file is not None and (self.auth_method is not None or self.auth_token is not None):
-            raise ConfigError("the credentials are given twice, by keycloak_file and by auth_token, username or token")
+            raise ConfigError("the credentials are set twice, as keycloak_file and as auth_token, username or token")
         if (self.auth_method is None) != (self.auth_token is None):
             missing, given = ("token", "method") if self.auth_token is None else ("method", "token")
             raise ConfigError(
@@ -252,7 +252,7 @@ class PravegaConfig(HintedNames):
             raise ConfigError(f"unknown setting {name!r}{hint}; known settings: {', '.join(known)}")
         named = _credentials({name: explicit.pop(name, None) for name in ("username", "password", "token")})
         if named and (explicit.get("auth_method") or explicit.get("auth_token")):
-            raise ConfigError("the credentials are given twice, as auth_token and by username or token")
+            raise ConfigError("the credentials are set twice, as auth_token and as username or token")
         explicit |= named
         environment = os.environ if environment is None else environment
         try:
@@ -286,9 +286,9 @@ def _credentials(given: Mapping[str, Any]) -> dict[str, str]:
             raise ConfigError(f"the {name} {fault}")
     if (username is None) != (password is None):
         missing = "password" if password is None else "username"
-        raise ConfigError(f"the credentials have no {missing}: give a username and a password, or a token")
+        raise ConfigError(f"the credentials have no {missing}: set a username and a password, or a token")
     if username is not None and token is not None:
-        raise ConfigError("the credentials are given twice: a username and a password, or a token")
+        raise ConfigError("the credentials are set twice: set a username and a password, or a token")
     if username is not None:
         secret = base64.b64encode(f"{username}:{password}".encode()).decode()
         return {"auth_method": "Basic", "auth_token": secret}
@@ -326,7 +326,9 @@ def _arguments_layer(argv: Sequence[str]) -> tuple[_Layer, list[str]]:
             continue
         value = value if equals else next(remaining, "")
         if not value or (not equals and value.startswith("-")):
-            raise ConfigError(f"{flag} needs a value: {flag} {'tcp://host:port' if flag == '--controller' else 'name'}")
+            raise ConfigError(
+                f"{flag} requires a value: {flag} {'tcp://host:port' if flag == '--controller' else 'name'}"
+            )
         found[flags[flag]] = value
     return found, rest
 
@@ -364,10 +366,10 @@ def _read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
 def _parse_uri(uri: str) -> tuple[str, list[tuple[str, int]]]:
     """Return scheme and endpoints of a URI. ``host:port`` means ``tcp://host:port``, as in Java."""
     if not isinstance(uri, str):
-        raise ConfigError(f"the controller URI must be a str like {DEFAULT_CONTROLLER}, not {type(uri).__name__}")
+        raise ConfigError(f"the controller URI must be a str such as {DEFAULT_CONTROLLER}, not {type(uri).__name__}")
     if "@" in uri:  # never repeated in the error: it may hold a password
         raise ConfigError(
-            "the controller URI must not hold credentials: give them by with_credentials or pravega.client.auth.*"
+            "the controller URI must not contain credentials: set them with with_credentials or pravega.client.auth.*"
         )
     scheme, separator, authority = uri.strip().rpartition("://")
     scheme = scheme.lower() if separator else "tcp"
@@ -383,7 +385,8 @@ def _parse_endpoint(uri: str, text: str) -> tuple[str, int]:
     port = int(match["port"] or DEFAULT_PORT) if match else 0
     if match is None or not 0 < port < 65536:
         raise ConfigError(
-            f"the controller URI {uri!r} has no valid host and port in {text!r}: write it like {DEFAULT_CONTROLLER}"
+            f"the controller URI {uri!r} has no valid host and port in {text!r}: write, for example, "
+            f"{DEFAULT_CONTROLLER}"
         )
     return match["v6"] or match["host"], port
 

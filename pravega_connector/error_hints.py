@@ -11,20 +11,23 @@ from pravega_serde import suggestions
 
 _WRITER: Final = "write client.writer(stream, serializer)"
 _ONE: Final = "write client.write(stream, value, serializer)"
-_FOLLOW: Final = "write client.follow(stream, serializer), or client.read(stream, serializer) for what is there now"
+_FOLLOW: Final = (
+    "write client.follow(stream, serializer), or client.read(stream, serializer) for the events up to the current tail"
+)
 _GROUPS: Final = "write client.reader_group('scope/group', streams), whose reader(id, serializer) reads"
-_CONSUMER: Final = f"{_FOLLOW}; processes that share the work: client.reader_group('scope/group', streams)"
-_RESET: Final = "reset(place) has the group begin again: 'earliest', a cut, 'timestamp:2026-11-21T10:00:00Z'"
-_TRANSACTIONS: Final = "write client.transactions(stream, serializer), whose begin() gives a transaction"
+_CONSUMER: Final = f"{_FOLLOW}; to share the work among processes: client.reader_group('scope/group', streams)"
+_RESET: Final = "reset(place) restarts the group at a position: 'earliest', a cut, 'timestamp:2026-11-21T10:00:00Z'"
+_TRANSACTIONS: Final = "write client.transactions(stream, serializer); its begin() returns a transaction"
 _OUTCOME: Final = (
-    "commit(), abort(), ping() and status() are calls of a transaction: of client.transactions(stream, serializer) the "
-    "one that begin() returns, or client.transaction(stream, id)"
+    "commit(), abort(), ping() and status() are methods of a transaction, which begin() of "
+    "client.transactions(stream, serializer) returns, or client.transaction(stream, id)"
 )
 _METRICS: Final = (
-    "pravega_connector.metrics.snapshot() has them, and pravega_connector.serve_metrics(port) shows them to Prometheus"
+    "pravega_connector.metrics.snapshot() returns the metrics, and pravega_connector.serve_metrics(port) serves them "
+    "to Prometheus"
 )
-_KEEP: Final = "keep position, or publish it: client.subscriber(stream, name).publish(cut)"
-_START: Final = "positions are given to begin with: client.follow(stream, serializer, start='earliest')"
+_KEEP: Final = "save position, or publish it: client.subscriber(stream, name).publish(cut)"
+_START: Final = "set the position when you create the reader: client.follow(stream, serializer, start='earliest')"
 _AT: Final = "write client.cut_at(stream, millis), for a stream whose writers note event times"
 _WRITE: Final = "write write(value, routing_key=…)"
 _EXACTLY_ONCE: Final = (
@@ -32,8 +35,8 @@ _EXACTLY_ONCE: Final = (
     "whose exactly_once(reader_id, serializer, to=stream) writes as well"
 )
 _KEYS: Final = (
-    "Pravega's key-value tables are not supported; "
-    "client.synchronizer(stream, create=…, apply=…) shares a state between processes"
+    "Pravega's key-value tables are not supported; client.synchronizer(stream, create=…, apply=…) shares state "
+    "between processes"
 )
 _POLL: Final = "write poll(timeout)"
 _BEGIN: Final = "write client.transactions(stream, serializer).begin()"
@@ -75,14 +78,14 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "start_scale create_partitions": "write client.scale_stream(stream, segments)",
         "truncate_stream delete_records": "write client.truncate(cut)",
         "delete_topics": "write client.delete_stream(stream)",
-        "seal_scope delete_scope_recursive": "there is none; delete the streams, then client.delete_scope(scope)",
+        "seal_scope delete_scope_recursive": "not supported; delete the streams, then call client.delete_scope(scope)",
         "get_head_stream_cut beginning_offsets": "write client.head(stream)",
         "get_tail_stream_cut end_offsets": "write client.tail(stream)",
         "list_offsets": "write client.head(stream), or client.tail(stream)",
         "offsets_for_times": _AT,
         "send_offsets_to_transaction": _EXACTLY_ONCE,
         "seek seek_to_beginning": _START,
-        "commit": "keep the position of client.follow(…), or publish it: client.subscriber(stream, name).publish(cut)",
+        "commit": "save the position of client.follow(…), or publish it: client.subscriber(stream, name).publish(cut)",
         "lag": "write client.reader_group(name).unread_bytes(), or monitoring.stream_lag(client, cut)",
         "metrics": _METRICS,
         "to_pandas": "write client.read_columns(stream, serializer), which has to_pandas, to_polars and to_arrow",
@@ -93,17 +96,17 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "write_events write_many": f"{_WRITE} for each, or write_column(events, routing_keys)",
         "write_event_bytes": "write write(data, routing_key=…) of a writer without a serializer",
         "send_and_wait": f"{_WRITE}, and flush()",
-        "poll": "a writer sends by itself, and flush() waits until what was written is durable",
+        "poll": "a writer sends in the background, and flush() waits until the written events are durable",
         "send_offsets_to_transaction": _EXACTLY_ONCE,
         "begin_txn begin_transaction": _BEGIN,
         "commit_transaction": "flush() makes events durable; client.transactions(stream, serializer) has transactions",
-        "get_config": "the settings of a writer are the arguments of client.writer",
+        "get_config": "pass the settings of a writer as arguments to client.writer",
         "metrics": _METRICS,
     },
     "TransactionalWriter": {
         "begin_txn begin_transaction": "write begin()",
         "get_txn": "write client.transaction(stream, id)",
-        "write write_event commit": "write begin(), whose transaction has write and commit",
+        "write write_event commit": "write begin(); its transaction has write and commit",
     },
     "Transaction": {
         "write_event": _WRITE,
@@ -123,8 +126,8 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
     },
     "ValueReader": {
         "read_next_event receive consume getone getmany": _POLL,
-        "subscribe assign": "the streams are named to begin with: client.follow([stream, …], serializer)",
-        "assignment": "it reads all segments of its streams: position has them",
+        "subscribe assign": "set the streams when you create the reader: client.follow([stream, …], serializer)",
+        "assignment": "the reader reads all segments of its streams, which position lists",
         "beginning_offsets": "write client.head(stream)",
         "end_offsets": "write client.tail(stream)",
         "offsets_for_times": _AT,
@@ -135,7 +138,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
     "ReaderGroup": {
         "lag": "write unread_bytes(); pravega-serde group lag SCOPE/GROUP has it for each stream",
         "create_reader": "write reader(id, serializer)",
-        "add_stream": "reset(streams=…, retention=…, checkpoint_interval=…) changes it, and has the group begin again",
+        "add_stream": "reset(streams=…, retention=…, checkpoint_interval=…) changes the group and restarts it",
         "initiate_checkpoint": "write checkpoint(name)",
         "generate_stream_cuts": "write stream_cuts()",
         "reset_reader_group": f"{_RESET}; streams=… and other settings as for client.reader_group",
@@ -145,16 +148,16 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
     },
     "GroupReader": {
         "read_next_event receive consume getone getmany": _POLL,
-        "acknowledge commit": "nothing is to be committed: each call marks the events returned before it as processed",
-        "assignment": "write position, which has the segments that it owns",
-        "seek seek_to_beginning": f"a reader has no place of its own: of the group, {_RESET}",
-        "subscribe": "the group's streams are named by client.reader_group(name, streams)",
+        "acknowledge commit": "no commit is needed: each call marks the events returned before it as processed",
+        "assignment": "write position, which has the segments that the reader owns",
+        "seek seek_to_beginning": f"a reader has no separate position; on the group, {_RESET}",
+        "subscribe": "set the group's streams with client.reader_group(name, streams)",
         "unsubscribe": "write close()",
-        "get_current_time_window": "the group has it: group.time_window(stream)",
+        "get_current_time_window": "use the group: group.time_window(stream)",
     },
     "StreamCut": {
         "as_text": "write to_text()",
-        "as_impl": "its positions are a mapping: positions",
+        "as_impl": "write positions, a mapping from stream to position",
     },
     "StreamName": {
         "scoped_name": "write str(name)",

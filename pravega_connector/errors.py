@@ -319,7 +319,7 @@ class StreamSealedError(ControllerError):
     @classmethod
     def of(cls, stream: object) -> StreamSealedError:
         """Error of a write to a sealed stream."""
-        return cls(f"stream {stream} is sealed; nothing more can be written to it")
+        return cls(f"stream {stream} is sealed; it accepts no more events")
 
 
 class SegmentStoreError(ConnectorError):
@@ -904,7 +904,7 @@ class NullEventError(EventError):
     @classmethod
     def at_row(cls, row: int) -> NullEventError:
         """Error for a row of a column of events."""
-        return cls(f"row {row} of the column is null, and Pravega has no null events: fill or drop it")
+        return cls(f"row {row} of the column is null, and an event cannot be null: fill or drop the row")
 
 
 class InputLostError(ConnectorError):

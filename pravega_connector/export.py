@@ -97,7 +97,7 @@ def export_stream(
     )
     if chosen.has_dead_letters:
         raise ConfigError(
-            "dead letters are for Spark queries: option 'mode' is what treats the bad events of an export"
+            "dead-letter queues are for Spark queries: set option 'mode' for the malformed events of an export"
         )
     target = Path(path)
     name, codec = file_format(target, to, compression)
@@ -195,7 +195,7 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
     Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for events that have no columns in common.
     """
     if wanted is None and options.format is not None and FORMATS[options.format].infer and not options.from_registry:
-        otherwise = "name the columns (schema=), or leave 'format' out to export their bytes"
+        otherwise = "pass the columns with schema=, or omit 'format' to export the bytes of the events"
         with closing(events()) as batches:
             wanted = columns_in(batches, options.format, otherwise)
     decoder = serializer_of(options, wanted)
@@ -400,8 +400,8 @@ def file_format(path: Path, format: str | None = None, compression: str | None =
     found = format or _SUFFIXES.get(name.suffix.lower())
     if found not in _FORMATS:
         raise ConfigError(
-            f"unknown file format of {path.name!r}: let the name end in "
-            f"{', '.join(_SUFFIXES)}, or name one of {', '.join(FILE_FORMATS)}"
+            f"unknown file format of {path.name!r}: use a name that ends in {', '.join(_SUFFIXES)}, or set one of "
+            f"{', '.join(FILE_FORMATS)}"
         )
     codecs = _FORMATS[found][1]
     codec = compression or packed or codecs[0]

@@ -225,7 +225,8 @@ class Pipe:
                 if waited >= self._failover_timeout:
                     raise
                 _log.warning(
-                    "%s waits: %d events (%d bytes) for stream %s are not durable after %.0f s, %.0f s are left: %s",
+                    "%s waits: %d events (%d bytes) for stream %s are not durable after %.0f s, retrying for %.0f s "
+                    "more; last error: %s",
                     self._input.name,
                     self.summary.not_acknowledged,
                     self._size,
@@ -235,7 +236,7 @@ class Pipe:
                     error.message,
                 )
         if pause == _WARN_EVERY:
-            _log.warning("%s goes on after %.0f s", self._input.name, time.monotonic() - began)
+            _log.warning("%s: recovered after %.0f s", self._input.name, time.monotonic() - began)
 
 
 # ---- inputs ----

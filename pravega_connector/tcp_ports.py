@@ -16,13 +16,17 @@ _RANGE: Final = range(10_000, 30_000)
 def check_port_number(port: object) -> None:
     """Raise ConfigError for what is no port's number; 0 is any free one."""
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 1 << 16:
-        raise ConfigError(f"invalid port {port!r}; a port is a whole number from 0 to 65535, and 0 is any free one")
+        raise ConfigError(
+            f"invalid port {port!r}; a port must be a whole number from 0 to 65535, and 0 is any free port"
+        )
 
 
 def check_port(port: int) -> None:
     """Raise LocalServerError for a port that was asked for and is in use; 0 is any free one."""
     if port and not is_free(port):
-        raise LocalServerError(f"port {port} is in use; end what listens there, or use port 0 for any free one")
+        raise LocalServerError(
+            f"port {port} is in use; stop the process that listens there, or use port 0 for any free port"
+        )
 
 
 def free_ports(count: int) -> list[int]:

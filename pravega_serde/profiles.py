@@ -145,7 +145,9 @@ def _tables(file: Path) -> dict[str, dict[str, Any]]:
         raise SerdeError(f"invalid TOML in {file}: {error}") from None
     for name, table in tables.items():
         if not isinstance(table, dict):
-            raise SerdeError(f"{name!r} in {file} is in no profile: put it below a line such as [{DEFAULT_PROFILE}]")
+            raise SerdeError(
+                f"{name!r} in {file} is outside of a profile: move it below a line such as [{DEFAULT_PROFILE}]"
+            )
     return tables
 
 
@@ -153,10 +155,10 @@ def _cluster(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     found = {key: table[key] for key in _CLUSTER if table.get(key) not in (None, "")}
     username, password = found.pop("username", None), found.pop("password", None)
     if (username is None) != (password is None):
-        raise SerdeError(f"{where} has only one of username and password: give both")
+        raise SerdeError(f"{where} has only one of username and password: set both")
     if username is not None:
         if "auth_token" in found or "auth_method" in found:
-            raise SerdeError(f"{where} has a username and an auth_token: give one of the two")
+            raise SerdeError(f"{where} has a username and an auth_token: set only one of them")
         found["auth_method"] = "Basic"
         found["auth_token"] = base64.b64encode(f"{username}:{password}".encode()).decode()
     return found
@@ -165,4 +167,4 @@ def _cluster(table: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _check_readers(file: Path) -> None:
     if file not in _warned and os.name == "posix" and file.stat().st_mode & _OTHERS_MAY_READ:
         _warned.add(file)
-        _logger.warning("%s holds secrets and other users may read it: chmod 600 %s", file, file)
+        _logger.warning("%s contains secrets and other users can read it: run chmod 600 %s", file, file)

@@ -17,7 +17,7 @@ from pravega_serde.suggestions import UnknownNameError, nearest
 
 # Packages loaded until now, with their public names.
 _PUBLIC: Final[dict[str, list[str]]] = {}
-_NEEDS_SPARK: Final = "it needs Spark; install it with: pip install 'pravega-serde[spark]'"
+_NEEDS_SPARK: Final = "it requires Spark; install it with: pip install 'pravega-serde[spark]'"
 
 
 def public_names(

@@ -113,7 +113,7 @@ _JAVA: Final = (
         argument="sample",
         doc="an event, as hex digits, base64 or the path of a file: its class defines the columns to read, and "
         "the class to write",
-        tells_columns="an event, whose class then gives the columns",
+        tells_columns="an event, whose class defines the columns",
         record=True,
         first_bytes=b"\xac\xed\x00\x05",
     ),
@@ -266,7 +266,8 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
     """
     if not isinstance(format_name, str):
         raise UnsupportedFormatError(
-            f"a format is named by a str, not by {type(format_name).__name__}; known formats: {', '.join(formats())}"
+            f"the name of a format must be a str, not {type(format_name).__name__}; known formats: "
+            f"{', '.join(formats())}"
         )
     name = format_name.strip().lower()
     if name not in FORMATS:
@@ -285,4 +286,4 @@ def _check_options(name: str, signature: inspect.Signature, options: Mapping[str
             raise SerdeError(f"format {name!r} has no option {option!r}{did_you_mean(option, known)}")
     missing = [key for key, p in known.items() if p.default is inspect.Parameter.empty and key not in options]
     if missing:
-        raise SerdeError(f"format {name!r} needs the option {missing[0]!r}")
+        raise SerdeError(f"format {name!r} requires the option {missing[0]!r}")

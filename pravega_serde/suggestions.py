@@ -119,7 +119,7 @@ def _hint(owner: HintedNames, kind: type[HintedNames], name: str) -> str:
             return meant[word]
     near = nearest(words, [*there, *meant])
     if near is None:
-        return f"there is none; help({kind.__name__}) lists what there is"
+        return f"unknown name; help({kind.__name__}) lists the names"
     return meant.get(near) or f"did you mean {near!r}?"
 
 

@@ -84,7 +84,7 @@ async def to_the_end(going_on: set[asyncio.Future[Any]], coroutine: Coroutine[An
 def _tell(task: asyncio.Future[Any]) -> None:
     """Log the error of a call whose caller was cancelled."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        _logger.warning("a call that continued after its cancellation failed: %s", error)
+        _logger.warning("a call that kept running after its cancellation failed: %s", error)
 
 
 def _wait(awaitable: Awaitable[R]) -> R:

@@ -67,7 +67,7 @@ class Home:
         if self._loop is None:
             self._loop = loop
         elif self._loop is not loop:
-            raise ConfigError("this client belongs to another event loop: make one in each")
+            raise ConfigError("this client belongs to another event loop: create a client in each event loop")
 
 
 class Opened(Generic[C]):
@@ -95,7 +95,7 @@ class Opened(Generic[C]):
     def _known(self) -> C:
         """Return the object for a property that needs no wait. Raises ConfigError before it exists."""
         if self._made is None:
-            raise ConfigError(f"this {type(self).__name__} is not open yet: await it, or enter it by 'async with'")
+            raise ConfigError(f"this {type(self).__name__} is not open yet: await it, or open it with 'async with'")
         return self._made
 
     async def _open(self) -> Self:

@@ -132,7 +132,7 @@ class Administration(HintedNames):
         """
         scope = scope if scope is not None else self.config.scope
         if scope is None:
-            raise ConfigError("no scope is named: write streams(scope); scopes() lists them")
+            raise ConfigError("no scope is set: write streams(scope); scopes() lists the scopes")
         return self.controller.iterate_streams(scope, internal=internal)
 
     def stream_exists(self, stream: Stream) -> bool:

@@ -123,7 +123,9 @@ class PravegaClient(Administration):
         if isinstance(stream, StreamCut) and cut is None:
             found = stream
         elif not isinstance(stream, StreamName | str) or cut is None:
-            raise ConfigError("truncate takes a StreamCut, or a stream and a place: truncate('scope/stream', 'tail')")
+            raise ConfigError(
+                "truncate requires a StreamCut, or a stream and a position: truncate('scope/stream', 'tail')"
+            )
         else:
             (found,) = cuts_of(self, [self.name(stream)], cut, "cut", default="head")
         infos = self.stores.segment_infos(found.stream, found.positions)
@@ -131,7 +133,7 @@ class PravegaClient(Administration):
             if infos[segment_id].exists and offset > (end := infos[segment_id].write_offset):
                 raise MalformedStreamCutError(
                     f"cannot truncate {found.stream} at offset {offset} of segment {segment_id}: it ends at {end}, "
-                    "and what is written up to the cut would be lost"
+                    "and events written before the cut would be lost; use a cut of the stream as it is now"
                 )
         self.controller.truncate_stream(found)
 
@@ -260,7 +262,7 @@ class PravegaClient(Administration):
     ) -> Transaction:
         """Return a transaction of any process by its id, to commit, abort or ping it, or to check its status."""
         if not isinstance(transaction, uuid.UUID):
-            raise ConfigError(f"a transaction is known by its id, a uuid.UUID, not by {transaction!r}")
+            raise ConfigError(f"a transaction id must be a uuid.UUID, not {transaction!r}")
         arguments.seconds("lease", lease)
         return Transaction(self.controller, self.name(stream), transaction, lease, writer_id)
 
@@ -584,15 +586,15 @@ def _config(config: Any, settings: dict[str, Any]) -> PravegaConfig:
     """Return the configuration for a client's first argument and settings. Raises ConfigError."""
     if isinstance(config, PravegaConfig):
         if settings:
-            raise ConfigError(f"the setting {next(iter(settings))!r} belongs into the PravegaConfig: give it there")
+            raise ConfigError(f"the setting {next(iter(settings))!r} belongs to the PravegaConfig: set it there")
         return config
     if config is not None and not isinstance(config, str):
         raise ConfigError(
-            f"a client needs a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not this "
+            "a client requires a controller URI such as 'tcp://localhost:9090' or a PravegaConfig, not a "
             f"{type(config).__name__}"
         )
     if config is not None and "controller" in settings:
-        raise ConfigError("the controller is given twice, by position and by name")
+        raise ConfigError("the controller is set twice, by position and by name: set it once")
     return PravegaConfig.resolve(**({"controller": config} | settings))
 
 

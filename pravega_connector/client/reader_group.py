@@ -140,7 +140,7 @@ def open_group(
     if streams is None:
         there = client.controller.group_config(scope, group)
         if there is None:
-            raise ReaderGroupNotFoundError(f"there is no reader group {found}: name the streams that it is to read")
+            raise ReaderGroupNotFoundError(f"reader group {found} does not exist; pass streams=… to create it")
         return _opened(client, scope, group, there)
     names = arguments.stream_names(streams, client.config.scope)
     settings: GroupChanges = {
@@ -160,8 +160,8 @@ def open_group(
     there = client.controller.create_group(scope, group, config)
     if there.settings != config.settings:
         raise ReaderGroupError(
-            f"reader group {found} is there with another configuration: join it without 'streams'; reset(streams=…), "
-            "which takes the other settings as well, changes it"
+            f"reader group {found} already exists with a different configuration; omit 'streams' to join it, or call "
+            "reset(streams=…), which also accepts the other settings, to change it"
         )
     return _opened(client, scope, group, there)
 
@@ -209,8 +209,8 @@ def _opened(client: SupportsGroups, scope: str, group: str, config: GroupConfig)
         raise
     if config.checkpoint_ms <= 0:
         _log.warning(
-            "reader group %s/%s has no automatic checkpoints: without others no segment changes its reader, and what "
-            "follows a scaled segment is not read",
+            "reader group %s/%s has no automatic checkpoints: call checkpoint() regularly, otherwise segments are "
+            "not reassigned and the successors of scaled segments are not read",
             scope,
             group,
         )
@@ -338,8 +338,9 @@ class ReaderGroup(HintedNames):
             least = _SILENT_TIMES * (state.readers + 1)
             if silence < least:
                 raise ConfigError(
-                    f"reader group {self.scope}/{self.name} has {state.readers} readers, which publish their positions "
-                    f"every {state.readers + 1} s: a silence of {silence:g} s is too short, use {least} s or more"
+                    f"reader group {self.scope}/{self.name} has {state.readers} readers, which publish their "
+                    f"positions every {state.readers + 1} s: a silence of {silence:g} s is too short; use {least} s "
+                    "or more"
                 )
             dead = [r for r in state.assigned if now - self._heard.setdefault(r, now) >= silence]
             return [update for reader in dead for update in managing.take_offline(state, reader)]
@@ -375,8 +376,8 @@ class ReaderGroup(HintedNames):
             left = end - time.monotonic()
             if left <= 0:
                 raise DeadlineExceededError(
-                    f"reader group {self.scope}/{self.name}: its readers have not all taken checkpoint {name} within "
-                    f"{timeout:g} s; take those offline that have died"
+                    f"reader group {self.scope}/{self.name}: not all readers reached checkpoint {name!r} within "
+                    f"{timeout:g} s; remove failed readers with reader_offline(reader_id)"
                 )
             io.sleep(min(_LOOK_SECONDS, left))
         self._log.update_state(lambda state: [] if _is_first(state, name) else managing.clear_before(name))
@@ -418,13 +419,15 @@ class ReaderGroup(HintedNames):
             changed = self._controller.update_group(self.scope, self.name, wanted)
             now = changed or self._controller.group_config(self.scope, self.name)
             if now is None:
-                raise ReaderGroupError(f"there is no reader group {self.scope}/{self.name} any more")
+                raise ReaderGroupError(f"reader group {self.scope}/{self.name} was deleted")
             if changed is None:
                 start, end = self._begin_and_end(now)
             self._log.update_state(partial(managing.reset, config=now, start=start, end=end))
             if changed is not None:
                 return
-        raise ReaderGroupError(f"reader group {self.scope}/{self.name} is being reset by others all the time")
+        raise ReaderGroupError(
+            f"reader group {self.scope}/{self.name} could not be reset: other processes keep resetting it"
+        )
 
     def _streams_of(self, changes: GroupChanges) -> list[StreamName] | None:
         if "streams" not in changes:
@@ -450,8 +453,8 @@ class ReaderGroup(HintedNames):
         for stream in config.start.keys() - kept:
             if not self._controller.stream_exists(stream) or group not in self._controller.subscribers(stream):
                 raise ReaderGroupError(
-                    f"reader group {group} cannot leave stream {stream}, which was deleted: a group with retention "
-                    "leaves a stream before that; make a group of another name"
+                    f"reader group {group} cannot leave stream {stream}, which was deleted: with retention, remove a "
+                    "stream from the group before you delete it; create a group with another name"
                 )
 
     def _begin_and_end(self, config: GroupConfig) -> tuple[Ranged, Positions]:
@@ -489,9 +492,7 @@ class ReaderGroup(HintedNames):
         name = self._client.name(stream)
         told = self._fetched().last_read_of(name).positions
         if not told:
-            raise ReaderGroupError(
-                f"reader group {self.scope}/{self.name} reads nothing of stream {name}, or no longer"
-            )
+            raise ReaderGroupError(f"reader group {self.scope}/{self.name} does not read stream {name}")
         return self._client.time_window(by_stream(told)[name])
 
     def update_retention_cut(self, cuts: Iterable[StreamCut]) -> None:
@@ -499,8 +500,8 @@ class ReaderGroup(HintedNames):
         config = self._fetched().config
         if config.retention is not Retention.MANUAL:
             raise ReaderGroupError(
-                f"reader group {self.scope}/{self.name} was not made with retention='manual': its cuts are not yours "
-                "to publish"
+                f"reader group {self.scope}/{self.name} was not created with retention='manual': it does not accept "
+                "cuts from a program"
             )
         subscriber = SubscriberId(self.name, str(config.id), config.generation)
         for cut in cuts:
@@ -535,6 +536,7 @@ class ReaderGroup(HintedNames):
         state = self._log.state
         if state is None:
             raise ReaderGroupError(
-                f"reader group {self.scope}/{self.name} has no state yet: its creator has not initialized it"
+                f"reader group {self.scope}/{self.name} has no state yet: the process that creates it has not "
+                "initialized it"
             )
         return state

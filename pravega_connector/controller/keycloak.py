@@ -62,8 +62,8 @@ class ServiceAccount:
             told = json.loads(Path(file).read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(
-                f"the Keycloak service account cannot be read from {file}: {error.strerror}; check keycloak_file, "
-                "which every process of a Spark job needs at the same path"
+                f"the Keycloak service account cannot be read from {file}: {error.strerror}; check keycloak_file; "
+                "every process of a Spark job requires it at the same path"
             ) from None
         except ValueError:
             raise ConfigError(f"invalid JSON in the Keycloak service account {file}") from None
@@ -72,8 +72,8 @@ class ServiceAccount:
         for key, value in zip(wanted, found, strict=True):
             if not isinstance(value, str) or not value:
                 raise ConfigError(
-                    f"the Keycloak service account {file} has no text for {key}: export it from Keycloak's console, in "
-                    "the client's installation as OIDC JSON"
+                    f"the Keycloak service account {file} has no text for {key}: export the client's installation "
+                    "as OIDC JSON from Keycloak's console"
                 )
         realm, server, name, secret = map(str, found)
         if not _is_address(server):  # not repeated in the error because it may contain a password
@@ -162,8 +162,8 @@ class KeycloakTokens:
             raise self._away(str(error) or type(error).__name__) from None
         if status in _REDIRECTED:
             raise ConfigError(
-                f"Keycloak at {self._account.token_url} redirects to {_server(location)}, where the client's secret is "
-                "not sent: write the server's final address as auth-server-url in keycloak_file"
+                f"Keycloak at {self._account.token_url} redirects to {_server(location)}, and the client's secret is "
+                "not sent there: write the server's final address as auth-server-url in keycloak_file"
             )
         if status in _REFUSED:
             raise AuthenticationError(
@@ -182,12 +182,12 @@ class KeycloakTokens:
                 return token, life
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
-        raise self._away("its answer holds no token")
+        raise self._away("its answer has no token")
 
     def _away(self, reason: str) -> ControllerUnavailableError:
         return ControllerUnavailableError(
-            f"Keycloak at {self._account.token_url} gave no token for the controller: {reason}; check auth-server-url "
-            "in keycloak_file, and that Keycloak runs"
+            f"Keycloak at {self._account.token_url} returned no token for the controller: {reason}; check "
+            "auth-server-url in keycloak_file, and that Keycloak runs"
         )
 
 

@@ -57,8 +57,8 @@ def _no_range(failure: Failure) -> ConnectorError | None:
     if failure.code is not grpc.StatusCode.UNKNOWN or not failure.is_well():
         return None
     return MalformedStreamCutError(
-        f"the controller finds no way in {failure.target} from the start cut to the end cut: the end must not lie "
-        "before the start, and both must be cuts of this stream (not of a deleted one of its name)"
+        f"the controller finds no path in {failure.target} from the start cut to the end cut: the end must not be "
+        "before the start, and both must be cuts of this stream (not of a deleted stream with the same name)"
     )
 
 
@@ -82,13 +82,13 @@ def _no_transaction(failure: Failure) -> ConnectorError | None:
     bound = re.search(r"max value is (\d+)", said)
     if bound is None:
         return LeaseRangeError(
-            f"the controller refuses the lease for a transaction on {target}: it is shorter than the server allows "
-            f"({DEFAULT_SHORTEST_LEASE:g} s unless set otherwise: controller.transaction.lease.count.min)"
+            f"the controller refuses the lease for a transaction on {target}: it is shorter than the server's minimum "
+            f"({DEFAULT_SHORTEST_LEASE:g} s by default, controller.transaction.lease.count.min)"
         )
     longest = int(bound[1]) / 1000
     return LeaseRangeError(
-        f"the controller refuses the lease for a transaction on {target}: it is longer than {longest:g} s, "
-        "the longest that the server allows (controller.transaction.lease.count.max)",
+        f"the controller refuses the lease for a transaction on {target}: it is longer than {longest:g} s, the "
+        "server's maximum (controller.transaction.lease.count.max)",
         longest=longest,
     )
 
@@ -157,24 +157,27 @@ _DONE: Final = {
     "STREAM_EXISTS": False,
 }
 _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
-    "FAILURE": (ControllerFailureError, "the controller could not do it"),
+    "FAILURE": (ControllerFailureError, "the controller failed"),
     "PRECONDITION_FAILED": (
         ControllerError,
-        "another client is scaling the stream, or would have fewer segments than its scaling policy asks for",
+        (
+            "another client is scaling the stream, or the stream would have fewer segments than its scaling policy "
+            "requires"
+        ),
     ),
     "INVALID_SCOPE_NAME": (InvalidNameError, "the controller refuses this name"),
     "INVALID_STREAM_NAME": (InvalidNameError, "the controller refuses this name"),
     "INVALID_RG_NAME": (InvalidNameError, "the controller refuses this name"),
-    "RG_NOT_FOUND": (ControllerError, "there is no such reader group"),
+    "RG_NOT_FOUND": (ControllerError, "the reader group does not exist"),
     "INVALID_CONFIG": (ControllerError, "another process has changed the reader group"),
     "SUBSCRIBER_NOT_FOUND": (ControllerError, "the stream has no such subscriber"),
-    "STREAM_CUT_NOT_VALID": (ControllerError, "a later position was published under that name before"),
+    "STREAM_CUT_NOT_VALID": (ControllerError, "a later position was already published under that name"),
     "GENERATION_MISMATCH": (ControllerError, "another process has changed the reader group"),
-    "SCOPE_NOT_EMPTY": (ControllerError, "it still has streams; seal and delete them first"),
+    "SCOPE_NOT_EMPTY": (ControllerError, "it has streams; seal and delete them first"),
     "STREAM_NOT_SEALED": (ControllerError, "it is not sealed; seal it first"),
     "STREAM_SEALED": (StreamSealedError, "it is sealed"),
     "INVALID_INPUT": (ControllerError, "the controller does not know of it"),
-    "INTERNAL_ERROR": (ControllerFailureError, "the controller could not do it"),
+    "INTERNAL_ERROR": (ControllerFailureError, "the controller failed"),
 }
 
 
@@ -219,13 +222,13 @@ def ping_error(
             return status_error(TransactionStatus.UNKNOWN, "ping", stream, transaction)
         case statuses.LEASE_TOO_LARGE:
             return LeaseRangeError(
-                f"cannot ping {where}: a lease of {lease_ms / 1000:g} s is longer than the server allows "
-                "(controller.transaction.lease.count.max, 600 s unless set otherwise)"
+                f"cannot ping {where}: a lease of {lease_ms / 1000:g} s is longer than the server's maximum "
+                "(controller.transaction.lease.count.max, 600 s by default)"
             )
         case statuses.MAX_EXECUTION_TIME_EXCEEDED | statuses.SCALE_GRACE_TIME_EXCEEDED:
             return LeaseRangeError(
-                f"cannot ping {where}: another {lease_ms / 1000:g} s would be more than its whole life may last "
-                "(1,000 times its first lease, and a day at most); commit it before its present lease ends"
+                f"cannot ping {where}: another {lease_ms / 1000:g} s would exceed its maximum lifetime (1,000 times "
+                "its first lease, at most a day); commit it before its current lease ends"
             )
         case _:
             return ControllerError(f"cannot ping {where}: the controller answered status {status}")
@@ -443,8 +446,8 @@ def decode_group(message: pb.ReaderGroupConfiguration) -> GroupConfig:
         )
     except ValueError as error:
         raise ControllerError(
-            f"the controller gave a configuration of the reader group {message.scope}/{message.readerGroupName} that "
-            f"this version does not know: {error}"
+            f"the controller returned a configuration of the reader group {message.scope}/{message.readerGroupName} "
+            f"that this version does not know: {error}"
         ) from None
 
 
@@ -512,21 +515,21 @@ def check_order(start: StreamCut, end: StreamCut) -> None:
     """
     if start.stream != end.stream:
         raise MalformedStreamCutError(
-            f"the start is a cut of {start.stream}, the end one of {end.stream}: give two of one stream"
+            f"the start is a cut of {start.stream} and the end is a cut of {end.stream}: pass two cuts of one stream"
         )
     if not start.positions or not end.positions:
         raise MalformedStreamCutError(
-            f"a stream cut of {start.stream} without segments bounds nothing: take the head or tail"
+            f"a stream cut of {start.stream} without segments is not a bound: use the head or tail"
         )
     for segment, offset in end.positions.items():
         if offset < start.positions.get(segment, offset):
             raise _reversed(start, f"in {segment_name(start.stream, segment)}, {offset} < {start.positions[segment]}")
     if max(end.positions) < max(start.positions) or min(end.positions) < min(start.positions):
-        raise _reversed(start, "its segments come before those of the start")
+        raise _reversed(start, "its segments come before the segments of the start")
 
 
 def _reversed(start: StreamCut, where: str) -> MalformedStreamCutError:
-    return MalformedStreamCutError(f"the end cut of {start.stream} lies before the start cut ({where}): swap them")
+    return MalformedStreamCutError(f"the end cut of {start.stream} is before the start cut ({where}): swap them")
 
 
 def check_scaling(
@@ -537,7 +540,7 @@ def check_scaling(
         raise StreamSealedError(f"cannot scale stream {stream}: it is sealed")
     by_id = {segment.id: segment for segment in current}
     if not seal or len(set(seal)) != len(seal):
-        raise ConfigError(f"cannot scale stream {stream}: name the segments to replace, each of them once")
+        raise ConfigError(f"cannot scale stream {stream}: name each segment to replace once")
     for segment in seal:
         if segment not in by_id:
             raise ConfigError(
@@ -550,8 +553,8 @@ def check_scaling(
     new = _joined(ranges)
     if not _covers_the_same(old, new) or _overlap(ranges):
         raise ConfigError(
-            f"cannot scale stream {stream}: the new ranges must cover {_in_words(old)} once, as the replaced segments "
-            f"do; they are {_in_words(sorted(ranges))}"
+            f"cannot scale stream {stream}: the new ranges must cover {_in_words(old)} exactly once, as the replaced "
+            f"segments do; they are {_in_words(sorted(ranges))}"
         )
 
 

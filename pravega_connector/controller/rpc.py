@@ -50,7 +50,7 @@ QUOTED: Final = 160  # characters of a server's text that an error quotes
 MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; about 700,000 segments in one list
 
 GIVE_CREDENTIALS: Final = (
-    "give them by PravegaConfig.with_credentials, or set pravega_client_auth_method and pravega_client_auth_token"
+    "pass them with PravegaConfig.with_credentials, or set pravega_client_auth_method and pravega_client_auth_token"
 )
 
 # The controller maps a lost compare-and-set to FAILED_PRECONDITION, and a failure of its store to INTERNAL or
@@ -138,16 +138,16 @@ _SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
     grpc.StatusCode.UNIMPLEMENTED: (ControllerError, "is not a Pravega controller, or is too old for this call"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {seconds:g} s"),
     grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
-    grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
+    grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this call with these credentials"),
 }
 _ADVICE: Final = {
     grpc.StatusCode.UNAVAILABLE: (
-        "check host and port, whether it runs, and tcp:// or tls:// (there also the CA and the certificate's name)"
+        "check host and port, that it runs, and tcp:// or tls:// (with tls://, also the CA and the certificate's name)"
     ),
     grpc.StatusCode.UNIMPLEMENTED: "check host and port",
-    grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or set a longer timeout",
     grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",
-    grpc.StatusCode.PERMISSION_DENIED: "use a user with the permission, or have it added",
+    grpc.StatusCode.PERMISSION_DENIED: "use a user with the permission, or add the permission",
 }
 
 
@@ -324,7 +324,7 @@ class ControllerChannel:
             ControllerChannel._first_process = process
         elif first != process and not FORK_SUPPORT:
             raise ForkedError(
-                "gRPC cannot be used in a process forked from one that has used it: start processes by 'spawn' or "
+                "gRPC cannot be used in a process forked from one that has used it: start processes with 'spawn' or "
                 "'forkserver', or make the first call after the fork"
             )
 
@@ -348,7 +348,7 @@ class ControllerChannel:
         if code is grpc.StatusCode.CANCELLED and self._closed:
             return _closed_error()
         if code is grpc.StatusCode.UNAUTHENTICATED and not self._authorization:
-            return AuthenticationError(f"{where} asks for credentials ({call}): {GIVE_CREDENTIALS}")
+            return AuthenticationError(f"{where} requires credentials ({call}): {GIVE_CREDENTIALS}")
         if code is grpc.StatusCode.UNAVAILABLE and self._config.uses_tls:
             refusal = _tls_error(f"{where} ({call})", details or "")
             if refusal is not None:
@@ -372,8 +372,8 @@ def _tls_error(where: str, details: str) -> ConnectorError | None:
     """Return the error for a failed handshake, by gRPC's text; None for another failure."""
     if "Hostname Verification Check failed" in details:
         return AuthenticationError(
-            f"the certificate of {where} is of another host: check the address, or name the certificate's host in "
-            "tls_server_name"
+            f"the certificate of {where} is for another host: check the address, or set tls_server_name to the "
+            "certificate's host"
         )
     if found := _UNTRUSTED.search(details):
         return AuthenticationError(f"the certificate of {where} is refused: {found[1].strip()}; check tls_ca_file")
@@ -383,7 +383,7 @@ def _tls_error(where: str, details: str) -> ConnectorError | None:
 
 
 def _closed_error() -> ControllerError:
-    return ControllerError("this controller client is closed; make a new one")
+    return ControllerError("this controller client is closed; create a new one")
 
 
 def not_found(target: StreamName | str) -> ControllerError:

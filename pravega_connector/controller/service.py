@@ -244,7 +244,7 @@ class ControllerClient:
             possible = False
         if not possible:
             raise ControllerError(
-                f"cannot truncate stream {cut.stream}: the cut lies before the stream's head, or does not cover all "
+                f"cannot truncate stream {cut.stream}: the cut is before the stream's head, or does not cover all "
                 "routing keys"
             )
 
@@ -533,8 +533,8 @@ class ControllerClient:
 
         def unknown(trouble: ControllerError) -> OutcomeUnknownError:
             return OutcomeUnknownError(
-                f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
-                f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
+                f"whether {what} is {'committed' if commits else 'aborted'} is unknown after {deadline.seconds:g} s "
+                f"({trouble.message}); query its status, or {action} it again"
             )
 
         with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
@@ -580,7 +580,7 @@ class ControllerClient:
         status = self._settled(calls.NOTE_TIMESTAMP, request, f"note a time of writer {writer_id} of", stream).result
         if status in (statuses.SUCCESS, statuses.INVALID_TIME, statuses.INVALID_POSITION):
             return status == statuses.SUCCESS
-        raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} could not be noted")
+        raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} was not noted")
 
     def remove_writer(self, stream: StreamName, writer_id: str, *, timeout: float | None = None) -> bool:
         """Stop waiting for a writer in the watermarks of a stream.
@@ -605,7 +605,7 @@ class ControllerClient:
 
         Raises ConfigError for a group of that name with another purpose, and InvalidNameError.
         """
-        what = f"make the subscriber {group} of"
+        what = f"create the subscriber {group} of"
         request = calls.group_message(stream.scope, group, calls.subscriber_config(stream))
         response = self._done(calls.CREATE_READER_GROUP, request, what, stream)
         return calls.decode_subscriber(response.config, stream, group)
@@ -647,7 +647,7 @@ class ControllerClient:
         The creator sets a random id and the generation 0. Raises InvalidNameError.
         """
         request = calls.group_message(scope, group, config)
-        response = self._done(calls.CREATE_READER_GROUP, request, f"make the reader group {group} in scope", scope)
+        response = self._done(calls.CREATE_READER_GROUP, request, f"create the reader group {group} in scope", scope)
         return calls.decode_group(response.config)
 
     def group_config(self, scope: str, group: str) -> GroupConfig | None:
@@ -732,7 +732,7 @@ class ControllerClient:
             while calls.failed(response):
                 if refusal is not None:
                     refusal()
-                attempts.again(ControllerFailureError(f"cannot {action} {target}: the controller could not do it"))
+                attempts.again(ControllerFailureError(f"cannot {action} {target}: the controller failed"))
                 response = self._call(rpc, request, target, deadline)
             return response
 
@@ -771,7 +771,7 @@ class ControllerClient:
             if self._channel.call(calls.STREAM_EXISTS, calls.stream_message(stream), stream, deadline).exists:
                 if action in _OF_EVERY_STREAM:
                     return ControllerError(
-                        f"stream {stream} is being created, or its creation was broken off ({action}): try again, or "
+                        f"stream {stream} is being created, or its creation was interrupted ({action}): try again, or "
                         "create it again"
                     )
                 return ControllerError(f"{stream} has no such segment or epoch ({action})")
@@ -788,8 +788,8 @@ class ControllerClient:
         while (status := self._call(calls.CHECK_SCALE, request, stream, deadline).status) == statuses.IN_PROGRESS:
             if not looks.again():
                 raise DeadlineExceededError(
-                    f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller goes on with it: "
-                    f"look at current_segments later, or allow a longer timeout"
+                    f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller continues: check "
+                    "current_segments later, or set a longer timeout"
                 )
         calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
 
@@ -823,7 +823,7 @@ class CommitWatch:
         if now - self._asked.setdefault(transaction, now) < self._ask_again:
             return status
         self._asked[transaction] = now
-        note = f"transaction {transaction} of stream {self._stream} is not visible yet: its commit is asked for again"
+        note = f"transaction {transaction} of stream {self._stream} is not visible yet: its commit is requested again"
         self._controller.health.count("repeated_commits", _logger, note)
         # The decision is known; the next poll shows the rest.
         with contextlib.suppress(ControllerError, OutcomeUnknownError):

@@ -74,11 +74,11 @@ def stream_name(stream: Stream, scope: str | None) -> StreamName:
     if isinstance(stream, StreamName):
         return stream
     if not isinstance(stream, str):
-        raise InvalidNameError(_is_kind(stream, "a stream is named 'scope/stream', or by a StreamName"))
+        raise InvalidNameError(_is_kind(stream, "a stream must be 'scope/stream' or a StreamName"))
     if "/" in stream:
         return StreamName.parse(stream)
     if scope is None:
-        raise InvalidNameError(f"invalid stream {stream!r}: write 'scope/stream', or give the client a scope")
+        raise InvalidNameError(f"invalid stream {stream!r}: write 'scope/stream', or set the client's scope")
     return StreamName(scope, stream)
 
 
@@ -96,9 +96,9 @@ def stream_names(streams: Streams, scope: str | None) -> list[StreamName]:
         return [stream_name(streams, scope)]
     names = [stream_name(each, scope) for each in streams]
     if not names:
-        raise ConfigError("no stream is named: name one, or several in a list")
+        raise ConfigError("no stream is set: pass one stream, or a list of streams")
     if len(set(names)) < len(names):
-        raise ConfigError(f"a stream is named twice: {', '.join(map(str, names))}")
+        raise ConfigError(f"a stream is listed twice: {', '.join(map(str, names))}")
     return names
 
 
@@ -118,7 +118,9 @@ def places(place: Place | None, streams: list[StreamName], what: str) -> list[St
             )
     for stream in streams:
         if stream not in own:
-            raise MalformedStreamCutError(f"argument {what!r} has no stream cut of stream {stream}: give one for each")
+            raise MalformedStreamCutError(
+                f"argument {what!r} has no stream cut of stream {stream}: pass one for each stream"
+            )
     return [own[stream] for stream in streams]
 
 
@@ -135,12 +137,12 @@ def own_cuts(place: Any, what: str) -> dict[StreamName, StreamCut]:
         given = [None]
     if not all(isinstance(each, StreamCut | str) for each in given):
         kinds = (
-            "takes 'earliest', 'latest', a StreamCut or its text, 'timestamp:2026-11-21T10:00:00Z', or a list with a "
-            "cut for each stream"
+            "must be 'earliest', 'latest', a StreamCut or its text, 'timestamp:2026-11-21T10:00:00Z', or a list with "
+            "a cut for each stream"
         )
         text = _is_kind(place, f"argument {what!r} {kinds}")
         if isinstance(place, datetime):
-            text += f": write 'timestamp:{place.isoformat()}', which is UTC without a zone"
+            text += f": write 'timestamp:{place.isoformat()}' (without a zone, the time is UTC)"
         raise ConfigError(text)
     return {cut.stream: cut for cut in (StreamCut.from_text(e) if isinstance(e, str) else e for e in given)}
 
@@ -162,14 +164,14 @@ def serializer_of(given: Any, *needs: str) -> Any:
         if given in _CLASSES:
             return serializer_for(_CLASSES[given])
         if all(hasattr(given, name) for name in needs):
-            raise ConfigError(f"{given.__name__} is a class: make a serializer of it, {given.__name__}(…)")
+            raise ConfigError(f"{given.__name__} is a class: pass an instance, {given.__name__}(…)")
     elif all(callable(getattr(given, name, None)) for name in needs):
         return given
     if isinstance(given, StreamCut):
-        raise ConfigError("a stream cut stands where the serializer belongs: write start=cut")
+        raise ConfigError("the serializer must not be a stream cut: write start=cut")
     known = ", ".join(map(repr, formats()))
     raise ConfigError(
-        _is_kind(given, f"a serializer is a format's name ({known}), or an object with {' and '.join(needs)}")
+        _is_kind(given, f"a serializer must be a format's name ({known}) or an object with {' and '.join(needs)}")
     )
 
 
@@ -177,7 +179,8 @@ def error_handler(given: Any) -> None:
     """Raise ConfigError unless the value is None or can be called with the error of an event."""
     if given is not None and not callable(given):
         raise ConfigError(
-            f"argument 'on_error' must be a function that takes each bad event's error (errors.append), not {given!r}"
+            "argument 'on_error' must be a function that accepts the error of each malformed event (such as "
+            f"errors.append), not {given!r}"
         )
 
 
@@ -217,7 +220,7 @@ def scaling(segments: Any) -> ScalingPolicy:
     if isinstance(segments, ScalingPolicy):
         return segments
     if not isinstance(segments, int) or isinstance(segments, bool):
-        hint = "; a stream is named in one: 'scope/stream'" if isinstance(segments, str) else ""
+        hint = "; write the scope and the stream as one argument: 'scope/stream'" if isinstance(segments, str) else ""
         raise ConfigError(
             _is_kind(segments, "argument 'segments' must be a number of segments or a ScalingPolicy") + hint
         )
@@ -247,8 +250,8 @@ def only(call: str, given: Collection[str], known: Collection[str]) -> None:
             continue
         if name in _MODES:
             raise ConfigError(
-                f"{call} has no argument {name!r}: a writer repeats nothing and loses nothing that was flushed; for "
-                "events that become visible together or never, write client.transactions(stream, serializer)"
+                f"{call} has no argument {name!r}: a writer neither duplicates nor loses flushed events; to make "
+                "events visible together or not at all, write client.transactions(stream, serializer)"
             )
         hint = did_you_mean(name, known, _MEANT)
-        raise ConfigError(f"{call} has no argument {name!r}{hint}; it takes: {', '.join(known)}")
+        raise ConfigError(f"{call} has no argument {name!r}{hint}; its arguments: {', '.join(known)}")

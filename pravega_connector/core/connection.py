@@ -76,7 +76,9 @@ def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.s
             "check tls_ca_file, and tls_server_name or tls_validate_hostname"
         ) from None
     except UnicodeError:  # the name cannot be encoded for the name service
-        raise ProtocolError(f"the controller names {endpoint[0]!r} as a segment store, which is not a host") from None
+        raise ProtocolError(
+            f"the controller returned {endpoint[0]!r} as a segment store, which is not a valid host"
+        ) from None
     except OSError as error:
         raise ConnectionLostError(
             f"no connection to the segment store at {endpoint[0]}:{endpoint[1]}: {error}"
@@ -191,7 +193,7 @@ class _StoreSocket:
     def _check_greeting(self, message: Message) -> None:
         """Raise ProtocolError unless the first message is a Hello with a supported protocol version."""
         if not isinstance(message, Hello):
-            raise ProtocolError(f"{self._where} began with {type(message).__name__} instead of Hello")
+            raise ProtocolError(f"{self._where} sent {type(message).__name__} first instead of Hello")
         if message.low > PROTOCOL_VERSION or message.high < OLDEST_PROTOCOL_VERSION:
             raise ProtocolError(
                 f"{self._where} speaks versions {message.low} to {message.high} of the wire protocol, this client "

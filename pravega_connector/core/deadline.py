@@ -31,7 +31,7 @@ class Deadline:
         """Return the seconds left, more than 0. Raises DeadlineExceededError, which names ``what``."""
         left = self._at - time.monotonic()
         if left <= 0:
-            raise DeadlineExceededError(f"{what} was not done within {self.seconds:g} s")
+            raise DeadlineExceededError(f"{what} was not complete within {self.seconds:g} s")
         return left
 
     @property

@@ -57,8 +57,8 @@ class RawEvents:
         """Return the events of a batch. Raises ColumnTypeError."""
         if column.schema.get_field_index("event") < 0:
             raise ColumnTypeError(
-                f"the batch has no column 'event' (it has: {', '.join(column.schema.names)}): name the bytes 'event', "
-                "or give the writer a serializer"
+                f"the batch has no column 'event' (it has: {', '.join(column.schema.names)}): name the column of "
+                "bytes 'event', or pass a serializer to the writer"
             )
         return column.column("event")
 
@@ -67,10 +67,11 @@ def as_bytes(event: Any, *, raw: bool = False) -> bytes:
     """Return the bytes from a serializer, or of a ``raw`` event. Raises SerializationError for other types."""
     if raw and not isinstance(event, bytes | bytearray | memoryview):
         raise SerializationError(
-            f"without a serializer events are bytes, not {type(event).__name__}: name one, such as 'string' or 'json'"
+            f"without a serializer, events must be bytes, not {type(event).__name__}: pass a serializer, such as "
+            "'string' or 'json'"
         )
     if not isinstance(event, bytes | bytearray | memoryview):
-        raise SerializationError(f"the serializer made a {type(event).__name__} of an event; it must return bytes")
+        raise SerializationError(f"the serializer returned a {type(event).__name__} for an event; it must return bytes")
     return bytes(event)
 
 
@@ -84,7 +85,7 @@ def check_key(routing_key: str) -> None:
     try:
         _ = routing_key.isascii() or routing_key.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"invalid routing key {routing_key!a}: it holds half of a surrogate pair") from None
+        raise ConfigError(f"invalid routing key {routing_key!a}: it has an unpaired surrogate") from None
 
 
 def as_binary(column: pa.Array) -> pa.Array:
@@ -95,7 +96,7 @@ def as_binary(column: pa.Array) -> pa.Array:
     try:
         return column.cast(pa.large_binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ColumnTypeError(f"a column of {column.type} holds no events: cast it to binary or string") from None
+        raise ColumnTypeError(f"a column of {column.type} cannot contain events: cast it to binary or string") from None
 
 
 def blocks_of(

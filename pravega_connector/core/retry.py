@@ -215,7 +215,7 @@ class ClusterHealth:
                     self._lines.clear()
                 self._lines[key] = now, 0
         if due:
-            logger.log(level, "%s%s", text, f" (and {left_out} more of this kind before)" if left_out else "")
+            logger.log(level, "%s%s", text, f" (and {left_out} similar messages left out before)" if left_out else "")
 
     def _enter_outage(self, attempts: Attempts) -> None:
         with self._lock:
@@ -341,7 +341,9 @@ class Attempts:
         assert reason is not None
         if not isinstance(reason, DeadlineExceededError):
             return reason
-        return DeadlineExceededError(f"{self._what} was not done within {self.deadline.seconds:g} s ({reason.message})")
+        return DeadlineExceededError(
+            f"{self._what} was not complete within {self.deadline.seconds:g} s ({reason.message})"
+        )
 
     def done(self) -> None:
         """Note a success."""
@@ -349,7 +351,7 @@ class Attempts:
             return
         troubled = self._troubled
         if self._end():
-            self._logger.warning("%s: goes on after %.0f s", self._what, troubled)
+            self._logger.warning("%s: recovered after %.0f s", self._what, troubled)
 
     def close(self) -> None:
         """End without a success. The next failure starts from the beginning."""
@@ -364,8 +366,8 @@ class Attempts:
     def describe(self) -> str:
         """Return one line about the current outage."""
         reason = self._reason
-        left = "as long as it takes" if math.isinf(self.deadline.seconds) else f"{self.deadline.left:.0f} s more"
+        left = "without a time limit" if math.isinf(self.deadline.seconds) else f"for {self.deadline.left:.0f} s more"
         return (
-            f"{self._what}: in trouble for {self._troubled:.0f} s, trying for {left}; "
-            f"last: {reason.message if reason else 'no answer'}"
+            f"{self._what}: unreachable for {self._troubled:.0f} s, retrying {left}; last error: "
+            f"{reason.message if reason else 'no answer'}"
         )

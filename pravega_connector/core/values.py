@@ -54,7 +54,7 @@ class ScalingPolicy(HintedNames):
     def __post_init__(self) -> None:
         if self.kind not in get_args(ScalingKind):
             kinds = ", ".join(get_args(ScalingKind))
-            raise ConfigError(f"invalid scaling policy {self.kind!r}; there are: {kinds}")
+            raise ConfigError(f"invalid scaling policy {self.kind!r}; valid kinds: {kinds}")
         least = 0 if self.kind == "fixed" else 1
         _check("the number of segments", self.min_segments, 1, MAX_INT)
         _check("the target rate", self.target_rate, least, MAX_INT)
@@ -90,7 +90,7 @@ class RetentionPolicy(HintedNames):
     def __post_init__(self) -> None:
         if self.kind not in get_args(RetentionKind):
             kinds = ", ".join(get_args(RetentionKind))
-            raise ConfigError(f"invalid retention policy {self.kind!r}; there are: {kinds}")
+            raise ConfigError(f"invalid retention policy {self.kind!r}; valid kinds: {kinds}")
         _check("the retention", self.least, 0, MAX_LONG)
         _check("the most that is retained", self.most, self.least, MAX_LONG)
 
@@ -182,12 +182,12 @@ def status_error(
         return TransactionCommittedError(f"{what}: it is {status.value}")
     if status.is_aborted:
         return TransactionAbortedError(
-            f"{what}: it is {status.value}, by a client or because its lease ended, and its events are gone; "
-            "write them again in a new one"
+            f"{what}: it is {status.value}, by a client or because its lease ended, and its events were deleted; "
+            "write them again in a new transaction"
         )
     return TransactionUnknownError(
-        f"{what}: the controller does not know it. It was never there, or it was completed so long ago (24 h by "
-        "default) that it is forgotten; look for its events in the stream before writing them again"
+        f"{what}: the controller does not know it. It never existed, or it ended longer ago than the controller "
+        "remembers (24 h by default); check the stream for its events before you write them again"
     )
 
 

@@ -224,7 +224,7 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         step, settled = None, {str(segment): ends for segment, ends in moved.items()}
         if transaction is not None:
             if not moved:
-                raise ConfigError("events were written before any was read: write what comes of the events")
+                raise ConfigError("events were written before an event was read: read an event, then write its results")
             transaction.detach()
             step, settled = Step(transaction.id, str(transaction.stream), settled), {}
         self._carry_out(settled=settled, forget=self._gone(), step=step)
@@ -279,7 +279,7 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
 
     def _check(self) -> None:
         if self._broken:
-            raise ConfigError(f"reader {self.id} has failed or is closed: make a new one of its group")
+            raise ConfigError(f"reader {self.id} has failed or is closed: create a new reader of its group")
         try:
             self._keeper.check()
         except ConnectorError:
@@ -315,16 +315,16 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         turn = self._steps.carry_out(Turn(update, commit=update.step is not None), known=known)
         if turn.outcome is Outcome.LOST:
             raise ReaderOfflineError(
-                f"run {self._run} has lost its segments: {turn.reason}. What it has not committed is dropped and comes "
-                "again: create a new reader"
+                f"run {self._run} has lost its segments: {turn.reason}. Uncommitted results are dropped, and their "
+                "events are read again: create a new reader"
             )
         if turn.outcome in (Outcome.WRITTEN, Outcome.COMMITTED):
             return
         if turn.in_the_way:
             step = turn.in_the_way[0]
             raise TransactionUnknownError(
-                f"stream {step.stream} has forgotten transaction {step.transaction}, so whether it was committed is "
-                f"unknown; it was to hold the events of {', '.join(step.moves)}. Look for them in the stream"
+                f"stream {step.stream} no longer knows transaction {step.transaction}, so its outcome is unknown; it "
+                f"contained the events of {', '.join(step.moves)}. Look for them in the stream"
             )
         assert self._transaction is not None
         self._transaction.commit()  # raises the error with the reason

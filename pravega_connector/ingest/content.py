@@ -110,7 +110,7 @@ class ContentWriter:
         if (change := self._source.change(piece.source, piece.mark)) is None:
             return
         error = SourceChangedError(
-            f"{piece.source} changed while it was read: {change}; nothing of what was being read is committed"
+            f"{piece.source} changed while it was read: {change}; the records being read are not committed"
         )
         error.source_id = piece.source
         raise error
@@ -174,4 +174,4 @@ class DeadLetters:
     def _failed(path: Path, error: Exception) -> IngestError:
         refusal = error.__cause__ if isinstance(error, OutputFileError) else error
         reason = getattr(refusal, "strerror", None) or refusal
-        return IngestError(f"bad records cannot be written to {path}: {reason}; nothing is committed")
+        return IngestError(f"malformed records cannot be written to {path}: {reason}; nothing is committed")

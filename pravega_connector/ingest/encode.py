@@ -47,8 +47,7 @@ class Encoding:
                     self.encode([part])
             ((id_, chunk), *_) = parts
             bad = BadRecordError(
-                f"among records {chunk.first} to {chunk.first + chunk.records - 1} of {id_} there is one that cannot "
-                f"be written: {error}"
+                f"one of records {chunk.first} to {chunk.first + chunk.records - 1} of {id_} cannot be written: {error}"
             )
             bad.source_id = id_
             raise bad from error

@@ -34,9 +34,9 @@ class Sizes:
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
-            raise ConfigError(f"invalid variant {self.variant!r}; there are: {', '.join(VARIANTS)}")
+            raise ConfigError(f"invalid variant {self.variant!r}; valid variants: {', '.join(VARIANTS)}")
         if min(self.files, self.records, self.bytes) < 1:
-            raise ConfigError("files, records and bytes of a transaction are counts, at least 1")
+            raise ConfigError("the numbers of files, records and bytes of a transaction must be at least 1")
 
 
 class Progress(NamedTuple):
@@ -99,7 +99,7 @@ class _Reading:
             if self._next is None:
                 return None
             if self._next.first != self.offset:
-                raise SourceChangedError(f"{self.id} gave record {self._next.first}, expected {self.offset}")
+                raise SourceChangedError(f"{self.id} returned record {self._next.first}, expected {self.offset}")
         return self._next
 
     def take(self, most: int | None = None) -> Iterator[Chunk]:
@@ -289,8 +289,8 @@ def _fitting(chunk: Chunk, size: int) -> int:
 
 def _changed(id_: str, change: str, what: str) -> SourceChangedError:
     return SourceChangedError(
-        f"{id_} has changed since {what} in the stream: {change}; put it back as it was, give new data a new name, or "
-        "leave it as it is in the stream with on_change=skip"
+        f"{id_} has changed since {what} in the stream: {change}; restore the file, give new data a new name, or set "
+        "on_change=skip to skip the changed file"
     )
 
 

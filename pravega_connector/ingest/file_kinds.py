@@ -121,12 +121,14 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise SourceUnreadableError(f"{path} does not exist (any more)") from None
+        raise SourceUnreadableError(f"{path} does not exist or was deleted") from None
     except PermissionError:
-        raise SourceUnreadableError(f"{path} may not be read: permission denied; allow it and start again") from None
+        raise SourceUnreadableError(
+            f"{path} cannot be read: permission denied; grant the permission and restart"
+        ) from None
     except (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException) as error:
         what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error).partition("\n")[0]
-        raise SourceUnreadableError(f"{path} cannot be read, it is damaged or cut off: {what}") from error
+        raise SourceUnreadableError(f"{path} cannot be read, it is damaged or truncated: {what}") from error
 
 
 def conform(batch: Any, schema: pa.Schema, name: str) -> pa.RecordBatch:
@@ -144,7 +146,7 @@ def conform(batch: Any, schema: pa.Schema, name: str) -> pa.RecordBatch:
     try:
         return pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise BadRecordError(f"{name} has other types than the sources before it: {reason_of(error)}") from error
+        raise BadRecordError(f"{name} has other types than earlier sources: {reason_of(error)}") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +201,7 @@ class CsvFiles:
         if not self.header:
             names = [f"f{number}" for number in range(len(names))]
         if len(set(names)) < len(names):
-            raise SourceUnreadableError(f"{path}: two columns have one name in its first line: {text[:200]!r}")
+            raise SourceUnreadableError(f"{path}: two columns have the same name in its first line: {text[:200]!r}")
         return names, _chained(first.tail(int(self.header)), blocks)
 
     def _batch(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
@@ -208,7 +210,7 @@ class CsvFiles:
         table = self._table(lines, names, schema)
         # pyarrow treats a quote that is still open at the end of a block as closed.
         if table.num_rows != len(lines) or _is_open(lines.text(len(lines) - 1), self.delimiter):
-            raise NotRecordsError("a quote is missing, or a quoted field has a line end in it (option multiline)")
+            raise NotRecordsError("a quote is missing, or a quoted field has a line end (set option multiline)")
         return _one_batch(table)
 
     def _table(self, lines: Lines, names: list[str], schema: pa.Schema | None) -> pa.Table:
@@ -255,7 +257,7 @@ class JsonLines:
             (chunk,) = LineReader(path, self._checked, reject=True).chunks(iter([block]), 0)
             if not chunk.rejected:
                 raise SourceUnreadableError(
-                    f"{path}: its lines do not fit together: {reason_of(error)}; say the types (option types)"
+                    f"{path}: the types of its lines differ: {reason_of(error)}; set the types (option types)"
                 ) from None
             good = _without(block, chunk)
             if not good:
@@ -265,7 +267,7 @@ class JsonLines:
     def _checked(self, lines: Lines) -> pa.RecordBatch:
         """Return a row for each line, if each line is an object."""
         if len(lines) and self._table(lines, None).num_rows != len(lines):
-            raise NotRecordsError("each line must hold one object")
+            raise NotRecordsError("each line must be one object")
         return pa.record_batch([pa.nulls(len(lines))], ["object"])
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
@@ -279,7 +281,7 @@ class JsonLines:
             return pa.RecordBatch.from_pylist([], schema)
         table = self._table(lines, schema)
         if table.num_rows != len(lines):
-            raise NotRecordsError(f"{len(lines)} lines are {table.num_rows} objects; each line must hold one")
+            raise NotRecordsError(f"{len(lines)} lines are {table.num_rows} objects; each line must be one object")
         return _one_batch(table)
 
     def _table(self, lines: Lines, schema: pa.Schema | None) -> pa.Table:
@@ -414,7 +416,7 @@ class AvroFiles:
         try:
             return fastavro.block_reader(file)
         except (ValueError, EOFError, StopIteration) as error:
-            raise SourceUnreadableError(f"{path} is an invalid Avro file, or cut off: {error}") from error
+            raise SourceUnreadableError(f"{path} is an invalid or truncated Avro file: {error}") from error
 
     @staticmethod
     def _columns(blocks: Any, path: str) -> pa.Schema:
@@ -431,7 +433,7 @@ def _damaged(values: Any, path: str) -> Iterator[Any]:
     try:
         yield from values
     except (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError) as error:
-        raise SourceUnreadableError(f"{path} is damaged or cut off: {type(error).__name__}: {error}") from error
+        raise SourceUnreadableError(f"{path} is damaged or truncated: {type(error).__name__}: {error}") from error
 
 
 def _from_records(records: list[Any], schema: pa.Schema, path: str) -> pa.RecordBatch:

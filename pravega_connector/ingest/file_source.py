@@ -86,7 +86,7 @@ class FileSource:
         self._options = options or FileOptions()
         self._kinds = self._options.kinds()
         if self._options.input not in (None, *self._kinds):
-            raise ConfigError(f"invalid input {self._options.input!r}; there are: {', '.join(sorted(self._kinds))}")
+            raise ConfigError(f"invalid input {self._options.input!r}; valid inputs: {', '.join(sorted(self._kinds))}")
         self._base = None if self._options.base is None else os.path.join(os.path.abspath(self._options.base), "")
         self._found: dict[str, str] = {}  # id -> kind
         self._schema: pa.Schema | None = None
@@ -152,14 +152,14 @@ class FileSource:
 
     def _kind(self, id_: str) -> FileKind:
         if id_ not in self._found and id_ not in self.ids():
-            raise SourceUnreadableError(f"{self._path(id_)} does not exist (any more)")
+            raise SourceUnreadableError(f"{self._path(id_)} does not exist or was deleted")
         return self._kinds[self._found[id_]]
 
     def _id(self, path: str) -> str:
         if self._base is None:
             return path
         if not path.startswith(self._base):
-            raise ConfigError(f"{path} is not in the base {self._base}: its name cannot be told from there")
+            raise ConfigError(f"{path} is not in the base folder {self._base}: set a base that contains all files")
         return path.removeprefix(self._base).replace(os.sep, "/")
 
     def _path(self, id_: str) -> str:
@@ -174,9 +174,7 @@ class FileSource:
     def _inferred(self) -> pa.Schema:
         ids = sorted(self._found) or self.ids()
         if not ids:
-            raise SourceUnreadableError(
-                f"there are no files yet in {', '.join(self._paths)}: their columns are unknown"
-            )
+            raise SourceUnreadableError(f"{', '.join(self._paths)} has no files yet: their columns are unknown")
         sampled: list[pa.Schema] = []
         told: list[pa.Schema] = []
         errors: list[SourceError] = []
@@ -198,7 +196,7 @@ class FileSource:
         for name, kind in self._options.types.items():
             index = schema.get_field_index(name)
             if index < 0:
-                raise ConfigError(f"there is no column {name!r} to give a type; there are: {', '.join(schema.names)}")
+                raise ConfigError(f"column {name!r} of the types does not exist; columns: {', '.join(schema.names)}")
             schema = schema.set(index, pa.field(name, kind))
         return schema
 
@@ -278,7 +276,7 @@ def _in_folder(folder: str) -> Iterator[str]:
     try:
         entries = list(os.scandir(folder))
     except PermissionError:
-        raise SourceUnreadableError(f"the folder {folder} may not be read: permission denied") from None
+        raise SourceUnreadableError(f"the folder {folder} cannot be read: permission denied") from None
     for entry in entries:
         if entry.name.startswith(_HIDDEN) or entry.name.endswith(_UNFINISHED):
             continue
@@ -318,6 +316,6 @@ def _parse(text: str) -> pa.DataType:
         return pa.type_for_alias(text)
     except (ValueError, pa.ArrowInvalid):
         raise ConfigError(
-            f"invalid column type {text!r}; there are string, int64, int32, double, bool, date32, timestamp[us], "
+            f"invalid column type {text!r}; valid types: string, int64, int32, double, bool, date32, timestamp[us], "
             "timestamp[us, tz=UTC], decimal(10, 2), binary"
         ) from None

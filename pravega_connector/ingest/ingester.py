@@ -176,10 +176,10 @@ class Ingester:
                 self._take_over(owner, step, was_decided=status.is_aborted)
                 continue
             if waited_for != run:
-                _log.info("ingestion into %s waits: %s is at work", self._target, owner)
+                _log.info("ingestion into %s waits: %s is active", self._target, owner)
                 waited_for = run
             self._trouble.is_over()
-            self._tell(f"waiting: {owner} is at work", self.counts)
+            self._tell(f"waiting: {owner} is active", self.counts)
             time.sleep(pause)
             pause = min(2 * pause, _POLL)
         self._last = self._unseen = None
@@ -437,9 +437,9 @@ def _undecided(target: StreamName, step: Step) -> IngestUndecidedError:
         end = Progress.from_json(after).offset
         pieces.append(f"{source} from record {first}{'' if end < 0 else f' to {end}'}")
     return IngestUndecidedError(
-        f"stream {target} does not know transaction {step.transaction} any more (it forgets after 24 h), so whether it "
-        f"was committed cannot be told; it was to hold {', '.join(pieces)}. Look for these events in the stream, then "
-        "start again once with resolve=committed if they are there, or resolve=aborted if they are not"
+        f"stream {target} no longer knows transaction {step.transaction} (it forgets after 24 h), so its outcome is "
+        f"unknown; it contained {', '.join(pieces)}. Look for these events in the stream, then restart once with "
+        "resolve=committed if the stream has them, or resolve=aborted if not"
     )
 
 
@@ -467,7 +467,13 @@ class _Trouble:
         stands_still, self._reason = now - self._since, reason
         left = self.limit - stands_still
         if left > 0 and stands_still >= _WARN_AFTER and now - self._warned >= _WARN_EVERY:
-            _log.warning("%s stands still for %.0f s, %.0f s are left: %s", self._what, stands_still, left, reason)
+            _log.warning(
+                "%s: no progress for %.0f s, retrying for %.0f s more; last error: %s",
+                self._what,
+                stands_still,
+                left,
+                reason,
+            )
             self._warned, self._told = now, True
         return left > 0
 
@@ -479,12 +485,12 @@ class _Trouble:
         """Record that an operation was completed."""
         self.moves()
         if self._told and self._since is not None:
-            _log.warning("%s goes on after %.0f s", self._what, self._moved - self._since)
+            _log.warning("%s: recovered after %.0f s", self._what, self._moved - self._since)
         self._since, self._reason, self._told = None, "", False
 
     def redo(self) -> None:
         """Record that a step has failed, and is repeated."""
         now = time.monotonic()
         if now - self._redone >= _WARN_EVERY:
-            _log.warning("%s does a step again: %s", self._what, self._reason or "its transaction was aborted")
+            _log.warning("%s: retrying a step: %s", self._what, self._reason or "its transaction was aborted")
             self._redone = now

@@ -142,7 +142,7 @@ def open_steps(client: PravegaClient, target: StreamName, name: StreamName) -> S
     if steps.life.id != str(target):
         steps.close()
         raise StepsStateError(
-            f"stream {name} keeps the state of {steps.life.id}, not of {target}: name another one for it"
+            f"stream {name} keeps the state of {steps.life.id}, not of {target}: set another stream for the state"
         )
     return steps
 

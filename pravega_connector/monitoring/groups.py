@@ -83,7 +83,7 @@ def group_view(client: PravegaClient, name: str) -> GroupView:
     config = client.controller.group_config(found.scope, found.stream)
     if config is None:
         raise ReaderGroupNotFoundError(
-            f"there is no reader group {found}: pravega-serde group list shows those of a scope"
+            f"reader group {found} does not exist; pravega-serde group list SCOPE lists the groups of a scope"
         )
     with ReaderGroup(client, found.scope, found.stream) as group:
         try:
@@ -102,7 +102,7 @@ def group_lag(client: PravegaClient, view: GroupView, *, reader: str | None = No
     """
     if view.state is None:
         raise ReaderGroupError(
-            f"reader group {view} has no state, so nobody can tell where it is: it is a subscriber, or not begun"
+            f"reader group {view} has no state and so no position: it is a subscriber, or no reader has joined it"
         )
     positions = view.positions
     positions |= missing_from(positions, _waiting_for(client, view.state))

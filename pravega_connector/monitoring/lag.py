@@ -187,7 +187,7 @@ class StreamLag:
     def _repr_html_(self) -> str:
         rows = [(each.name, each.offset, each.end, each.bytes, each.sealed) for each in self.segments]
         lost = f", {lost_bytes(self.losses):,} bytes lost" if self.losses else ""
-        name = f"{self.stream}: {self.bytes:,} bytes behind{lost}" if self.exists else f"{self.stream} is deleted"
+        name = f"{self.stream}: {self.bytes:,} bytes of lag{lost}" if self.exists else f"{self.stream} was deleted"
         return table(name, ["segment", "at", "end", "behind", "sealed"], rows, len(rows))
 
     def to_json(self) -> dict[str, Any]:

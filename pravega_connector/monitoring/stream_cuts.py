@@ -135,7 +135,7 @@ def compare_cuts(first: StreamCut, second: StreamCut, client: PravegaClient | No
         return Comparison(relation, between)
     if client is None:
         raise MalformedStreamCutError(
-            f"the cuts of {first.stream} have different segments: comparing them takes a client"
+            f"the cuts of {first.stream} have different segments: pass a client to compare them"
         )
     relation = _relation(_signs(client, first, second))
     match relation:

@@ -62,7 +62,7 @@ class EventColumns:
         for name in self._metadata:
             if name not in _METADATA:
                 raise ConfigError(f"unknown metadata column {name!r}: {', '.join(_METADATA)}")
-        self.schema: Final = pa.schema(row_fields(serializer, self._metadata, fix="leave it out of metadata"))
+        self.schema: Final = pa.schema(row_fields(serializer, self._metadata, fix="omit it from metadata"))
         """Names and types of the columns."""
 
     @property

@@ -119,7 +119,7 @@ def valid_cut(client: SupportsCuts, cut: StreamCut) -> StreamCut:
     client.require_stream(cut.stream)
     if not client.controller.is_cut_valid(cut):
         raise MalformedStreamCutError(
-            f"the stream cut {cut} does not cover stream {cut.stream} exactly once: take one that Pravega gave"
+            f"the stream cut {cut} does not cover stream {cut.stream} exactly once: use a cut that Pravega returned"
         )
     return cut
 

@@ -81,7 +81,7 @@ def row_fields(
     names = [field.name for field in fields]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"column {name!r} would come twice, decoded and as metadata: {fix}")
+            raise ConfigError(f"column {name!r} would exist twice, decoded and as metadata: {fix}")
     return fields
 
 
@@ -198,8 +198,8 @@ class RowBuilder:
             if not_null and field.name not in {*metadata, *corrupt} and has_required(field):
                 if mode == "PERMISSIVE" and not field.nullable:
                     raise ConfigError(
-                        f"column {field.name!r} is NOT NULL, and mode PERMISSIVE gives nulls for bad records: leave "
-                        "NOT NULL out of .schema(…)"
+                        f"column {field.name!r} is NOT NULL, and mode PERMISSIVE returns nulls for malformed records: "
+                        "omit NOT NULL from .schema(…)"
                     )
                 self._required.append((field, column))
 
@@ -290,7 +290,7 @@ class RowBuilder:
     def _decoded_column(self, field: pa.Field) -> tuple[pa.DataType, _Column]:
         if self._serializer is None:
             raise ConfigError(
-                f"raw events have no column {field.name!r}: leave .schema(…) out, or set option 'format' to decode them"
+                f"raw events have no column {field.name!r}: omit .schema(…), or set option 'format' to decode them"
             )
         kind = self._serializer.arrow_type
         if not pa.types.is_struct(kind):
@@ -344,7 +344,7 @@ def missing_values(column: pa.Array, field: pa.Field) -> list[DeserializationErr
     if not column.null_count and not pa.types.is_nested(field.type):
         return []
     return [
-        DeserializationError("it is null, and .schema(…) says NOT NULL", field_path=path, row=row)
+        DeserializationError("it is null, but .schema(…) declares it NOT NULL", field_path=path, row=row)
         for rows, path in _nulls(column, field, np.arange(len(column)), f"$.{field.name}")
         for row in dict.fromkeys(rows.tolist())
     ]

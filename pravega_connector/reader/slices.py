@@ -187,7 +187,7 @@ def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryv
         assert isinstance(reply, SegmentRead)
         chunks = [data for _, data in plan.receive(reply)]
         if not len(reply.data):  # the store's container of the segment is shutting down
-            raise ConnectionLostError(f"the store of segment {name} answered a read at {reply.offset} with no bytes")
+            raise ConnectionLostError(f"the store of segment {name} returned no bytes for a read at {reply.offset}")
         return chunks
 
     def reconnect(error: PravegaError) -> None:
@@ -222,7 +222,7 @@ def data_loss(stream: StreamName, segment_id: int, position: int, error: Excepti
     """Return the error for a reader at ``position`` of a segment that lacks the bytes from there on."""
     what = "the segment was truncated away or deleted"
     if isinstance(error, SegmentTruncatedError):
-        what = f"what comes before offset {error.start_offset} was truncated"
+        what = f"the events before offset {error.start_offset} were truncated"
     return DataLossError(
         f"stream {stream}, segment {segment_id}, offset {position}: {what}; "
         "start at the head of the stream, or keep the data longer (retention)"

@@ -210,7 +210,7 @@ class TailReader(HintedNames):
     def require_open(self) -> None:
         """Raise ConfigError after :meth:`close`."""
         if self._closed:
-            raise ConfigError(f"the reader of stream {self._stream} is closed: make a new one, with start=position")
+            raise ConfigError(f"the reader of stream {self._stream} is closed: create a new reader with start=position")
 
     def __enter__(self) -> TailReader:
         return self
@@ -282,7 +282,9 @@ class TailReader(HintedNames):
         if self._lineage.successors(segment_id):
             return True
         if self._stores.controller.current_segments(self._stream, deadline=deadline):
-            raise WrongHostError(f"segment {segment_name(self._stream, segment_id)} has ended, and nothing follows yet")
+            raise WrongHostError(
+                f"segment {segment_name(self._stream, segment_id)} has ended, and has no successor yet"
+            )
         return False
 
     def _look_into(self, segment_id: int, offset: int, asked_at: float, deadline: Deadline) -> tuple[float, bool]:
@@ -298,11 +300,11 @@ class TailReader(HintedNames):
             return
         tail.overdue += 1
         silence = time.monotonic() - asked_at
-        text = f"stream {self._stream}: there are events, but a read of them was not answered for {silence:.0f} s"
+        text = f"stream {self._stream}: the stream has events, but a read was not answered for {silence:.0f} s"
         self._lost(tail.asked, ConnectionLostError(text))
         if tail.overdue > 1:
             tail.overdue = 0
-            raise DeadlineExceededError(f"{text}, and neither was the one before it")
+            raise DeadlineExceededError(f"{text}, nor was the read before it")
 
     # ---------------------------------------------------------------- requests
 

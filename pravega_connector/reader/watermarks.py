@@ -186,7 +186,7 @@ class WatermarkLog:
             [segment] = self._stores.controller.current_segments(self._source)
         except StreamNotFoundError:
             raise StreamNotFoundError(
-                f"stream {self.stream} does not exist, or has no place for watermarks ({self._source}): check its name"
+                f"stream {self.stream} does not exist, or has no stream of watermarks ({self._source}): check its name"
             ) from None
         return segment.id
 
@@ -217,9 +217,9 @@ def cut_at(stores: SegmentStores, log: WatermarkLog, millis: int, *, end: bool) 
     marks = log.read()
     if not marks:
         raise TimeUnknownError(
-            f"where in stream {log.stream} {_text(millis)} lies is not known: it has no watermarks, because none of "
-            "its writers has noted event time, and the servers keep no other record of time; give 'earliest' or a "
-            "stream cut, or let the writers note their time (a watermark comes some 10 s after)"
+            f"no position for time {_text(millis)} in stream {log.stream}: it has no watermarks, because no writer "
+            "has called note_time; use 'earliest' or a stream cut, or have the writers note event time (a watermark "
+            "follows after about 10 s)"
         )
     head = stores.controller.head_cut(log.stream)
     if end:
@@ -233,8 +233,9 @@ def _end(log: WatermarkLog, marks: Sequence[Watermark], millis: int) -> StreamCu
         if mark.low >= millis:
             return mark.cut
     raise TimeUnknownError(
-        f"where in stream {log.stream} {_text(millis)} ends is not known yet: its writers have come to "
-        f"{_text(marks[-1].low)}; end at an earlier time or at 'latest', or wait until they have noted that time"
+        f"no end position for time {_text(millis)} in stream {log.stream} yet: its writers have reached "
+        f"{_text(marks[-1].low)}; end at an earlier time or at 'latest', or wait until the writers have noted that "
+        "time"
     )
 
 

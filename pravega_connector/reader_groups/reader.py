@@ -372,7 +372,7 @@ class GroupReader(HintedNames, Generic[T]):
     def _fetch(self, timeout: float) -> bool:
         """Return True if there is something to deliver, after at most ``timeout`` seconds."""
         if self._closed:
-            raise ConfigError(f"reader {self.id} is closed: make a new one of its group")
+            raise ConfigError(f"reader {self.id} is closed: create a new reader of its group")
         if self.has_events and time.monotonic() < self._due:
             return True
         if self._turning is None and self._checkpoint is not None:
@@ -570,7 +570,7 @@ class GroupReader(HintedNames, Generic[T]):
         except ReaderOfflineError:
             raise
         except PravegaError as error:  # if the failure persists, leaving raises it
-            _log.info("reader %s of its group: a turn has failed: %s", self.id, error)
+            _log.info("reader %s of its group: an update of the group's state failed: %s", self.id, error)
         if self._segment not in self._member.reading:  # the turn released the segment
             self._forget()
 

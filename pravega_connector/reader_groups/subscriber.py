@@ -38,7 +38,7 @@ class Subscriber:
 
     def __init__(self, stores: SegmentStores, stream: StreamName, name: str) -> None:
         if not isinstance(name, str):
-            raise ConfigError(f"a subscriber is named by a str, not by {name!r}")
+            raise ConfigError(f"the name of a subscriber must be a str, not {name!r}")
         self._stores, self._controller = stores, stores.controller
         self._id: SubscriberId | None = None
         self.stream = stream
@@ -108,8 +108,8 @@ class Subscriber:
                 log.write_conditionally(end, encode_updates([init]) if has_state else encode_init(init))
         except ConnectorError as error:
             _log.warning(
-                "reader group %s/%s has no state, so that Java cannot open it (ReaderGroupManager.getReaderGroup); "
-                "positions are published all the same: %s",
+                "reader group %s/%s has no state, so Java cannot open it (ReaderGroupManager.getReaderGroup); "
+                "positions are published nevertheless: %s",
                 self.stream.scope,
                 made.group,
                 error,

@@ -34,7 +34,7 @@ _USES: Final = (
 
 
 def _not_of_bytes(stream: StreamName, segments: int) -> ConfigError:
-    return ConfigError(f"stream {stream} has {segments} segments; a stream of bytes has one")
+    return ConfigError(f"stream {stream} has {segments} segments; a byte stream must have one segment")
 
 
 class _Buffered:

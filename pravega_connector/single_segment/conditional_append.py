@@ -179,9 +179,9 @@ class SegmentAppender:
     def _unknown(self, append: _Append, error: ConnectorError) -> OutcomeUnknownError:
         advice = "write the same bytes at the same revision again to find out"
         if append.expected is None:
-            advice = "read the stream to find out, but it may come yet"
+            advice = "read the stream to find out; the event may still arrive"
         return OutcomeUnknownError(
-            f"whether an event was appended to {self._name} could not be learned within {self._stores.timeout:g} s "
+            f"whether an event was appended to {self._name} is unknown after {self._stores.timeout:g} s "
             f"({error.message}); {advice}"
         )
 
@@ -212,9 +212,11 @@ class SegmentAppender:
         looks = Looks(Deadline(_SETTLING), _FIRST_PAUSE, _SETTLING, to_the_end=True)
         while (now := self._calls.info(deadline).write_offset) <= length:
             if now < length:
-                raise ConfigError(f"there is no offset {length} in segment {self._name} to append at: it ends at {now}")
+                raise ConfigError(f"cannot append at offset {length} of segment {self._name}: it ends at {now}")
             if not looks.again():
-                raise ConnectionLostError(f"segment {self._name} refused an append as if it had grown, but it has not")
+                raise ConnectionLostError(
+                    f"segment {self._name} refused an append because it had grown, but it had not"
+                )
 
     def _took(self, append: _Append, deadline: Deadline) -> bool:
         """Bind the writer id to the connection. Return True if the append, which is the last one, took effect."""

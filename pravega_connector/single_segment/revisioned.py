@@ -89,7 +89,9 @@ class RevisionedStreamClient(Generic[T]):
         if not segments:
             raise StreamSealedError.of(stream)
         if len(segments) > 1:
-            raise ConfigError(f"stream {stream} has {len(segments)} segments; revisions need a stream of one")
+            raise ConfigError(
+                f"stream {stream} has {len(segments)} segments; revisions require a stream with one segment"
+            )
         self.stream = stream
         self._id = segments[0].id
         self._stores, self._serializer = stores, serializer
@@ -204,7 +206,9 @@ class RevisionedStreamClient(Generic[T]):
 
     def _own(self, revision: Revision) -> Revision:
         if (revision.stream, revision.segment_id) != (self.stream, self._id):
-            raise ConfigError(f"revision {revision} is not of stream {self.stream}, or of a deleted one of its name")
+            raise ConfigError(
+                f"revision {revision} is not of stream {self.stream}, or is of a deleted stream with the same name"
+            )
         return revision
 
     def _mark_value(self, revision: Revision | None) -> int:
@@ -233,8 +237,7 @@ class RevisionedStreamClient(Generic[T]):
             raise data_loss(self.stream, self._id, first, error)
         if not first <= last <= info.write_offset:
             raise ConfigError(
-                f"there is nothing to read from offset {first} to {last} of stream {self.stream}: "
-                f"it ends at {info.write_offset}"
+                f"cannot read from offset {first} to {last} of stream {self.stream}: it ends at {info.write_offset}"
             )
         return self._values(first, last)
 

@@ -67,7 +67,7 @@ class _EntrySerializer(Generic[I, U]):
             return _Entry([self._init.deserialize(data[_I32.size :])], [])
         if kind == _UPDATES:
             return _Entry([], [self._update.deserialize(update) for update in _split(data)])
-        raise DeserializationError("invalid entry of a state synchronizer: it begins neither with 1 nor with 2")
+        raise DeserializationError("invalid entry of a state synchronizer: its first byte is neither 1 nor 2")
 
 
 def _split(data: bytes) -> list[bytes]:
@@ -260,8 +260,8 @@ class StateSynchronizer(Generic[S, I, U]):
                 return
             break
         raise DataLossError(
-            f"stream {self.stream} has no initial value where its entries begin: it was truncated by something else "
-            "than a state synchronizer (a retention policy?), or was never one's"
+            f"stream {self.stream} has no initial value at the start of its entries: it was truncated other than by a "
+            "state synchronizer (by a retention policy?), or is not the stream of a state synchronizer"
         )
 
     def _move_mark(self, mark: Revision) -> None:

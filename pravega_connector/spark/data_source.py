@@ -119,7 +119,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter:
         """Return the writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""
         if overwrite:
-            raise UnsupportedModeError("a stream can only be appended to: write with mode('append')")
+            raise UnsupportedModeError("a stream supports only appends: write with mode('append')")
         from pravega_connector.spark.sink.writers import PravegaBatchWriter  # noqa: PLC0415
 
         return PravegaBatchWriter(*self._writer_arguments(schema, streaming=False))
@@ -148,9 +148,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
         options = self._source_options(options_to_read(self.options, schema))
         if options.metadata is not None:
-            raise UnsupportedModeError(
-                f"metadata={options.metadata} is for batch reads: write spark.read, or leave it out"
-            )
+            raise UnsupportedModeError(f"metadata={options.metadata} is for batch reads: use spark.read, or omit it")
         from pravega_connector.spark.source.columns import schema_ids_of, serializer_of  # noqa: PLC0415
 
         arrow = to_arrow_schema(schema, timezone="UTC")

@@ -69,8 +69,8 @@ def from_pravega(
     """
     if mode.upper() not in _MODES:
         raise ConfigError(
-            f"from_pravega has no mode {mode!r}: a column cannot leave out rows; take FAILFAST, or PERMISSIVE and "
-            f"filter on {CORRUPT_RECORD}"
+            f"from_pravega has no mode {mode!r}: a column cannot drop rows; use FAILFAST, or PERMISSIVE and filter on "
+            f"{CORRUPT_RECORD}"
         )
     given = _options(SourceOptions, format, options)
     reader = _Reader.of(_deserializer(given, _wanted(schema)), permissive=mode.upper() == "PERMISSIVE")
@@ -127,9 +127,11 @@ def _options(kind: type[Options], format_name: str | None, given: dict[str, Any]
         values[name] = _parsed(known[name], value)
     options = kind(**values)
     if options.from_registry and options.group is None:
-        raise ConfigError("option 'group' is missing: a column has no stream to name it")
+        raise ConfigError("option 'group' is missing: set it, because a column has no stream that names the group")
     if not options.from_registry and options.format is None:
-        raise ConfigError("option 'format' or 'registry' is missing: one of the two tells what the events are")
+        raise ConfigError(
+            "option 'format' or 'registry' is missing: set one of them to define the format of the events"
+        )
     return options
 
 

@@ -33,9 +33,9 @@ def receive(version: int, data: bytes) -> Any:
     """Restore an object from its pickle. Raises VersionMismatchError for a pickle of another version."""
     if version != VERSION:
         raise VersionMismatchError(
-            f"another process of this query has another version of pravega-serde (it exchanges version {version}, this "
-            f"one version {VERSION}): install the same on the driver and all executors, and start the query again; it "
-            "goes on from its checkpoint"
+            f"another process of this query has another version of pravega-serde (it exchanges version {version}, "
+            f"this process version {VERSION}): install the same version on the driver and all executors, and restart "
+            "the query; it resumes from its checkpoint"
         )
     kind, state = pickle.loads(data)  # noqa: S301 - Spark's own protocol between its processes is pickle
     made = kind.__new__(kind)

@@ -87,8 +87,8 @@ def register_streams(
         for other, taken in names.items():
             if taken.lower() == name.lower():
                 raise ConfigError(
-                    f"the streams {other!r} and {stream!r} of scope {scope!r} would be one table, {name!r}: make their "
-                    "tables by CREATE TABLE"
+                    f"the streams {other!r} and {stream!r} of scope {scope!r} would have the same table name, "
+                    f"{name!r}: create their tables with CREATE TABLE"
                 )
         names[stream] = name
     for stream, name in names.items():

@@ -88,7 +88,7 @@ def error_of(reply: Message, segment: str) -> SegmentStoreError:  # noqa: PLR091
     """Return the error for a refusal, or an UnexpectedReplyError for any other reply."""
     match reply:
         case NoSuchSegment():
-            return NoSuchSegmentError(f"segment {segment} does not exist (deleted, truncated away, or never there)")
+            return NoSuchSegmentError(f"segment {segment} does not exist (deleted, truncated, or never created)")
         case SegmentIsSealed():
             return SegmentSealedError(f"segment {segment} is sealed")
         case SegmentIsTruncated(start_offset=start, offset=offset):
@@ -96,11 +96,13 @@ def error_of(reply: Message, segment: str) -> SegmentStoreError:  # noqa: PLR091
                 f"segment {segment} starts at offset {start}; offset {offset} was truncated", start_offset=start
             )
         case WrongHost():
-            return WrongHostError(f"segment {segment} lives on another segment store")
+            return WrongHostError(f"segment {segment} is on another segment store")
         case AuthTokenCheckFailed():
             return TokenExpiredError(f"the token for segment {segment} was refused")
         case InvalidEventNumber(event_number=number):
-            return EventNumberError(f"segment {segment} refused event number {number}: its writer id has moved on")
+            return EventNumberError(
+                f"segment {segment} refused event number {number}: a later event of its writer id was written"
+            )
         case ErrorMessage(text=text):
             return SegmentStoreError(f"segment {segment}: {text[:_REASON_CHARACTERS]}")
         case _:
@@ -227,7 +229,7 @@ class SegmentStores:
                 renewed = key in self._tokens
                 self._tokens[key] = (token, _renewal(token))
             if renewed:
-                self.health.count("token_refreshes", _logger, f"stream {stream}: a new token was taken")
+                self.health.count("token_refreshes", _logger, f"stream {stream}: the token was renewed")
         return token
 
     def known_token(self, stream: StreamName, *, write: bool) -> str | None:
@@ -279,7 +281,9 @@ class SegmentStores:
             raise error
         if self._is_true(stream, segment_id, error, deadline):
             raise error
-        raise WrongHostError(f"{error.message}, says a segment store, but the controller denies it") from None
+        raise WrongHostError(
+            f"{error.message}, reports a segment store, but the controller reports otherwise"
+        ) from None
 
     def _is_true(self, stream: StreamName, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> bool:
         if isinstance(error, SegmentTruncatedError):
@@ -389,7 +393,7 @@ class SegmentStores:
             del infos[segment_id]
         if wrong:
             name = segment_name(stream, min(wrong))
-            raise WrongHostError(f"a segment store says that {name} does not exist, but the controller has it")
+            raise WrongHostError(f"a segment store reports that {name} does not exist, but the controller has it")
 
     def _infos_of(
         self, stream: StreamName, endpoint: Endpoint, ids: list[int], infos: dict[int, SegmentInfo], deadline: Deadline
@@ -478,7 +482,9 @@ class SegmentCalls:
         """Return the error for a segment that does not exist: its stream was deleted, or was scaled."""
         if not self._stores.controller.stream_exists(self._stream):
             return StreamNotFoundError.deleted(self._stream)
-        return NoSuchSegmentError(f"segment {self._name} is gone: the stream was deleted and made again, or scaled")
+        return NoSuchSegmentError(
+            f"segment {self._name} does not exist anymore: the stream was deleted and recreated, or scaled"
+        )
 
     def _ask(self, request: Callable[[int, str], Message], kind: type[R]) -> R:
         """Return the reply to ``request(number, token)``. Each attempt uses a new number and token."""

@@ -153,7 +153,7 @@ class _Tables:
                 return self._stores.run(self._stream, segment_id, ask)
             except _NotHereError:
                 continue
-        raise _NotHereError(f"table {table} is on a segment store that has nothing of stream {self._stream}")
+        raise _NotHereError(f"table {table} is on a segment store that has no segment of stream {self._stream}")
 
     def _ask(self, segment_id: int, asked: set[Endpoint], table: str, key: str, deadline: Deadline) -> bytes:
         """Return the value from the store of a segment. Raises _NotHereError if that store was asked before."""

@@ -103,7 +103,7 @@ class StreamCut(HintedNames):
         Raises MalformedStreamCutError, also for ``UNBOUNDED``, for which callers pass None.
         """
         if not isinstance(text, str):
-            raise malformed_cut(f"the text of a cut is a str, not a {type(text).__name__}")
+            raise malformed_cut(f"the text of a cut must be a str, not a {type(text).__name__}")
         shown = _SHOWN.fullmatch(text.strip()) if len(text) <= MAX_CUT_BYTES else None
         cut = _parse_text(_unpack(text)) if shown is None else _parse_shown(shown[1], shown[2])
         if stream is not None and cut.stream != stream:
@@ -171,7 +171,7 @@ def _unpack(text: str) -> str:
     if len(unpacked) > MAX_CUT_BYTES:
         raise malformed_cut(f"it unpacks to more than {MAX_CUT_BYTES} bytes")
     if not unpacker.eof or unpacker.unused_data:
-        raise malformed_cut("the text was cut short" if not unpacker.eof else "something follows the packed text")
+        raise malformed_cut("the text was cut short" if not unpacker.eof else "data follows the packed text")
     return unpacked.decode(errors="replace")
 
 
@@ -225,6 +225,6 @@ def _build(name: str, pairs: Iterable[tuple[int, int]]) -> StreamCut:
     positions: dict[int, int] = {}
     for segment, offset in pairs:
         if segment in positions:
-            raise malformed_cut(f"segment {segment} is in it twice")
+            raise malformed_cut(f"it has segment {segment} twice")
         positions[segment] = offset
     return StreamCut(StreamName.parse(name), positions)

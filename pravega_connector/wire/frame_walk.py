@@ -178,13 +178,13 @@ class _Walk:
         kind -= kind >> 31 << 32  # Java's ints are signed: the top bit means negative
         if kind:
             return ProtocolError(
-                f"no event begins at {place} (type {kind}, not 0): read from an event's boundary on, or, if the stream "
-                "is not made of events but of bytes (Java's ByteStreamClient), with client.byte_reader"
+                f"no event begins at {place} (type {kind}, not 0): start at the boundary of an event, or read a byte "
+                "stream (Java's ByteStreamClient) with client.byte_reader"
             )
         length -= length >> 31 << 32
         return ProtocolError(
-            f"the event at {place} claims {length} bytes; {self.limit} are allowed. A stream of bytes, not of "
-            "events (Java's ByteStreamClient), is read with client.byte_reader"
+            f"the event at {place} claims {length} bytes; the limit is {self.limit}. Read a byte stream (Java's "
+            "ByteStreamClient) with client.byte_reader"
         )
 
 

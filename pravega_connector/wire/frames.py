@@ -74,7 +74,7 @@ def _as_large_binary(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     try:
         wide = column.cast(pa.large_binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ColumnTypeError(f"a column of {column.type} holds no events: cast it to binary or string") from None
+        raise ColumnTypeError(f"a column of {column.type} cannot contain events: cast it to binary or string") from None
     if wide.null_count:
         row = pc.index(pc.is_null(wide), True).as_py()
         raise NullEventError.at_row(row)
@@ -180,7 +180,7 @@ class FrameParser:
         """End the input. Raises ProtocolError inside an event."""
         if self._carry:
             place = f"offset {self._offset}" + (f" of segment {self._segment}" if self._segment else "")
-            raise ProtocolError(f"the bytes end inside the event at {place}; read up to an event's boundary")
+            raise ProtocolError(f"the bytes end inside the event at {place}; read up to the boundary of an event")
 
     def _joined(self, chunk: Bytes) -> Bytes:
         """Return the carry with the chunk after it, in the chunk's memory if it has room, or in the carry's."""

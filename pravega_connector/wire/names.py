@@ -26,11 +26,12 @@ def _check_name(kind: str, name: str) -> None:
         raise InvalidNameError(f"the {kind} name must be a str, not {type(name).__name__}")
     if len(name) > MAX_NAME_LENGTH:
         raise InvalidNameError(
-            f"the {kind} name {name[:40]!r}... has {len(name)} characters; {MAX_NAME_LENGTH} are allowed"
+            f"the {kind} name {name[:40]!r}... has {len(name)} characters; the limit is {MAX_NAME_LENGTH}"
         )
     if _NAME.fullmatch(name) is None:
         raise InvalidNameError(
-            f"invalid {kind} name {name!r}: it takes ASCII letters, digits, '.' and '-' (after one '_' if internal)"
+            f"invalid {kind} name {name!r}: only ASCII letters, digits, '.' and '-' are allowed (after one '_' if "
+            "internal)"
         )
 
 
@@ -67,7 +68,9 @@ class StreamName(HintedNames):
     def parse(cls, text: str) -> StreamName:
         """Parse ``scope/stream``. Raises InvalidNameError."""
         if not isinstance(text, str):
-            raise InvalidNameError(f"a stream is named by a str like 'scope/stream', not by a {type(text).__name__}")
+            raise InvalidNameError(
+                f"the name of a stream must be a str such as 'scope/stream', not a {type(text).__name__}"
+            )
         scope, slash, stream = text.partition("/")
         if not slash:
             raise InvalidNameError(f"invalid stream {text!r}: write scope/stream")
@@ -104,7 +107,7 @@ def segment_epoch(segment_id: int) -> int:
 def segment_id(number: int, epoch: int) -> int:
     """Return the id of a segment. Raises InvalidNameError unless both parts are non-negative Java ints."""
     if not (0 <= number <= MAX_SEGMENT_PART and 0 <= epoch <= MAX_SEGMENT_PART):
-        raise InvalidNameError(f"invalid segment number {number} or epoch {epoch}: both lie in [0, 2**31)")
+        raise InvalidNameError(f"invalid segment number {number} or epoch {epoch}: both must be in [0, 2**31)")
     return epoch << 32 | number
 
 

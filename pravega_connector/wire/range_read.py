@@ -88,7 +88,7 @@ class RangeRead:
             if reply.end_of_segment:
                 raise MalformedStreamCutError(
                     f"segment {self.segment} ends at offset {reply.offset + size}, before offset {self.end} of the "
-                    "stream cut: take a cut of this very stream"
+                    "stream cut: use a cut of this stream"
                 )
             # Request the lowest range first: early answers occupy the depth until the bytes before them arrive.
             heapq.heappush(self._gaps, (reply.offset + size, length - size))

@@ -144,7 +144,7 @@ class Delivery:
             _logger.error("%s was not closed, and %d of its events are lost: %s", self._writer, self.unflushed, reason)
 
     def _warn(self, reason: str) -> None:
-        text = f"{reason} {self._writer} (events that are not flushed: {self.unflushed}); use it in a 'with' block"
+        text = f"{reason} {self._writer} (unflushed events: {self.unflushed}); use it in a 'with' block"
         warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
@@ -250,7 +250,7 @@ class AppendLoop:
             try:
                 left = deadline.remaining(f"writing to stream {self._stream}")
             except DeadlineExceededError as error:
-                cause = f" (last trouble: {self._trouble})" if self._trouble else ""
+                cause = f" (last error: {self._trouble})" if self._trouble else ""
                 raise DeadlineExceededError(
                     f"{error.message}; {self._in_flight} bytes are not acknowledged{cause}"
                 ) from None
@@ -276,7 +276,7 @@ class AppendLoop:
                 lane.attempts.close()
             self._errands.close()
             if self.delivery.is_orphaned:
-                self.delivery.report_loss(str(self._failure or self._trouble or "the time for their delivery is up"))
+                self.delivery.report_loss(str(self._failure or self._trouble or "the delivery timeout has passed"))
                 _unclosed.discard(self)
 
     def _is_delivered(self) -> bool:
@@ -382,7 +382,7 @@ class AppendLoop:
                 if _write_and_merge(connection, segment, token, block, deadline):
                     return
                 refusal: SegmentStoreError = UnexpectedReplyError(
-                    f"segment {segment} refused a large event as one that it has, but it has not; retry later"
+                    f"segment {segment} refused a large event as a duplicate, but does not have it; retry later"
                 )
             except SegmentSealedError as error:  # nothing can be merged any more; an earlier attempt may have been
                 refusal = error

@@ -190,7 +190,7 @@ class EventWriter(HintedNames, Generic[T]):
         """
         if not isinstance(batch, pa.RecordBatch):
             raise ConfigError(
-                f"write_batch takes a pyarrow.RecordBatch, not a {type(batch).__name__}: write each of "
+                f"write_batch requires a pyarrow.RecordBatch, not a {type(batch).__name__}: write each of "
                 "table.to_batches() of an Arrow table, pyarrow.RecordBatch.from_pandas(frame, preserve_index=False), "
                 "or frame.to_arrow().to_batches() of polars"
             )
@@ -217,7 +217,9 @@ class EventWriter(HintedNames, Generic[T]):
     def _write_events(self, events: pa.Array, keys: pa.Array | None) -> None:
         events = as_binary(events)
         if keys is not None and len(keys) != len(events):
-            raise ConfigError(f"there are {len(keys)} routing keys for a column of {len(events)} events")
+            raise ConfigError(
+                f"{len(keys)} routing keys do not match a column of {len(events)} events: pass one key for each event"
+            )
         if not len(events):
             return
         if events.null_count:
@@ -232,7 +234,9 @@ class EventWriter(HintedNames, Generic[T]):
             except (DeadlineExceededError, StreamSealedError) as error:
                 if not first:
                     raise
-                raise type(error)(f"{error.message} (the first {first} rows of the column were taken before)") from None
+                raise type(error)(
+                    f"{error.message} (the writer accepted the first {first} rows of the column)"
+                ) from None
 
     def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
         deadline = self._stores.deadline(self._timeout)
@@ -346,9 +350,9 @@ class EventWriter(HintedNames, Generic[T]):
     def _too_large(self, size: int) -> EventTooLargeError:
         limit = self._intake.max_event_size
         fix = (
-            "no larger ones can be read: cut it into several"
+            "readers support no larger events: split it"
             if limit == READABLE
-            else "raise max_event_size if all readers of the stream can take it"
+            else "raise max_event_size if all readers of the stream support it"
         )
         return EventTooLargeError(
             f"an event of {size} bytes is over the limit of {limit} bytes for stream {self.stream}; {fix}"

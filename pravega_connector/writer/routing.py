@@ -90,7 +90,7 @@ class StreamDestination:
             if successors:
                 return successors
         raise WrongHostError(
-            f"{error.message}, reports a segment store, but for the controller the segment has not ended"
+            f"{error.message}, reports a segment store, but the controller reports that the segment has not ended"
         )
 
 

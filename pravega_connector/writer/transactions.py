@@ -88,7 +88,7 @@ class _Lease:
         """Return the error for a segment of the transaction that a store reports as sealed or missing."""
         status = controller.transaction_status(self.stream, self.transaction, deadline=deadline)
         if status is TransactionStatus.OPEN:
-            return WrongHostError(f"{error.message}, says a segment store, but the transaction is open")
+            return WrongHostError(f"{error.message}, reports a segment store, but the transaction is open")
         return self.explained(status_error(status, "write to", self.stream, self.transaction))
 
 
@@ -161,7 +161,9 @@ class Transaction(HintedNames):
 
     def _noted(self, timestamp: int) -> tuple[str, int]:
         if self.writer_id is None:
-            raise ConfigError(f"transaction {self.id} of stream {self.stream} notes a time: set its writer_id")
+            raise ConfigError(
+                f"transaction {self.id} of stream {self.stream} cannot note a time without a writer_id: set writer_id"
+            )
         return self.writer_id, timestamp
 
     def abort(self, *, timeout: float | None = None) -> TransactionStatus:
@@ -397,7 +399,9 @@ class LeaseKeeper:
             if self._closed:
                 raise ConfigError("this lease keeper is closed")
             if len(self._due) >= MAX_TRANSACTIONS:
-                raise ConfigError(f"{MAX_TRANSACTIONS} transactions are kept open already: discard those that are done")
+                raise ConfigError(
+                    f"{MAX_TRANSACTIONS} transactions are already kept open: discard the finished transactions"
+                )
             wait = self._pause(transaction) - max(0.0, transaction.lease - transaction.lease_left)
             self._due[transaction.id] = (time.monotonic() + max(0.0, wait), transaction)
             if self._thread is None:
@@ -472,14 +476,14 @@ class LeaseKeeper:
         except ConnectorError as error:
             if self._trouble is None:
                 _logger.warning(
-                    "%r is not kept open, its lease of %g s runs: %s", transaction, transaction.lease, error
+                    "keep-alive of %r fails, its lease of %g s is running: %s", transaction, transaction.lease, error
                 )
             self._trouble = error
         except Exception as error:  # noqa: BLE001 - a bug must be reported, not end the thread in silence
             failure = ConnectorError(f"pinging {transaction} failed: {type(error).__name__}: {error}")
         else:
             if self._trouble is not None:
-                _logger.warning("%r is kept open again", transaction)
+                _logger.warning("keep-alive of %r has recovered", transaction)
             self._trouble = None
             pause = self._pause(transaction)
         self._note(transaction, pause, failure)

@@ -119,7 +119,7 @@ def arrow_type_of(kind: Any) -> pa.DataType:
 
 def _type_of(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
     if kind in inside:
-        raise SchemaError(f"{name_of(kind)} contains itself, which an Arrow type cannot")
+        raise SchemaError(f"{name_of(kind)} contains itself, which Arrow types do not support")
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         return _type_of(arguments[0], inside)
@@ -133,14 +133,14 @@ def _type_of(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return pa.string()
     if kind not in _SCALARS:
-        raise SchemaError(f"no Arrow type follows from {name_of(kind)}; write the type of the columns yourself")
+        raise SchemaError(f"{name_of(kind)} has no Arrow type; set the type of the columns yourself")
     return _SCALARS[kind]
 
 
 def _union(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
     others = [each for each in typing.get_args(kind) if each is not type(None)]
     if len(others) != 1:
-        raise SchemaError(f"no single Arrow type follows from {kind}")
+        raise SchemaError(f"{kind} has no single Arrow type")
     return _type_of(others[0], inside)
 
 
@@ -149,4 +149,4 @@ def _container(kind: Any, origin: type, arguments: list[Any], inside: tuple[Any,
         return pa.map_(_type_of(arguments[0], inside), _type_of(arguments[1], inside))
     if issubclass(origin, Iterable) and len(arguments) == 1:
         return pa.list_(pa.field("element", _type_of(arguments[0], inside)))
-    raise SchemaError(f"no Arrow type follows from {kind}")
+    raise SchemaError(f"{kind} has no Arrow type")

@@ -54,7 +54,7 @@ def conversion_of(kind: Any) -> Conversion:
         if issubclass(inner, enum.Enum) and not all(isinstance(member.value, str) for member in inner):
             raise SchemaError(
                 f"the constants of {inner.__qualname__} have values that are not text; Java writes a constant's name: "
-                "make it a StrEnum whose values are those names"
+                "use a StrEnum with the names as values"
             )
     return _ByPydantic(kind) if any(map(is_model, classes_in(kind))) else _ByMsgspec(kind)
 
@@ -153,8 +153,8 @@ class _ByPydantic:
         """
         if self._decimals:
             raise SchemaError(
-                f"{name_of(self._kind)} has bytes and decimals, and pydantic reads JSON right for only one of them; "
-                "make it a dataclass, or the bytes a str"
+                f"{name_of(self._kind)} has bytes and decimals, and pydantic reads JSON correctly for only one of "
+                "them; use a dataclass, or str instead of bytes"
             )
         if self._bytes_as_text is not None:
             raise SchemaError(

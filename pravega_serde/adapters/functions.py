@@ -38,7 +38,7 @@ class FunctionSerializer(ColumnSerializer, Generic[T]):
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns. Raises :class:`SchemaError` if none was passed."""
         if self._arrow_type is None:
-            raise SchemaError("functions do not say which columns they make; give FunctionSerializer an arrow_type")
+            raise SchemaError("the columns of functions are unknown; pass arrow_type to FunctionSerializer")
         return self._arrow_type
 
     def serialize(self, value: T) -> bytes:
@@ -50,7 +50,7 @@ class FunctionSerializer(ColumnSerializer, Generic[T]):
         except Exception as error:
             raise SerializationError(f"{_name(self._write)} failed: {type(error).__name__}: {error}") from error
         if not isinstance(event, bytes | bytearray | memoryview):
-            raise SerializationError(f"{_name(self._write)} made a {type(event).__name__}, not bytes")
+            raise SerializationError(f"{_name(self._write)} returned a {type(event).__name__}, not bytes")
         return bytes(event)
 
     def deserialize(self, data: bytes) -> T:
@@ -72,7 +72,7 @@ class FunctionSerializer(ColumnSerializer, Generic[T]):
             try:
                 pa.nulls(0, given).cast(kind)
             except pa.ArrowException as error:
-                raise SchemaError(f"a column of type {given} does not become {kind}: {error}") from error
+                raise SchemaError(f"a column of type {given} cannot be converted to {kind}: {error}") from error
             return write
 
         def write(column: pa.Array) -> pa.BinaryArray:

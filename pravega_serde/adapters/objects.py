@@ -64,7 +64,7 @@ class TypedSerializer(Generic[T]):
     def serialize(self, value: T) -> bytes:
         """Return the event of an object of the class. Raises :class:`SerializationError` for any other value."""
         if self._class is not None and not isinstance(value, self._class):
-            raise SerializationError(f"a {name_of(type(value))} where a {name_of(self._kind)} is expected")
+            raise SerializationError(f"expected a {name_of(self._kind)}, not a {name_of(type(value))}")
         return self._inner.serialize(self._dump(value))
 
     def deserialize(self, data: bytes) -> T:
@@ -117,7 +117,8 @@ def typed(
         serializer, kind = kind, serializer
     if not _is_serializer(serializer):
         raise SchemaError(
-            f"typed takes a serializer and a class, typed(JsonSerializer(), Order), not {serializer!r} and {kind!r}"
+            f"typed requires a serializer and a class, such as typed(JsonSerializer(), Order), not {serializer!r} and "
+            f"{kind!r}"
         )
     return TypedSerializer(serializer, kind, java_classes=java_classes)
 
@@ -221,7 +222,7 @@ class _JavaConversion:
         try:
             plain = _Plain(len(data)).of(value)
         except RecursionError as error:
-            raise LimitExceededError("objects inside each other beyond the interpreter's recursion limit") from error
+            raise LimitExceededError("objects nested beyond the interpreter's recursion limit") from error
         return self._load(plain)
 
     def _java(self, value: Any) -> Any:
@@ -230,7 +231,7 @@ class _JavaConversion:
             return make(value)
         if isinstance(value, enum.Enum) or members_of(type(value)) is not None:
             raise SerializationError(
-                f"the Java class of {name_of(type(value))} is not known; give its ClassDescriptor in java_classes= "
+                f"the Java class of {name_of(type(value))} is unknown; pass its ClassDescriptor in java_classes= "
                 "(Python cannot compute a class's serialVersionUID)"
             )
         return value
@@ -249,7 +250,7 @@ class _JavaConversion:
             return {constant: JavaEnum(descriptor, constant.value) for constant in kind}.__getitem__
         members = members_of(kind)
         if members is None:
-            raise SchemaError(f"{name_of(kind)} has no fields that a Java object could have")
+            raise SchemaError(f"{name_of(kind)} has no fields that a Java object can have")
         return self._object_maker(members, descriptor)
 
     def _object_maker(self, members: Sequence[Member], descriptor: ClassDescriptor) -> Callable[[Any], JavaObject]:
@@ -314,7 +315,7 @@ class _Plain:
     def _take(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise LimitExceededError(f"more values than bytes, and {MAX_SHARED} more: objects that others share")
+            raise LimitExceededError(f"shared objects unfold into more values than bytes and {MAX_SHARED} more")
 
     def _array(self, value: np.ndarray[Any, Any]) -> list[Any]:
         self._take(len(value))

@@ -168,7 +168,7 @@ def _parts(node: Node) -> Iterator[Part | int]:
     elif isinstance(node, EnumNode):
         yield _NUMBER
     else:
-        assert isinstance(node, ArrayNode | MapNode), "a record inside itself is not read by column"
+        assert isinstance(node, ArrayNode | MapNode), "a record that contains itself cannot be read by column"
         yield _list(node)
 
 

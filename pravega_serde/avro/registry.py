@@ -222,7 +222,7 @@ def _lacking(node: Node, path: str, seen: set[int]) -> Iterator[str]:
     if isinstance(node, EnumNode) and None in node.symbols:
         yield f"the reader's enum at {path} lacks {node.symbols.count(None)} of the writer's symbols and has no default"
     if isinstance(node, UnionNode):
-        yield from (f"the reader has no place for {arm.label} at {path}" for arm in node.arms if arm.node is None)
+        yield from (f"the reader has no branch for {arm.label} at {path}" for arm in node.arms if arm.node is None)
     for each, place in _inside(node, path):
         if each is not None:
             yield from _lacking(each, place, seen)

@@ -393,12 +393,10 @@ def _defaults(writer: Record, reader: Record, filled: set[int], path: str) -> tu
         if entry.default is MISSING:
             unused = ""
             if entry.aliases and not _takes_aliases(writer, reader):
-                unused = (
-                    f", or give {reader.name} the alias {writer.name}, without which its fields' aliases do not count"
-                )
+                unused = f", or add the alias {writer.name} to {reader.name}, which the aliases of its fields require"
             raise SchemaError(
-                f"the reader's field {path}.{entry.name} is not in the writer's schema and has no default; "
-                f"give it one{unused}"
+                f"the reader's field {path}.{entry.name} is not in the writer's schema and has no default; add a "
+                f"default{unused}"
             )
     return tuple(rest)
 
@@ -446,12 +444,14 @@ class _Types:
 
     def _nested(self, node: RecordNode | UnionNode | Link) -> pa.DataType:
         if isinstance(node, Link):
-            raise SchemaError(f"the Avro record {node.name} contains itself; Arrow cannot hold that, read it by rows")
+            raise SchemaError(
+                f"the Avro record {node.name} contains itself, which Arrow does not support; read it by rows"
+            )
         if isinstance(node, UnionNode):
             return self._union(node)
         inner: list[pa.DataType | None] = [None] * len(node.names)
         for step in node.steps:
-            assert step.slot is not None, "only plans whose writer is their reader have types"
+            assert step.slot is not None, "only plans with the same writer and reader have types"
             inner[step.slot] = self.of(step.node)
         return pa.struct([pa.field(name, kind) for name, kind in zip(node.names, inner, strict=True)])
 

@@ -77,7 +77,7 @@ class RowReader:
         except WRONG as error:
             raise _as_malformed(error).in_event("Avro") from error
         except RecursionError as error:
-            raise LimitExceededError("records inside records beyond the interpreter's recursion limit") from error
+            raise LimitExceededError("records nested beyond the interpreter's recursion limit") from error
         if end < len(data) and data[end:].strip(b"\0"):
             raise DeserializationError(
                 f"invalid Avro: {len(data) - end} bytes follow the value; written with another schema?"
@@ -206,7 +206,7 @@ class _Compiler:
                 raise MalformedError(f"the union has no branch {index}")
             read_arm = arms[index]
             if read_arm is None:
-                raise MalformedError(f"the reader's schema has no place for {node.arms[index].label!r}")
+                raise MalformedError(f"the reader's schema has no branch for {node.arms[index].label!r}")
             return read_arm(data, at)
 
         return read_union
@@ -393,7 +393,7 @@ def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
     size, at = read_long(data, at)
     end = at + size
     if size < 0 or end > len(data):
-        raise MalformedError(f"{size} bytes are announced where {len(data) - at} are left")
+        raise MalformedError(f"{size} bytes are announced, but {len(data) - at} remain")
     return data[at:end], end
 
 
@@ -424,7 +424,7 @@ def _read_fixed(size: int) -> Read:
     def read(data: bytes, at: int) -> tuple[bytes, int]:
         end = at + size
         if end > len(data):
-            raise MalformedError(f"{size} bytes are expected where {len(data) - at} are left")
+            raise MalformedError(f"{size} bytes are expected, but {len(data) - at} remain")
         return data[at:end], end
 
     return read
@@ -504,7 +504,7 @@ class Budget(threading.local):
     def _spend_empty(self, count: int) -> None:
         self._items -= count
         if self._items < 0:
-            raise MalformedError(f"{count} items that take no bytes; {MAX_EMPTY_ITEMS} are allowed", limit=True)
+            raise MalformedError(f"{count} items without bytes; the limit is {MAX_EMPTY_ITEMS}", limit=True)
 
 
 class Weights:

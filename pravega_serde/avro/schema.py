@@ -150,7 +150,7 @@ def load(schema: SchemaLike) -> tuple[Type, str]:
     except RecursionError as error:
         raise SchemaError("the Avro schema is nested too deeply") from error
     except (TypeError, ValueError) as error:
-        raise SchemaError(f"the Avro schema is not made of JSON values: {error}") from error
+        raise SchemaError(f"the Avro schema has values that JSON does not support: {error}") from error
 
 
 class _Parser:
@@ -196,15 +196,15 @@ class _Parser:
         for full in (name, f"{space}.{name}") if "." in name else (f"{space}.{name}" if space else name, name):
             if full in self._names:
                 return self._names[full]
-        raise SchemaError(f"the Avro schema names an unknown type {name!r}")
+        raise SchemaError(f"the Avro schema refers to an unknown type {name!r}")
 
     def _union(self, branches: list[Any], space: str) -> Union:
         parsed = tuple(self.parse(branch, space) for branch in branches)
         labels = [label_of(branch) for branch in parsed]
         if any(isinstance(branch, Union) for branch in parsed):
-            raise SchemaError(f"an Avro union may not hold a union: {_short(branches)}")
+            raise SchemaError(f"an Avro union must not contain a union: {_short(branches)}")
         if len(set(labels)) < len(labels) or not labels:
-            raise SchemaError(f"an Avro union must hold different types: {_short(branches)}")
+            raise SchemaError(f"an Avro union must contain different types: {_short(branches)}")
         return Union(parsed)
 
     def _named(self, kind: str, schema: Mapping[str, Any], space: str) -> Type:
@@ -310,7 +310,7 @@ def _definition(schema: SchemaLike) -> Any:
     if not isinstance(schema, str):
         if isinstance(schema, Mapping | list):
             return schema
-        raise SchemaError(f"an Avro schema is JSON text, parsed JSON or a path, not {type(schema).__name__}")
+        raise SchemaError(f"an Avro schema must be JSON text, parsed JSON or a path, not {type(schema).__name__}")
     text = schema.strip()
     if text in PRIMITIVES:
         return text

@@ -198,7 +198,7 @@ _SPECIAL: Final[Mapping[str, Callable[[pa.DataType], Lower | None]]] = {
 
 def _enum(schema: Enum, kind: pa.DataType, path: str) -> Lower:
     if not is_text(kind):
-        raise _misfit(schema, kind, path, "; it takes strings")
+        raise _misfit(schema, kind, path, "; it requires strings")
     return lambda column: column.cast(pa.string())
 
 
@@ -210,19 +210,19 @@ def _array(schema: Array, kind: pa.DataType, path: str) -> Lower:
 
 def _map(schema: Map, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_map(kind) or not is_text(kind.key_type):
-        raise _misfit(schema, kind, path, "; it takes maps with string keys")
+        raise _misfit(schema, kind, path, "; it requires maps with string keys")
     item = lowering(schema.values, kind.item_type, f"{path}{{}}")
     return map_lowering(lambda keys: keys.cast(pa.string()), item, storage_type(schema))
 
 
 def _record(schema: Record, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_struct(kind):
-        raise _misfit(schema, kind, path, f"; record {schema.name} takes a struct, or a record batch")
+        raise _misfit(schema, kind, path, f"; record {schema.name} requires a struct, or a record batch")
     fields = schema.fields
 
     def absent(index: int, path: str) -> Absent:
         if fields[index].default is MISSING:
-            raise SchemaError(f"there is no column for the field {path}, which has no default")
+            raise SchemaError(f"the field {path} has no column and no default")
         value = default_array(fields[index], storage_type(fields[index].type))
         return lambda count: value.take(pa.array(np.zeros(count, np.int64)))
 
@@ -249,7 +249,7 @@ def _members(schema: Union, others: list[Type], kind: pa.DataType, path: str) ->
     """Convert a struct of members, the form of such unions. A missing member means that it never occurs."""
     names = [f"member{index}" for index in range(len(others))]
     if not pa.types.is_struct(kind) or not {entry.name for entry in kind} <= set(names):
-        raise _misfit(schema, kind, path, f"; a union takes a struct of {', '.join(names)}")
+        raise _misfit(schema, kind, path, f"; a union requires a struct of {', '.join(names)}")
     return struct_lowering(
         kind,
         names,

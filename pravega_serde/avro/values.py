@@ -214,7 +214,7 @@ def _moment(epoch: datetime, micros: int) -> datetime:
         return epoch + timedelta(microseconds=micros)
     except OverflowError as error:
         raise MalformedError(
-            f"{micros} µs is beyond Python's datetime; read it as a column or without logical type"
+            f"{micros} µs is outside the range of Python's datetime; read it as a column or without logical type"
         ) from error
 
 
@@ -223,7 +223,7 @@ def _day(days: int) -> date:
         return date.fromordinal(_FIRST_DAY + days)
     except (OverflowError, ValueError) as error:
         raise MalformedError(
-            f"day {days} is beyond Python's date; read it as a column or without logical type"
+            f"day {days} is outside the range of Python's date; read it as a column or without logical type"
         ) from error
 
 

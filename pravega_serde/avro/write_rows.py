@@ -152,7 +152,7 @@ class _Compiler:
                     raise error.within(f".{name}") from error
             if found < len(record):
                 extra = next(name for name in record if name not in names)
-                raise MalformedError(f"{schema.name} has no field {extra!r}; leave it out or add it to the schema")
+                raise MalformedError(f"{schema.name} has no field {extra!r}; omit it or add it to the schema")
 
         return write
 
@@ -241,7 +241,7 @@ def _choose_member(null: int | None, others: list[int]) -> _Choose:
         if not there and null is not None:
             return null, None
         if len(there) != 1:
-            raise MalformedError(f"{len(there)} members of the union are set where one is needed")
+            raise MalformedError(f"{len(there)} members of the union are set, but exactly one is required")
         return there[0]
 
     return choose
@@ -445,7 +445,7 @@ def _write_fixed(size: int) -> Write:
     def write(value: Any, out: bytearray) -> None:
         data = raw_bytes(value)
         if len(data) != size:
-            raise MalformedError(f"{len(data)} bytes where {size} are needed")
+            raise MalformedError(f"{len(data)} bytes, but {size} are required")
         out += data
 
     return write
@@ -509,7 +509,7 @@ def _from_decimal(logical: Logical, size: int | None) -> Callable[[Any], bytes]:
         else:
             unscaled, lost = divmod(unscaled, 10 ** min(-shift, len(digits) + 1))
             if lost:
-                raise MalformedError(f"{str(value)[:40]} has more than {logical.scale} digits behind the point")
+                raise MalformedError(f"{str(value)[:40]} has more than {logical.scale} digits after the point")
         assert unscaled < limit
         return _signed_bytes(-unscaled if sign else unscaled, size)
 

@@ -61,7 +61,7 @@ def infer_columns(events: pa.BinaryArray) -> pa.Schema:
     try:
         values = [parse(event) for event in events.drop_null().to_pylist()]
         if not all(isinstance(value, dict) for value in values):
-            raise SchemaError("an event is no map")
+            raise SchemaError("an event is not a map")
         kind = pa.array(values).type
     except (DeserializationError, pa.ArrowException, TypeError, OverflowError) as error:
         raise SchemaError(getattr(error, "message", str(error))) from error
@@ -135,7 +135,7 @@ class _Tags(dict[int, _Read]):
 
 def _refuse(tag: int) -> _Read:
     def refuse(value: Any, immutable: bool) -> Any:  # noqa: ARG001
-        raise cbor2.CBORDecodeError(f"tag {tag} ({REFERENCES[tag]}) is not read")
+        raise cbor2.CBORDecodeError(f"tag {tag} ({REFERENCES[tag]}) is not supported")
 
     return refuse
 

@@ -184,12 +184,12 @@ def check(event: bytes) -> None:
             at = _string(event, major, number, at)
         elif major != _SIMPLE:
             if len(outside) == MAX_DEPTH:
-                raise MalformedError(f"nested more than {MAX_DEPTH} deep", limit=True)
+                raise MalformedError(f"nested more than {MAX_DEPTH} levels deep", limit=True)
             outside.append((left, in_map))
             left, in_map = _opened(event, major, number, at, start)
     if at != size:
         raise MalformedError(
-            f"{size - at} bytes behind the value, from byte {at} on" if at < size else f"truncated at byte {size}"
+            f"{size - at} bytes after the value, from byte {at} on" if at < size else f"truncated at byte {size}"
         )
 
 
@@ -234,7 +234,7 @@ def _string(event: bytes, major: int, size: int, at: int) -> int:
 def _chunk(event: bytes, major: int, size: int, at: int) -> int:
     end = at + size
     if end > len(event):
-        raise MalformedError(f"{_NAMES[major]} of {size} bytes, from byte {at} on: {len(event) - at} are left")
+        raise MalformedError(f"{_NAMES[major]} of {size} bytes, from byte {at} on: {len(event) - at} remain")
     if major == _TEXT and not (data := event[at:end]).isascii():
         try:
             data.decode()
@@ -247,9 +247,9 @@ def _opened(event: bytes, major: int, number: int, at: int, start: int) -> tuple
     """Return the number of items of an array, map or tag, and True if it is a map."""
     if major == _TAG:
         if number in REFERENCES:
-            raise MalformedError(f"tag {number} ({REFERENCES[number]}), at byte {start}, is not read")
+            raise MalformedError(f"tag {number} ({REFERENCES[number]}), at byte {start}, is not supported")
         return 1, False
     items = 2 * number if major == _MAP and number > 0 else number
     if items > len(event) - at:
-        raise MalformedError(f"{_NAMES[major]} of {number} items, at byte {start}: {len(event) - at} bytes are left")
+        raise MalformedError(f"{_NAMES[major]} of {number} items, at byte {start}: {len(event) - at} bytes remain")
     return items, major == _MAP

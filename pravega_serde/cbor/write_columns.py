@@ -148,7 +148,7 @@ def _map(kind: pa.DataType, path: str) -> Values:
 def _struct(kind: pa.DataType, path: str) -> Values:
     names = [entry.name for entry in kind]
     if len(set(names)) < len(names):
-        raise SchemaError(f"a struct has a field twice, which CBOR cannot have (at {path}): {', '.join(names)}")
+        raise SchemaError(f"a struct has a field twice, which CBOR does not support (at {path}): {', '.join(names)}")
     fields = [_values(entry.type, f"{path}.{entry.name}") for entry in kind]
 
     def values(column: pa.Array) -> list[Any]:

@@ -118,7 +118,7 @@ def _dict(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
         try:
             name = key if type(key) is str else _key(key)
             if name in made:
-                raise MalformedError(f"the key {name!r} is there twice")
+                raise MalformedError(f"the key {name!r} exists twice")
             made[name] = _prepared(inner, depth - 1)
         except MalformedError as error:
             raise error.within(f".{key}") from error
@@ -152,7 +152,7 @@ def _list(value: list[Any] | tuple[Any, ...], depth: int) -> list[Any] | tuple[A
 
 
 def _too_deep() -> MalformedError:
-    return MalformedError(f"nested more than {_DEEPEST} deep, or part of itself")
+    return MalformedError(f"nested more than {_DEEPEST} levels deep, or part of itself")
 
 
 def _tag(value: cbor2.CBORTag, depth: int) -> cbor2.CBORTag:
@@ -186,7 +186,7 @@ def _other(value: Any, depth: int) -> Any:
             return prepare(value)
     if isinstance(value, list | tuple):
         return _list(value, depth)
-    raise MalformedError(f"a {type(value).__name__} has no form in CBOR")
+    raise MalformedError(f"a {type(value).__name__} is not supported by CBOR")
 
 
 _OTHERS: Final[list[tuple[Any, Callable[[Any], Any]]]] = [

@@ -200,7 +200,7 @@ def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
     if column.type == pa.binary():
         return column
     if not holds_bytes(column.type):
-        raise SchemaError(f"a column of type {column.type} holds no events; give a binary or string column")
+        raise SchemaError(f"a column of type {column.type} cannot contain events; pass a binary or string column")
     return column.cast(pa.binary())
 
 

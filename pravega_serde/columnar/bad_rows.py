@@ -74,7 +74,7 @@ def invalid_utf8(error: UnicodeDecodeError) -> MalformedError:
 
 def lone_surrogate() -> MalformedError:
     """Return the error of a text that has no UTF-8."""
-    return MalformedError("a surrogate without its partner cannot be written as UTF-8")
+    return MalformedError("an unpaired surrogate cannot be written as UTF-8")
 
 
 class FallbackError(Exception):

@@ -48,8 +48,8 @@ def columns_type(given: Any) -> pa.DataType:
         return pa.struct(list(given))
     if not isinstance(given, pa.DataType):
         raise SchemaError(
-            f"arrow_type is a pyarrow.Schema or a pyarrow.DataType, not a {type(given).__name__}: pyarrow.schema(…), "
-            "pyarrow.Schema.from_pandas(frame), or frame.to_arrow().schema of polars"
+            f"arrow_type must be a pyarrow.Schema or a pyarrow.DataType, not a {type(given).__name__}: "
+            "pyarrow.schema(…), pyarrow.Schema.from_pandas(frame), or frame.to_arrow().schema of polars"
         )
     return given
 
@@ -57,8 +57,8 @@ def columns_type(given: Any) -> pa.DataType:
 def no_columns(format_name: str) -> SchemaError:
     """Return the error for a format that must read columns, but has no type for them."""
     return SchemaError(
-        f"{format_name.upper()} does not say which columns it has: give serializer_for({format_name!r}, arrow_type=…) "
-        "a pyarrow.Schema, or the type of some values that were read, pyarrow.array(values).type"
+        f"{format_name.upper()} does not define its columns: pass a pyarrow.Schema to serializer_for({format_name!r}, "
+        "arrow_type=…), or the type of values that were read, pyarrow.array(values).type"
     )
 
 

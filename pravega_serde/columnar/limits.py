@@ -37,7 +37,7 @@ class MemoryLimit:
     def exceeded(self, size: int) -> MalformedError:
         """Return the error of an event of ``size`` bytes that would need more."""
         return MalformedError(
-            f"the values of {size} bytes take more than {self.of(size) >> 20} MiB of memory", limit=True
+            f"the values of {size} bytes use more than {self.of(size) >> 20} MiB of memory", limit=True
         )
 
 

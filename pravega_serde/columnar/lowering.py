@@ -40,7 +40,7 @@ def at_path(convert: Lower, path: str) -> Lower:
 
 def no_form(kind: pa.DataType, form: str, path: str, advice: str = "cast it") -> SchemaError:
     """Return the error of a column with a type that a format cannot hold."""
-    return SchemaError(f"a column of type {kind} has no form in {form} (at {path}); {advice}")
+    return SchemaError(f"a column of type {kind} is not supported by {form} (at {path}); {advice}")
 
 
 def itself(column: pa.Array) -> pa.Array:
@@ -115,8 +115,8 @@ def struct_lowering(
     columns = [entry.name for entry in kind]
     for name in columns:
         if name not in names or columns.count(name) > 1:
-            why = "twice" if name in names else f"and {what} has no such field; drop it"
-            raise SchemaError(f"the column {path}.{name} is there {why}")
+            why = " twice" if name in names else f", but {what} has no such field; drop it"
+            raise SchemaError(f"the column {path}.{name} exists{why}")
     parts: list[tuple[int | None, Any]] = []
     for index, name in enumerate(names):
         if name in columns:

@@ -93,7 +93,7 @@ def column_type(
     known = signature(java_type) if not java_type.startswith("[") else java_type
     found = arrow_type or arrow_of(known)
     if found is None:
-        msg = f"no Arrow type is known for {java_type}; give a ClassDescriptor, a sample= event, or arrow_type="
+        msg = f"{java_type} has no known Arrow type; pass a ClassDescriptor, a sample= event, or arrow_type="
         raise SchemaError(msg)
     return _make(known, found, None, written)
 
@@ -146,7 +146,7 @@ class _Budget:
         """Count elements. Raises :class:`SerializationError` if there are too many."""
         self.left -= count
         if self.left < 0:
-            msg = f"more list elements than bytes, and {MAX_SHARED} besides: many lists share one"
+            msg = f"shared lists unfold into more elements than bytes and {MAX_SHARED} more"
             raise SerializationError(msg)
 
 
@@ -201,7 +201,7 @@ def _scalar_check(arrow_type: pa.DataType) -> Callable[[Any], Any]:  # noqa: PLR
     for kind, python in _TEMPORAL:
         if kind(arrow_type):
             return lambda value: value if isinstance(value, python) else None
-    msg = f"invalid arrow_type: the Java format has no {arrow_type}"
+    msg = f"invalid arrow_type: the Java format does not support {arrow_type}"
     raise SchemaError(msg)
 
 
@@ -374,7 +374,7 @@ def _collection_writer(declared: str, arrow_type: pa.DataType, shape: Shape | No
 
     def write(value: list[Any]) -> Any:
         if isinstance(value, str | bytes | Mapping):  # also iterable, but with another meaning
-            raise SerializationError(f"{value!r:.80} is no list")
+            raise SerializationError(f"{value!r:.80} is not a list")
         return make([None if each is None else item(each) for each in value])
 
     return write
@@ -400,7 +400,7 @@ def _entries_writer(arrow_type: pa.DataType, shape: Shape | None) -> Callable[[A
     def write(value: Mapping[Any, Any] | list[tuple[Any, Any]]) -> Any:
         entries = list(value.items()) if isinstance(value, Mapping) else value  # from a row, or from a column
         if not isinstance(entries, list) or not all(isinstance(entry, tuple) for entry in entries):
-            raise SerializationError(f"{value!r:.80} is no map")
+            raise SerializationError(f"{value!r:.80} is not a map")
         made = {key(k): None if v is None else item(v) for k, v in entries}
         return made if name is None else JavaMap(made, str(name))
 
@@ -452,15 +452,15 @@ def _object_writer(descriptor: ClassDescriptor, arrow_type: pa.DataType, shape: 
             inside = shape.fields.get(name) if shape else None
             if inside is None and not _is_known(each.type):
                 msg = (
-                    f"values of {descriptor.name}.{name} are objects of {each.type}, a class that only an event tells: "
-                    "give a sample= in which that field is neither null nor empty"
+                    f"values of {descriptor.name}.{name} are objects of {each.type}, and only an event defines that "
+                    "class: pass a sample= in which that field is neither null nor empty"
                 )
                 raise SchemaError(msg)
             special[name] = _value_writer(each.type, named[name], inside)
 
     def write(value: Mapping[str, Any]) -> JavaObject:
         if not isinstance(value, Mapping):
-            raise SerializationError(f"{value!r:.80} is no object of {descriptor.name}: give a dict of its fields")
+            raise SerializationError(f"{value!r:.80} is not an object of {descriptor.name}: pass a dict of its fields")
         # A null for a primitive field becomes Java's default; Java has no null there.
         given = {name: item for name, item in value.items() if item is not None}
         for name, convert in special.items():

@@ -125,7 +125,7 @@ _USUAL: Final[Layouts] = {}
 def _steps(descriptor: ClassDescriptor | ProxyDescriptor, layouts: Layouts) -> tuple[_Step, ...]:
     if descriptor.is_external:
         if not descriptor.flags & SC_BLOCK_DATA:
-            msg = f"{descriptor.name} writes itself in stream protocol version 1, which nothing but the class can read"
+            msg = f"{descriptor.name} writes itself in stream protocol version 1, which only the class itself can read"
             raise MalformedError(msg)
         return (_ANNOTATION,)
     if not descriptor.flags & SC_SERIALIZABLE:

@@ -296,7 +296,7 @@ def _write_collection(name: str, value: Any, extra: dict[str, Any]) -> Content:
         derive = layout.derived.get(each.name)
         values.append(derive(size, extra)[0] if derive else extra.get(each.name, layout.defaults.get(each.name)))
     if any(each is _KEPT for each in values):
-        msg = f"a {name} can only be written as it was read: Python cannot make its locks"
+        msg = f"a {name} can only be written as it was read: Python cannot create its locks"
         raise SerializationError(msg)
     items = _items(name, layout, value, extra)
     if layout.head is None:
@@ -536,7 +536,7 @@ def _write_enum_set(value: JavaSet) -> Content:
 
 def _type_of(constants: Sequence[Any]) -> JavaClass:
     if not constants or not isinstance(constants[0], JavaEnum):
-        msg = "an EnumSet holds enum constants, and an empty one needs extra={'elementType': JavaClass(...)}"
+        msg = "an EnumSet contains enum constants, and an empty EnumSet requires extra={'elementType': JavaClass(...)}"
         raise SerializationError(msg)
     return JavaClass(constants[0].descriptor)
 
@@ -584,7 +584,7 @@ def _key_type(value: JavaMap | JavaSet | JavaList) -> JavaClass:
     for key in value:
         if isinstance(key, JavaEnum):
             return JavaClass(key.descriptor)
-    msg = "an EnumMap holds enum constants, and an empty one needs extra={'keyType': JavaClass(...)}"
+    msg = "an EnumMap contains enum constants, and an empty EnumMap requires extra={'keyType': JavaClass(...)}"
     raise SerializationError(msg)
 
 

@@ -175,7 +175,7 @@ class Reader(ReadState):
     def read_annotation(self, pos: int) -> tuple[tuple[Any, ...], int]:
         """Return the contents up to the end mark, and the position after it."""
         if self.nesting >= _MAX_ANNOTATION_NESTING:
-            msg = f"class annotations inside each other, more than {_MAX_ANNOTATION_NESTING} deep"
+            msg = f"class annotations nested more than {_MAX_ANNOTATION_NESTING} levels deep"
             raise LimitExceededError(msg)
         self.nesting += 1
         frame = _Frame(None, -1, None, [], _UNLIMITED)
@@ -251,7 +251,7 @@ class Reader(ReadState):
                     continue
             elif token == TC_ENDBLOCKDATA:
                 if need >= 0:
-                    msg = f"end of annotations at byte {pos}, where a value should be"
+                    msg = f"end of annotations at byte {pos} instead of a value"
                     raise MalformedError(msg)
                 pos += 1
                 # endBlockData. Tuples, because the empty tuple is one shared object. A byte of input must not become a
@@ -270,7 +270,7 @@ class Reader(ReadState):
             else:
                 block = token in (TC_BLOCKDATA, TC_BLOCKDATALONG)
                 if block and need > 0 and frame.plan is not None and items is frame.values:
-                    msg = f"primitive data at byte {pos}, where a value should be"
+                    msg = f"primitive data at byte {pos} instead of a value"
                     raise MalformedError(msg)
                 value, pos = self._other(token, pos, len(stack))
             items.append(value)
@@ -400,7 +400,7 @@ class Reader(ReadState):
         if token == TC_CLASS:
             descriptor, pos = read_descriptor(self, pos + 1)
             if descriptor is None:
-                msg = f"null in place of a class at byte {pos - 1}"
+                msg = f"null instead of a class at byte {pos - 1}"
                 raise MalformedError(msg)
             value = JavaClass(descriptor)
             self.handles[self.reserve()] = value
@@ -434,7 +434,7 @@ class Reader(ReadState):
         """
         self.nesting += 1
         if self.nesting > _MAX_ANNOTATION_NESTING:
-            msg = f"exceptions of the writer inside each other, more than {_MAX_ANNOTATION_NESTING} deep at byte {pos}"
+            msg = f"exceptions of the writer nested more than {_MAX_ANNOTATION_NESTING} levels deep at byte {pos}"
             raise MalformedError(msg)
         thrown, _ = self._one(pos + 1)
         # The rest cannot be trusted, because the handles were reset before and after the exception.
@@ -484,7 +484,7 @@ class Reader(ReadState):
         return MalformedError(f"the bytes end inside a value that begins near byte {pos} of {self.size}")
 
     def _too_deep(self, pos: int) -> LimitExceededError:
-        return LimitExceededError(f"more than {self.limits.depth} objects inside each other at byte {pos}")
+        return LimitExceededError(f"objects nested more than {self.limits.depth} levels deep at byte {pos}")
 
 
 def _leave_out(frame: _Frame, fields: int) -> None:
@@ -503,7 +503,7 @@ def _reason(error: Exception, size: int) -> str:
     if isinstance(error, MalformedError):
         detail = error.reason[:_LONGEST_REASON]
     elif isinstance(error, (IndexError, struct.error)):
-        detail = f"the bytes end inside a value: there are {size}"
+        detail = f"the bytes end inside a value: the event has {size}"
     else:
         detail = f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
     return f"invalid Java object stream: {detail}"

@@ -184,7 +184,7 @@ class JavaSerializer(ColumnSerializer):
 
     def _typed(self) -> ColumnType:
         if self._column is None:
-            msg = "a Java event can be anything: say what a column holds, with java_type=, sample= or arrow_type="
+            msg = "a Java event can be of any class: set the type of the column with java_type=, sample= or arrow_type="
             raise SchemaError(msg)
         return self._column
 
@@ -236,7 +236,7 @@ class JavaSerializer(ColumnSerializer):
         value = self.deserialize(event)
         if isinstance(value, JavaObject) and isinstance(value.descriptor, ClassDescriptor):
             return value.descriptor, shape_of(value)
-        msg = f"invalid sample: a {type(value).__name__}, not an object of a class of its own"
+        msg = f"invalid sample: a {type(value).__name__}, not an object of a user-defined class"
         raise SchemaError(msg)
 
     def _make_reader(self) -> ColumnReader:

@@ -210,7 +210,7 @@ def check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
         for each in given:
             place = wanted.get_field_index(each.name)
             if place < 0:
-                msg = f"a struct with a field {each.name!r} does not become {wanted}"
+                msg = f"a struct with a field {each.name!r} cannot be converted to {wanted}"
                 raise SchemaError(msg)
             check_cast(each.type, wanted.field(place).type)
         return
@@ -224,7 +224,7 @@ def check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
     try:
         pa.nulls(0, given).cast(wanted)
     except pa.ArrowException as error:
-        msg = f"a column of type {given} does not become {wanted}: {error}"
+        msg = f"a column of type {given} cannot be converted to {wanted}: {error}"
         raise SchemaError(msg) from error
 
 
@@ -265,9 +265,9 @@ def struct_of(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str
         found = _value_type(each.type, shape.fields.get(name) if shape else None)
         if found is None:
             msg = (
-                f"no Arrow type follows from the type {each.source_type} of {descriptor.name}.{each.name}; "
-                'give arrow_type=, a struct of the fields that you need (in Spark .schema("…")), or a '
-                "sample= (java_sample) in which that field is neither null nor empty"
+                f"the type {each.source_type} of {descriptor.name}.{each.name} has no Arrow type; set arrow_type=, a "
+                'struct of the fields that you need (in Spark .schema("…")), or a sample= (java_sample) in which '
+                "that field is neither null nor empty"
             )
             raise SchemaError(msg)
         fields.append(pa.field(name, found))

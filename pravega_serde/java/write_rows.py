@@ -100,7 +100,7 @@ def coerce(value: Any, signature: str) -> Any:
         return _array(value, signature)
     # No class of java.lang is one of these types. Java could not read the object.
     if is_of_own_class(signature) and (isinstance(value, (str, int, float)) or type(value) is dict):
-        msg = f"{value!r:.80} cannot be written as {signature}: give a JavaEnum or a JavaObject of that class"
+        msg = f"{value!r:.80} cannot be written as {signature}: pass a JavaEnum or a JavaObject of that class"
         raise SerializationError(msg)
     return value
 
@@ -278,7 +278,7 @@ def _misfit(part: _Part, values: Sequence[Any]) -> SerializationError:
             struct.pack(">" + STRUCT_CODES[each.type], ord(value) if each.type == "C" else value)
         except (struct.error, TypeError, OverflowError) as error:
             where = f"field {each.name} of {part.owner.name} is of Java's type {each.source_type}"
-            return SerializationError(f"{where} and cannot hold {value!r}: {error}")
+            return SerializationError(f"{where} and cannot contain {value!r}: {error}")
     raise AssertionError(part)
 
 
@@ -445,8 +445,8 @@ class Writer:
             if write is not None:
                 return self._object(value, write(value))
         msg = (
-            f"invalid value: no Java class is known for Python's {type(value).__module__}.{type(value).__qualname__}; "
-            "give a JavaObject of a ClassDescriptor (Python cannot compute a class's serialVersionUID)"
+            f"invalid value: Python's {type(value).__module__}.{type(value).__qualname__} has no known Java class; "
+            "pass a JavaObject of a ClassDescriptor (Python cannot compute a class's serialVersionUID)"
         )
         raise SerializationError(msg)
 

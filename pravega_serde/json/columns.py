@@ -120,7 +120,7 @@ class _ColumnReader:
         items = event.count(b"{") + event.count(b"null")
         # Until the columns are built, a list of all values exists, too: half as much again.
         if is_slow(event) or self._limit.concerns(items + items // 2, len(event)):
-            raise MalformedError("takes too long, or too much memory, by msgspec")
+            raise MalformedError("takes msgspec too much time or memory")
 
 
 def _spec(kind: pa.DataType) -> Any:

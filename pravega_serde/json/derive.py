@@ -60,7 +60,7 @@ def arrow_type_of_json_schema(text: str | bytes) -> pa.DataType:
         raise SchemaError(f"the JSON schema is not JSON: {error}") from error
     kind = _Reader(schema).type_of(schema, ())
     if kind is None:
-        raise SchemaError("the JSON schema does not say which columns its events have; give an Arrow schema for them")
+        raise SchemaError("the JSON schema does not define the columns of its events; pass an Arrow schema")
     return kind
 
 

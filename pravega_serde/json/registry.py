@@ -29,7 +29,9 @@ class JsonRegistry(RegistryFormat):
         payloads = _serializer(text)
         title = json.loads(text).get("title") if name is None else name
         if not isinstance(title, str):
-            raise SchemaError("a JSON schema is registered under a name; give type, Java's is that of the class")
+            raise SchemaError(
+                "a JSON schema is registered under a name; pass type, which in Java is the name of the class"
+            )
         return EventType(SchemaInfo(title, SerializationFormat.JSON, text.encode()), payloads)
 
     def payloads(self, info: SchemaInfo) -> JsonSerializer:
@@ -80,7 +82,7 @@ def _text_of(schema: Any) -> str:
             return schema
     except (OSError, TypeError, ValueError) as error:
         raise SchemaError(f"invalid JSON schema: {error}") from error
-    raise SchemaError(f"a JSON schema is an object as text, parsed, or in a file, not {type(schema).__name__}")
+    raise SchemaError(f"a JSON schema must be an object as text, parsed, or in a file, not {type(schema).__name__}")
 
 
 # ---- compatibility ----
@@ -173,7 +175,7 @@ class _Comparison:
         for name in _CHOICES:
             branches = _list(reader, name, path)
             if branches and not any(self._fits(writer, branch, path, depth) for branch in branches):
-                yield f"{path}: what is written fits none of the reader's {name}"
+                yield f"{path}: the written value fits none of the reader's {name}"
 
     def _fits(self, writer: Json, branch: Any, path: str, depth: int) -> bool:
         return next(self.compare(writer, branch, path, depth), None) is None
@@ -183,7 +185,7 @@ class _Comparison:
             return
         written, read = _properties(writer, path), _properties(reader, path)
         for name in sorted(_required(reader, read) - _required(writer, written)):
-            yield f"{path}.{name}: the reader requires it, and it need not be written"
+            yield f"{path}.{name}: the reader requires it, but the writer may omit it"
         for name, schema in written.items():
             if name in read:
                 yield from self.compare(schema, read[name], f"{path}.{name}", depth)

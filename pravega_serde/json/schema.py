@@ -73,7 +73,7 @@ class JsonSchema:
             raise DeserializationError(f"its JSON schema cannot be applied to it: {odd}"[:_LONGEST_REASON]) from odd
         if error is not None:
             raise DeserializationError(
-                f"not valid by its JSON schema: {error.message[:_LONGEST_REASON]}", field_path=error.json_path
+                f"does not satisfy its JSON schema: {error.message[:_LONGEST_REASON]}", field_path=error.json_path
             )
 
 
@@ -81,7 +81,7 @@ def _definition(schema: SchemaLike) -> Mapping[str, Any] | bool:
     if isinstance(schema, Mapping | bool):
         return schema
     if not isinstance(schema, str | Path):
-        raise SchemaError(f"a JSON schema is an object, true or false, not {schema!r:.80}")
+        raise SchemaError(f"a JSON schema must be an object, true or false, not {schema!r:.80}")
     try:
         inline = isinstance(schema, str) and (schema.lstrip().startswith("{") or schema.strip() in ("true", "false"))
         definition = json.loads(str(schema) if inline else Path(schema).read_text("utf-8"))
@@ -90,7 +90,7 @@ def _definition(schema: SchemaLike) -> Mapping[str, Any] | bool:
     except ValueError as error:
         raise SchemaError(f"the JSON schema is not JSON: {error}") from error
     if not isinstance(definition, dict | bool):
-        raise SchemaError("a JSON schema is an object, true or false")
+        raise SchemaError("a JSON schema must be an object, true or false")
     return definition
 
 
@@ -108,9 +108,7 @@ def _compile(definition: Mapping[str, Any] | bool) -> Any:
     try:
         keywords = set(_keywords(REGISTRY.resolver_with_root(root), root))
     except referencing.exceptions.Unresolvable as error:
-        reason = (
-            f"the JSON schema refers to something that is not in it ({error.ref}); other documents are never fetched"
-        )
+        reason = f"the JSON schema refers to {error.ref}, which it does not contain; other documents are never fetched"
         raise SchemaError(reason) from error
     if keywords >= {"patternProperties", "unevaluatedProperties"}:
         raise SchemaError("patternProperties and unevaluatedProperties in one JSON schema are not supported")
@@ -212,7 +210,7 @@ def _spend(steps: int) -> None:
     left = _left.get()
     left[0] -= steps
     if left[0] < 0:
-        raise LimitExceededError(f"its JSON schema takes more than {MAX_STEPS} checks")
+        raise LimitExceededError(f"its JSON schema requires more than {MAX_STEPS} checks")
 
 
 @cache
@@ -240,8 +238,8 @@ def _check_pattern(pattern: str) -> None:
         _matching(pattern, [""])
     except pa.ArrowInvalid as error:
         raise SchemaError(
-            f"the pattern {pattern[:100]!r} of the JSON schema is not one of RE2, the only ones whose time is bounded "
-            f"(no look-around, no back references): {error}"
+            f"the pattern {pattern[:100]!r} of the JSON schema is not supported by RE2, which bounds the time (no "
+            f"look-around, no back references): {error}"
         ) from error
 
 
@@ -280,7 +278,7 @@ def _additional_properties(validator: Any, inner: Any, instance: Any, schema: An
         for name in extras:
             yield from validator.descend(instance[name], inner, path=name)
     elif not inner and extras:
-        yield ValidationError(f"no other members are allowed than those of the schema: {', '.join(extras)[:200]}")
+        yield ValidationError(f"the schema does not allow the members: {', '.join(extras)[:200]}")
 
 
 def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001

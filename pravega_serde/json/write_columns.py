@@ -235,7 +235,7 @@ def _joined(lengths: Any, items: pa.StringArray) -> pa.StringArray:
 def _struct(kind: pa.DataType, path: str) -> Render:
     names = [entry.name for entry in kind]
     if len(set(names)) < len(names):
-        raise SchemaError(f"a struct has a field twice, which JSON cannot have (at {path}): {', '.join(names)}")
+        raise SchemaError(f"a struct has a field twice, which JSON does not support (at {path}): {', '.join(names)}")
     fields = [(f"{quoted(entry.name)}:", _renderer(entry.type, f"{path}.{entry.name}")) for entry in kind]
 
     def render(column: pa.Array) -> Parts:

@@ -76,7 +76,7 @@ def _paired(text: str) -> str:
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise MalformedError("a surrogate without its partner") from None
+        raise MalformedError("an unpaired surrogate") from None
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -257,8 +257,8 @@ def _write_other(value: Any, out: Out) -> None:
         known = next((write for base, write in _WRITERS.items() if isinstance(value, base)), None)
         if known is None:
             frame = hasattr(value, "__arrow_c_stream__")
-            hint = ": of a frame write the record batches, each by write_batch" if frame else ""
-            raise MalformedError(f"a {type(value).__name__} has no form in JSON{hint}")
+            hint = ": write the record batches of a frame with write_batch" if frame else ""
+            raise MalformedError(f"a {type(value).__name__} is not supported by JSON{hint}")
         known(value, out)
 
 

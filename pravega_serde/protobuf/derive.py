@@ -218,7 +218,7 @@ def schema_data(descriptor: Any, *, all_files: bool = False) -> bytes:
     """
     if descriptor.containing_type is not None:
         raise SchemaError(
-            f"the registry takes only messages at the top of their file; {descriptor.full_name} is inside "
+            f"the registry accepts only messages at the top level of their file; {descriptor.full_name} is inside "
             f"{descriptor.containing_type.full_name}"
         )
     files = descriptor_set(descriptor).file if all_files else [_proto_of(descriptor)]

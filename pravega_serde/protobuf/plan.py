@@ -239,7 +239,7 @@ class _Types:
         if plan.shape == "wrapper":
             return LEAVES[plan.fields[0].kind]
         if plan.name in self._inside:
-            raise SchemaError(f"the message {plan.name} contains itself; Arrow cannot hold that, read it by rows")
+            raise SchemaError(f"the message {plan.name} contains itself, which Arrow does not support; read it by rows")
         self._inside.append(plan.name)
         fields = [plan.fields[index] for index in plan.order]
         kind = pa.struct([pa.field(f.name, self._field(f)) for f in fields])

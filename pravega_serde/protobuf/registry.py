@@ -49,8 +49,8 @@ class ProtobufRegistry(RegistryFormat):
             return ProtobufSerializer(info.data, message_type=info.type)
         except SchemaError as error:
             raise SchemaError(
-                f"the registered schema of {info.type!r} is not enough: {error.message}. Java registers a message "
-                "without the files that it imports: give its class, or a whole descriptor set, as schema"
+                f"the registered schema of {info.type!r} is incomplete: {error.message}. Java registers a message "
+                "without the files that it imports: pass its class, or a complete descriptor set, as schema"
             ) from error
 
     def type_of(self, value: object) -> str | None:
@@ -185,10 +185,10 @@ class _Comparison:
         kept = {field.number for field in new.field}
         for field in old.field:
             if field.number not in kept and not _reserved(new, field.number):
-                yield f"{path}.{field.name}: field {field.number} is gone, and its number is not reserved"
+                yield f"{path}.{field.name}: field {field.number} was removed, and its number is not reserved"
         for field in new.field:
             if _reserved(old, field.number):
-                yield f"{path}.{field.name}: field {field.number} takes a number that was reserved"
+                yield f"{path}.{field.name}: field {field.number} uses a reserved number"
 
     def _fields(self, writer: FieldDescriptorProto, reader: FieldDescriptorProto, path: str) -> Iterator[str]:
         where = f"{path} (field {writer.number})"
@@ -202,7 +202,7 @@ class _Comparison:
         elif writer.type != reader.type and reader.type not in _SAFE.get(writer.type, ()):
             yield f"{where}: {_type_name(writer.type)} cannot be read as {_type_name(reader.type)} without loss"
         if _default(writer) != _default(reader):
-            yield f"{where}: the default that stands for no value differs"
+            yield f"{where}: the default for a missing value differs"
 
     def _enums(self, written: str, read: str, where: str) -> Iterator[str]:
         writer, reader = self._writer.enums.get(written), self._reader.enums.get(read)
@@ -235,7 +235,7 @@ def _required(writer: DescriptorProto, reader: DescriptorProto, path: str) -> It
     always = {field.number for field in writer.field if field.label == required}
     for field in reader.field:
         if field.label == required and field.number not in always:
-            yield f"{path}.{field.name}: the reader requires field {field.number}, which need not be written"
+            yield f"{path}.{field.name}: the reader requires field {field.number}, which the writer may omit"
 
 
 def _oneofs(writer: DescriptorProto, reader: DescriptorProto, path: str) -> Iterator[str]:
@@ -246,7 +246,7 @@ def _oneofs(writer: DescriptorProto, reader: DescriptorProto, path: str) -> Iter
         together = {_oneof(field) for field in written}
         if len(written) > 1 and (None in together or len(together) > 1):
             names = ", ".join(field.name for field in written)
-            yield f"{path}.{oneof.name}: {names} may be written together, and the reader has a choice of one"
+            yield f"{path}.{oneof.name}: {names} may be written together, but the reader allows only one of them"
 
 
 def _oneof(field: FieldDescriptorProto) -> int | None:

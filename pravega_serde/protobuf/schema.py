@@ -44,17 +44,15 @@ def load(schema: ProtobufSchema, message_type: str | None) -> type[Message]:
     if isinstance(schema, FileDescriptorSet):
         return _from_set(schema, message_type)
     raise SchemaError(
-        "a Protobuf schema is a message class, a descriptor, a FileDescriptorSet, its bytes, or the path of its file; "
-        f"not {type(schema).__name__}"
+        "a Protobuf schema must be a message class, a descriptor, a FileDescriptorSet, its bytes, or the path of its "
+        f"file; not {type(schema).__name__}"
     )
 
 
 def _named(message: type[Message], wanted: str | None) -> type[Message]:
     name = descriptor_of(message).full_name
     if wanted is not None and wanted != name:
-        raise SchemaError(
-            f"the schema given is of {name}, the message type asked for is {wanted}; leave one of them out"
-        )
+        raise SchemaError(f"the schema is of {name}, but the message type is {wanted}; omit one of them")
     return message
 
 
@@ -65,7 +63,7 @@ def _read(path: Path) -> bytes:
         raise SchemaError(f"cannot read the descriptor set {str(path)!r}: {error}") from error
 
 
-_HOW: Final = "make it with: protoc --include_imports --descriptor_set_out=FILE"
+_HOW: Final = "create it with: protoc --include_imports --descriptor_set_out=FILE"
 
 
 def _parse(data: bytes) -> FileDescriptorSet:
@@ -87,7 +85,7 @@ def _from_set(files: FileDescriptorSet, message_type: str | None) -> type[Messag
     try:
         found = pool.FindMessageTypeByName(name)
     except KeyError:
-        raise SchemaError(f"there is no message {name!r} in the descriptor set; it has {_messages(files)}") from None
+        raise SchemaError(f"the descriptor set has no message {name!r}; it has {_messages(files)}") from None
     return message_factory.GetMessageClass(found)
 
 
@@ -98,7 +96,7 @@ def _add(
     if _is_in(pool, name):
         return
     if name in path:
-        raise SchemaError(f"the file {name} of the descriptor set imports itself by way of {', '.join(path)}")
+        raise SchemaError(f"the file {name} of the descriptor set imports itself through {', '.join(path)}")
     proto = protos.get(name) or _bundled(name)
     if proto is None:
         raise SchemaError(f"the descriptor set lacks {name!r}, which {path[-1]!r} imports; {_HOW}")
@@ -131,7 +129,7 @@ def _only_message(files: FileDescriptorSet) -> str:
     names = _names(files)
     if len(names) == 1:
         return names[0]
-    raise SchemaError(f"give message_type: the descriptor set has {_messages(files)}")
+    raise SchemaError(f"set message_type: the descriptor set has {_messages(files)}")
 
 
 def _names(files: FileDescriptorSet) -> list[str]:

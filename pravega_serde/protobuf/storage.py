@@ -114,19 +114,19 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 
 def _timestamp(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_timestamp(kind) or kind.tz is None:
-        raise _misfit(message.name, kind, path, "; it takes timestamps with a time zone")
+        raise _misfit(message.name, kind, path, "; it requires timestamps with a time zone")
     return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
 
 
 def _duration(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_duration(kind):
-        raise _misfit(message.name, kind, path, "; it takes durations")
+        raise _misfit(message.name, kind, path, "; it requires durations")
     return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
 
 
 def _json(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not is_text(kind):
-        raise _misfit(message.name, kind, path, "; it takes strings of JSON")
+        raise _misfit(message.name, kind, path, "; it requires strings of JSON")
     return lambda column: column.cast(pa.string())
 
 
@@ -139,12 +139,12 @@ _SHAPES: Final[Mapping[str, Callable[[MessagePlan, pa.DataType, str], Lower]]] =
 
 def _struct(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_struct(kind):
-        raise _misfit(f"message {message.name}", kind, path, "; it takes a struct, or a record batch")
+        raise _misfit(f"message {message.name}", kind, path, "; it requires a struct, or a record batch")
     fields = message.fields
 
     def absent(index: int, path: str) -> Absent:
         if fields[index].label == "required":
-            raise SchemaError(f"there is no column for the required field {path}")
+            raise SchemaError(f"the required field {path} has no column")
         return partial(pa.nulls, type=_storage(fields[index]))
 
     return struct_lowering(
@@ -167,7 +167,7 @@ def _field(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
 
 def _list(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     if not is_any_list(kind):
-        raise _misfit(f"repeated {field.kind}", kind, path, "; it takes a list")
+        raise _misfit(f"repeated {field.kind}", kind, path, "; it requires a list")
     return list_lowering(_item(field, kind.value_type, f"{path}[]"), _storage(field))
 
 
@@ -175,6 +175,6 @@ def _map(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     assert field.message is not None
     key, item = field.message.fields
     if not pa.types.is_map(kind):
-        raise _misfit("map", kind, path, "; it takes a map")
+        raise _misfit("map", kind, path, "; it requires a map")
     lower_key = _leaf(key, kind.key_type, f"{path}{{}}.key")
     return map_lowering(lower_key, _item(item, kind.item_type, f"{path}{{}}"), _storage(field))

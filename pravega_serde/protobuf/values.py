@@ -164,7 +164,9 @@ def _datetime(value: Any) -> datetime:
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
-        raise MalformedError(f"invalid datetime: {value.seconds} seconds are beyond Python's years") from None
+        raise MalformedError(
+            f"invalid datetime: {value.seconds} seconds are outside the years of Python's datetime"
+        ) from None
 
 
 def _timedelta(value: Any) -> timedelta:
@@ -172,7 +174,9 @@ def _timedelta(value: Any) -> timedelta:
     try:
         return timedelta(microseconds=micros)
     except OverflowError:
-        raise MalformedError(f"invalid timedelta: {value.seconds} seconds are more than Python's holds") from None
+        raise MalformedError(
+            f"invalid timedelta: {value.seconds} seconds are outside the range of Python's timedelta"
+        ) from None
 
 
 _NATURAL: Final = {"timestamp": _datetime, "duration": _timedelta}

@@ -157,12 +157,12 @@ def _fill_fields(message_name: str, fields: dict[str, Fill], oneofs: dict[str, s
         for name, value in values.items():
             put = fields.get(name)
             if put is None:
-                raise MalformedError(f"{message_name} has no field {name!r}; leave it out or add it to the schema")
+                raise MalformedError(f"{message_name} has no field {name!r}; omit it or add it to the schema")
             if value is None:
                 continue
             oneof = oneofs.get(name)
             if oneof is not None and chosen.setdefault(oneof, name) != name:
-                raise MalformedError(f"both {chosen[oneof]} and {name} are set, of which {oneof} allows one")
+                raise MalformedError(f"both {chosen[oneof]} and {name} are set, but {oneof} allows only one")
             try:
                 put(message, value)
             except MalformedError as error:

@@ -40,17 +40,17 @@ _EXCERPT: Final = 200
 # Start of a NullPointerException's message since JEP 358: the server's code failed, and a retry would fail too.
 _NULL_POINTER: Final = "Cannot invoke "
 _TOO_MANY_REQUESTS: Final = 429
-_NO_GROUP: Final = "the group does not exist: make it by add_group, or by create_group=True of a serializer"
+_NO_GROUP: Final = "the group does not exist: create it with add_group, or with create_group=True of a serializer"
 # For a call that names an item of the group.
-_NOT_IN_GROUP: Final = {404: "the group, or what is named in it, does not exist"}
+_NOT_IN_GROUP: Final = {404: "the group, or an item of it, does not exist"}
 _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
     400: (RegistryRequestError, "the server rejected the request as malformed"),
     401: (RegistryAuthenticationError, "missing or invalid credentials: check username and password, or the token"),
     403: (RegistryPermissionError, "the user is not permitted to do this: ask for the permission, or use another user"),
     404: (RegistryNotFoundError, "it does not exist"),
     409: (RegistryConflictError, "it conflicts with what exists already"),
-    412: (RegistryConflictError, "something that it needs does not exist"),
-    417: (RegistryConflictError, "the group holds another format"),
+    412: (RegistryConflictError, "a part that it requires does not exist"),
+    417: (RegistryConflictError, "the group has another format"),
 }
 
 
@@ -105,7 +105,7 @@ class Call(Generic[T]):
             reason = error.message if isinstance(error, RegistryProtocolError) else "the answer is not JSON"
             said = _excerpt(content) or "nothing"
             raise RegistryProtocolError(
-                f"cannot {self.purpose}: {reason} (said: {said}); is there a schema registry at {server}?",
+                f"cannot {self.purpose}: {reason} (answer: {said}); check that {server} is a schema registry",
                 status=status,
             ) from error
 
@@ -121,7 +121,7 @@ class Call(Generic[T]):
         if status >= 500:
             return RegistryError(f"cannot {self.purpose}: the server failed on this request{detail}", status=status)
         return RegistryProtocolError(
-            f"cannot {self.purpose}: unexpected answer{detail}; is there a schema registry at {server}?", status=status
+            f"cannot {self.purpose}: unexpected answer{detail}; check that {server} is a schema registry", status=status
         )
 
 
@@ -141,7 +141,7 @@ def _about(group: str, purpose: str, method: str, rest: str = "", **more: Any) -
 def _in_path(text: str) -> str:
     """Quote a name as a part of a path."""
     if text in ("", ".", ".."):
-        raise RegistryRequestError(f"the name {text!r} cannot stand in a request; choose another")
+        raise RegistryRequestError(f"the name {text!r} cannot be part of a request; choose another name")
     return quote(text, safe="")
 
 
@@ -271,7 +271,7 @@ def encoding_info(group: str, encoding: int) -> Call[EncodingInfo]:
         "GET",
         f"/encodings/{encoding:d}",
         answers={200: EncodingInfo.from_json},
-        refusals={404: "the group does not exist, or it never gave this encoding id"},
+        refusals={404: "the group does not exist, or it never assigned this encoding id"},
     )
 
 
@@ -322,8 +322,8 @@ def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
         changes=True,
         refusals={
             400: "the schema is malformed, or it does not describe that type",
-            409: "the schema is incompatible with those of the group, or of another type where only one is allowed; "
-            "pravega-serde registry check says why",
+            409: "the schema is incompatible with the schemas of the group, or has another type although only one is "
+            "allowed; pravega-serde registry check shows the reason",
             417: f"the group does not accept the format {schema.format.full_type_name}",
         },
     )

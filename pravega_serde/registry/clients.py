@@ -138,7 +138,7 @@ class _Base(HintedNames):
             uri = RegistryConfig.resolve(**settings) if uri is None else RegistryConfig(uri=uri, **settings)
         elif not isinstance(uri, RegistryConfig):
             raise SerdeError(
-                f"a registry's client is made of its URI or a RegistryConfig, not of a {type(uri).__name__}: write "
+                f"a registry client requires a URI or a RegistryConfig, not a {type(uri).__name__}: write "
                 f"{type(self).__name__}('http://host:9092')"
             )
         self.config = uri
@@ -349,9 +349,7 @@ class _Pages:
     def add(self, page: tuple[dict[str, GroupProperties], str | None]) -> list[tuple[str, GroupProperties]]:
         groups, token = page
         if groups and token == self.token:
-            raise RegistryProtocolError(
-                f"cannot list the groups: the registry gives the page {token!r} again and again"
-            )
+            raise RegistryProtocolError(f"cannot list the groups: the registry keeps returning the page {token!r}")
         self.done, self.token = not groups, token
         return list(groups.items())
 

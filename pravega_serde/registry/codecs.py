@@ -112,7 +112,7 @@ def _check_call(name: str, which: str, function: object, *arguments: object) -> 
 
 
 def _too_large() -> LimitExceededError:
-    return LimitExceededError(f"an event unfolds into more than {MAX_DECOMPRESSED_BYTES} bytes")
+    return LimitExceededError(f"an event decompresses into more than {MAX_DECOMPRESSED_BYTES} bytes")
 
 
 def _same(payload: bytes) -> bytes:
@@ -156,7 +156,7 @@ def _unsnap(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG
         raise _without_cramjam()
     length = _snappy_block.decompress_raw_len(stored)
     if length > len(stored) * _SNAPPY_EXPANSION:
-        raise DeserializationError(f"{len(stored)} bytes of snappy cannot unfold into {length}")
+        raise DeserializationError(f"{len(stored)} bytes of snappy cannot decompress into {length}")
     if length > MAX_DECOMPRESSED_BYTES:
         raise _too_large()
     return bytes(_snappy_block.decompress_raw(stored))
@@ -183,7 +183,7 @@ def codec_named(codec: Codec | str | None) -> Codec:
     found = _SHORT.get((codec or "").strip().lower())
     if found is None:
         raise UnsupportedCodecError(
-            f"unknown codec {codec!r}; known: none, gzip, snappy, or a Codec of your own, as package.module:name"
+            f"unknown codec {codec!r}; known: none, gzip, snappy, or a custom Codec, as package.module:name"
         )
     return found
 

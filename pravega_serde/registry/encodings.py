@@ -174,8 +174,8 @@ class Entries:
         codec = self._codecs.get(encoding.codec.name)
         if codec is None:
             raise UnsupportedCodecError(
-                f"events of the group {self._config.group!r} have the codec {encoding.codec.name!r}, which this reader "
-                "lacks; give it in codecs"
+                f"events of the group {self._config.group!r} have the codec {encoding.codec.name!r}, which this "
+                "reader does not have; pass it in codecs"
             )
         if target is None:
             return Entry(encoding, codec, payload_serializer(encoding.schema, self._config.custom_formats), None)
@@ -386,7 +386,8 @@ def decode_column(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries
         if size > MAX_COLUMN_BYTES:
             for row in range(rows, len(column)):
                 error = LimitExceededError(
-                    f"the events before it unfold into {size} bytes of one column: decode fewer at once", row=row
+                    f"the events before it decompress into {size} bytes of one column: decode fewer events at once",
+                    row=row,
                 )
                 if on_error is None:
                     raise error
@@ -478,7 +479,7 @@ class _Decoder:
 
     def _no_column(self, name: str) -> str:
         names = ", ".join(each.info.type for each in self._columns.types)
-        return f"the event is of the type {name!r}; the columns are those of {names}"
+        return f"the event is of type {name!r}; the columns are of type {names}"
 
 
 def _scattered(parts: list[_Part], count: int, kind: pa.DataType) -> pa.Array:

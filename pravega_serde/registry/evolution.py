@@ -66,7 +66,7 @@ def _rules(policy: Compatibility) -> tuple[CompatibilityRule | None, Compatibili
     if policy.policy == "Advanced":
         return policy.backward, policy.forward
     if policy.policy not in _RULES:
-        raise SchemaError(f"the policy {policy.policy!r} is not known here; known are {', '.join(sorted(_RULES))}")
+        raise SchemaError(f"the policy {policy.policy!r} is unknown; known policies: {', '.join(sorted(_RULES))}")
     return _RULES[policy.policy]
 
 
@@ -125,6 +125,5 @@ def _check(made: SchemaInfo, after: SchemaInfo) -> None:
     reasons = check_compatibility(after, made, Compatibility.FULL)
     if reasons:
         raise SchemaError(
-            f"the schema that follows from the columns does not go with the latest of {made.type!r}: "
-            f"{'; '.join(reasons)}"
+            f"the schema of the columns is incompatible with the latest schema of {made.type!r}: {'; '.join(reasons)}"
         )

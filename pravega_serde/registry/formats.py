@@ -113,7 +113,7 @@ def _format_of(schema: Any, format: str | SerializationFormat | None) -> Seriali
                 return format_named(name)
     if format is None:
         *others, last = registry_formats()
-        raise SerdeError(f"the schema does not tell its format; give format: {', '.join(others)} or {last}")
+        raise SerdeError(f"the schema does not define its format; set format: {', '.join(others)} or {last}")
     return format_named(format)
 
 
@@ -127,10 +127,10 @@ def _derived(
     part: RegistryFormat | None, wanted: SerializationFormat, columns: pa.Schema, name: str | None
 ) -> EventType:
     if name is None:
-        raise SchemaError("columns have no name to register their schema under; give type")
+        raise SchemaError("columns have no name to register their schema under; set type")
     if part is None:
         raise UnsupportedFormatError(
-            f"no schema of the format {wanted.full_type_name!r} follows from columns; give one"
+            f"columns do not define a schema of the format {wanted.full_type_name!r}; pass a schema"
         )
     return part.derived(columns, name)
 
@@ -143,7 +143,7 @@ def payload_serializer(info: SchemaInfo, custom_formats: CustomFormats) -> Seria
     make = custom_formats.get(info.format.full_type_name)
     if make is None:
         raise UnsupportedFormatError(
-            f"the type {info.type!r} is of the custom format {info.format.full_type_name!r}; "
-            "give its serializer in custom_formats"
+            f"the type {info.type!r} is of the custom format {info.format.full_type_name!r}; pass its serializer in "
+            "custom_formats"
         )
     return make(info)

@@ -168,8 +168,8 @@ class _Tries(Generic[T]):
         content += piece
         if len(content) > _LARGEST_ANSWER:
             raise RegistryProtocolError(
-                f"cannot {self._call.purpose}: the answer is larger than {_LARGEST_ANSWER} bytes; "
-                f"is there a schema registry at {self._config.uri}?"
+                f"cannot {self._call.purpose}: the answer is larger than {_LARGEST_ANSWER} bytes; check that "
+                f"{self._config.uri} is a schema registry"
             )
         if time.monotonic() > self._end:
             raise TransientError("the answer did not end in time", late=True)
@@ -178,8 +178,8 @@ class _Tries(Generic[T]):
         """Return the error for a failure below HTTP."""
         if _is_tls(error):
             return RegistryProtocolError(
-                f"cannot {self._call.purpose}: no trusted connection to {self._config.uri} ({error}); "
-                "name its authority's certificate in ca_file, or check http and https"
+                f"cannot {self._call.purpose}: no trusted connection to {self._config.uri} ({error}); set ca_file to "
+                "the certificate of its authority, or check http and https"
             )
         sent = not isinstance(error, _UNSENT)
         self._sent |= sent
@@ -196,14 +196,14 @@ class _Tries(Generic[T]):
 
     def failed(self, error: TransientError) -> RegistryUnavailableError:
         """Return the error of a call that has no attempts left."""
-        doubt = "; it may have been done nevertheless" if self._call.changes and self._sent else ""
+        doubt = "; the server may have done it nevertheless" if self._call.changes and self._sent else ""
         tries = f"{self._count} {'try' if self._count == 1 else 'tries'}"
         # The deadline may have cut the last attempt short: the earlier answer of the server is more useful.
         answered = self._answered or error
         reason = error.reason if answered is error else f"{answered.reason}, then {error.reason}"
         return RegistryUnavailableError(
-            f"cannot {self._call.purpose}: {reason}, after {tries} in {time.monotonic() - self._started:.1f} s"
-            f"{doubt}; is the schema registry at {self._config.uri} up?",
+            f"cannot {self._call.purpose}: {reason}, after {tries} in {time.monotonic() - self._started:.1f} "
+            f"s{doubt}; check that the schema registry at {self._config.uri} is running",
             status=answered.status,
         )
 
@@ -225,7 +225,7 @@ def _trust(config: RegistryConfig) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=config.ca_file)
     except OSError as error:
-        raise SerdeError(f"the registry's ca_file {config.ca_file} holds no certificates in PEM: {error}") from error
+        raise SerdeError(f"the registry's ca_file {config.ca_file} has no certificates in PEM: {error}") from error
 
 
 def _is_tls(error: BaseException | None) -> bool:

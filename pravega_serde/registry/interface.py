@@ -33,7 +33,7 @@ class EventType:
         try:
             return column.cast(self.payloads.arrow_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SchemaError(f"a column of type {column.type} is not what the schema was made of: {error}") from error
+            raise SchemaError(f"a column of type {column.type} does not match the schema: {error}") from error
 
 
 class RegistryFormat(ABC):

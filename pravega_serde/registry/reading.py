@@ -38,7 +38,7 @@ from pravega_serde.registry.settings import (
 )
 from pravega_serde.serializer_interface import OnError
 
-_READS_ONLY: Final = "a registry deserializer only reads; make a serializer to write with"
+_READS_ONLY: Final = "a registry deserializer only reads; create a serializer to write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,14 @@ class RegistryDeserializer:
         for reader in self._readers if readable else ():
             if reader.info.type and not config.client.can_read(config.group, reader.info):
                 raise SchemaError(
-                    f"by its compatibility policy the group {config.group!r} has events that the schema given for "
+                    f"the compatibility policy of the group {config.group!r} allows events that the schema for "
                     f"{reader.info.type!r} cannot read"
                 )
 
     def _check_headerless(self) -> None:
         self._readers = self._readers or self._latest()
         if len(self._readers) != 1:
-            raise SerdeError("events without encoding header are read with one schema; give it")
+            raise SerdeError("events without encoding header are read with one schema; pass the schema")
         check_headerless(self._readers[0].info.format)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class RegistryDeserializer:
         missing = sorted(set(wanted) - {each.type for each in found})
         if missing or not wanted:
             what = f"no schema of the type {missing[0]!r}" if missing else "no schema"
-            raise SchemaError(f"the group {group!r} has {what} yet; give one to read with")
+            raise SchemaError(f"the group {group!r} has {what} yet; pass a schema to read with")
         chosen = [each for name in wanted for each in found if each.type == name]
         return tuple(event_type(each, custom_formats=self._config.custom_formats) for each in chosen)
 
@@ -231,7 +231,7 @@ def check_headerless(format: SerializationFormat) -> None:  # noqa: A002 -- the 
     part = part_of(format)
     if part is not None and part.needs_header:
         raise SerdeError(
-            f"{format.name} events need their encoding header: without the writer's schema they cannot be read"
+            f"{format.name} events require their encoding header: without the writer's schema they cannot be read"
         )
 
 

@@ -62,9 +62,9 @@ class RegistryConfig:
             if fault:  # the secret is not repeated
                 raise SerdeError(f"the registry's {name} {fault}")
         if (self.username is None) != (self.password is None):
-            raise SerdeError("the registry's credentials need both username and password")
+            raise SerdeError("the registry's credentials require both username and password")
         if self.username is not None and self.token is not None:
-            raise SerdeError("the registry's credentials are either username and password or a token, not both")
+            raise SerdeError("the registry's credentials are set twice: set username and password, or a token")
         if self.timeout <= 0 or self.latest_seconds < 0 or self.cache_entries < 1:
             raise SerdeError("the registry's timeout and cache_entries must be positive, latest_seconds not negative")
 
@@ -137,7 +137,7 @@ def _check_uri(uri: str) -> None:
     if not isinstance(uri, str):
         raise SerdeError(f"the registry URI must be a str, not {type(uri).__name__}")
     if "@" in uri:  # not shown: it may hold a password
-        raise SerdeError("the registry URI holds credentials; give them as username and password")
+        raise SerdeError("the registry URI contains credentials; set username and password instead")
     try:
         parts = urlsplit(uri)
         valid = parts.scheme in ("http", "https", _MOCK) and bool(parts.hostname) and parts.port != 0

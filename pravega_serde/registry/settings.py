@@ -104,15 +104,18 @@ def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapp
         registry = RegistryConfig(uri=registry, namespace=namespace)
     elif not isinstance(registry, RegistryConfig):
         raise SerdeError(
-            f"a registry serializer takes the registry's URI or a RegistryConfig, not a {type(registry).__name__}; of "
-            "a client it is client.config"
+            f"a registry serializer requires the registry's URI or a RegistryConfig, not a {type(registry).__name__}; "
+            "for a client, pass client.config"
         )
     elif registry.namespace is None:
         registry = replace(registry, namespace=namespace)
     elif namespace not in (None, registry.namespace):
-        raise SerdeError(f"the namespace is {registry.namespace!r} in the registry's configuration, {namespace!r} here")
+        raise SerdeError(
+            f"the namespace is {registry.namespace!r} in the registry's configuration, but {namespace!r} "
+            "in the argument: set only one"
+        )
     if not group:
-        raise SerdeError("a registry serializer needs the name of a group")
+        raise SerdeError("a registry serializer requires the name of a group")
     unknown = sorted(given.keys() - SerializerConfig.__dataclass_fields__.keys())
     if unknown:
         raise SerdeError(f"a registry serializer has no setting {unknown[0]!r}")
@@ -134,7 +137,7 @@ def prepare_group(config: SerializerConfig, default: SerializationFormat) -> Non
         properties = GroupProperties(default, policy, allow_multiple_types=True)
     if not _is_compared(properties.format) and properties.compatibility.policy not in _PLAIN_POLICIES:
         raise SerdeError(
-            f"the registry takes only AllowAny and DenyAll for groups of format {properties.format.name}, not "
+            f"the registry accepts only AllowAny and DenyAll for groups of format {properties.format.name}, not "
             f"{properties.compatibility.policy}"
         )
     config.client.add_group(config.group, properties)
@@ -159,8 +162,8 @@ def check_codecs(config: SerializerConfig) -> None:
     missing = [each.name for each in config.client.codecs(config.group) if each.name not in config.known_codecs()]
     if missing:
         raise UnsupportedCodecError(
-            f"the group {config.group!r} has the codecs {', '.join(missing)}, which this reader lacks; give them as "
-            "codecs, or fail_on_codec_mismatch=False"
+            f"the group {config.group!r} has the codecs {', '.join(missing)}, which this reader does not have; pass "
+            "them as codecs, or set fail_on_codec_mismatch=False"
         )
 
 
@@ -180,8 +183,8 @@ def _check_evolution(config: SerializerConfig, schema: SchemaInfo) -> None:
     reasons = check_compatibility(same, schema, Compatibility.FULL) if same and same[0].schema != schema else []
     if reasons and not _is_known(config, schema):
         raise SchemaError(
-            f"the schema of {schema.type!r} does not go with the latest one of the group {config.group!r}: "
-            f"{'; '.join(reasons)}; write with allow_incompatible=True if every reader can cope with it"
+            f"the schema of {schema.type!r} is incompatible with the latest schema of the group {config.group!r}: "
+            f"{'; '.join(reasons)}; write with allow_incompatible=True if every reader supports it"
         )
 
 
@@ -210,7 +213,7 @@ def encoding_of(config: SerializerConfig, schema: SchemaInfo) -> int | None:
         except RegistryNotFoundError as error:
             raise RegistryNotFoundError(
                 f"{error.message}; register the schema of {schema.type!r} first, or write with register_schema=True, "
-                "and with create_group=True where there is no group",
+                "and with create_group=True if the group does not exist",
                 status=error.status,
             ) from error
     if not config.write_encoding_header:

@@ -143,9 +143,9 @@ class MultiTypeSerializer(_Writer):
         type_of: Callable[[Any], Any] | None = None,
     ) -> None:
         if not types:
-            raise SerdeError("a multi-type serializer needs at least one schema")
+            raise SerdeError("a multi-type serializer requires at least one schema")
         if not config.write_encoding_header:
-            raise SerdeError("events of several types need their encoding header: only it tells which type they are of")
+            raise SerdeError("events of several types require the encoding header: only it identifies their type")
         self._formats = {each.info.format for each in types.values()}
         prepare_group(config, *(self._formats if len(self._formats) == 1 else (SerializationFormat.ANY,)))
         prepare_codec(config)
@@ -169,12 +169,12 @@ class MultiTypeSerializer(_Writer):
             encoder = self._encoders.get(key)
         except TypeError as error:  # not hashable
             raise SerializationError(
-                f"type_of gives {key!r:.80}, which cannot be a key of the schemas; known: {self._known()}"
+                f"type_of returns {key!r:.80}, which cannot be a key of the schemas; known: {self._known()}"
             ) from error
         if encoder is None:
             encoder = self._by_name.get(self._name_of(value) or key)
         if encoder is None:
-            raise SerializationError(f"there is no schema for a value of the type {key!r}; known: {self._known()}")
+            raise SerializationError(f"no schema for a value of the type {key!r}; known: {self._known()}")
         return encoder.write(value)
 
     def _name_of(self, value: Any) -> str | None:
@@ -229,7 +229,7 @@ class WithSchemaSerializer(_Writer):
 
     def __init__(self, config: SerializerConfig) -> None:
         if not config.write_encoding_header:
-            raise SerdeError("events with schemas of their own need their encoding header: only it tells the schema")
+            raise SerdeError("events with separate schemas require the encoding header: only it identifies the schema")
         prepare_group(config, SerializationFormat.ANY)
         prepare_codec(config)
         self._config = config
@@ -259,7 +259,7 @@ class WithSchemaSerializer(_Writer):
     def check_encodable(self, arrow_type: pa.DataType) -> None:
         """Always raise :class:`SchemaError`."""
         raise SchemaError(
-            f"a column of type {arrow_type} does not say which schema its values have; write it with one schema, or "
+            f"a column of type {arrow_type} does not define the schema of its values; write it with one schema, or "
             "with several types"
         )
 
@@ -272,7 +272,7 @@ class WithSchemaSerializer(_Writer):
 def _check_one(members: Any, column: pa.Array) -> None:
     wrong = np.flatnonzero((members != 1) & column.is_valid().to_numpy(zero_copy_only=False))
     if len(wrong):
-        raise SerializationError(f"row {wrong[0]}: {members[wrong[0]]} types are set where one is needed")
+        raise SerializationError(f"row {wrong[0]}: {members[wrong[0]]} types are set, but exactly one is required")
 
 
 def _check_header(config: SerializerConfig, format: SerializationFormat) -> None:  # noqa: A002
@@ -280,7 +280,7 @@ def _check_header(config: SerializerConfig, format: SerializationFormat) -> None
         return
     check_headerless(format)
     if config.codec != CODEC_NONE:
-        raise SerdeError("a codec needs the encoding header: only it tells readers which codec to undo")
+        raise SerdeError("a codec requires the encoding header: only it tells readers the codec")
 
 
 def _check_codec(config: SerializerConfig, format: SerializationFormat) -> None:  # noqa: A002
@@ -288,8 +288,8 @@ def _check_codec(config: SerializerConfig, format: SerializationFormat) -> None:
     careless = part is not None and not part.typed_readers_undo_codecs
     if config.codec.name and config.typed_java_readers and careless:
         raise SerdeError(
-            f"Java's typed {format.name} deserializer does not undo codecs and would fail on every event; write "
-            "without codec, or say typed_java_readers=False if none reads this stream"
+            f"Java's typed {format.name} deserializer does not support codecs and would fail on every event; write "
+            "without codec, or set typed_java_readers=False if it does not read this stream"
         )
 
 

@@ -31,7 +31,7 @@ class EventRouter(Protocol):
             """Create an object of a derived class. Raises SerdeError for the protocol itself."""
             if cls is EventRouter:
                 raise SerdeError(
-                    "EventRouter is what all routers have in common: write ByColumn('name'), ByField('a.b'), "
+                    "EventRouter is the base class of all routers: use ByColumn('name'), ByField('a.b'), "
                     "ByFunction(function) or ByConstant('key')"
                 )
             return super().__new__(cls)
@@ -187,7 +187,7 @@ def _no_python_value(batch: pa.RecordBatch) -> SerializationError:
             try:
                 column[row].as_py()
             except (OverflowError, ValueError) as error:
-                reason = f"no routing key: Python cannot hold the value of type {column.type}: {error}"
+                reason = f"no routing key: Python does not support the value of type {column.type}: {error}"
                 return SerializationError(reason, field_path=f"$.{name}", row=row)
     raise AssertionError("each value by itself has one")
 
@@ -208,7 +208,7 @@ def _field(container: Any, name: str, path: str) -> pa.Field:
     index = container.get_field_index(name) if nested else -1
     if index < 0:
         names = ", ".join(container.names) if isinstance(container, pa.Schema) else str(container)
-        raise SchemaError(f"no routing key: {path!r} is not one field of: {names}")
+        raise SchemaError(f"no routing key: {path!r} is not a single field of: {names}")
     return container.field(index)
 
 

@@ -235,7 +235,7 @@ def meant(who: str, case: Case, answer: str) -> bool:
     if answer.startswith(_REFUSED):
         return True
     # So it is with a branch whose items do not fit: Java reads the event if there are no items.
-    if by_java(case) != ERROR and re.search(r"has no place for '(array|map)'", answer):
+    if by_java(case) != ERROR and re.search(r"has no branch for '(array|map)'", answer):
         return True
     # A bare value of a row chooses the first branch that holds it; Java's datum knows its branch.
     return who == "rows" and not answer.startswith("invalid Avro")

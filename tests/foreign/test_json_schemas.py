@@ -64,12 +64,12 @@ def _judged(group: dict[str, Any], draft: str) -> tuple[int, list[str]]:
 #: Events that are judged, and schemas that are refused as a whole, with a reason: they refer to other documents (which
 #: are never fetched), have a pattern whose time has no bound, or are of a draft of their own.
 COUNTS = {
-    "draft3": (427, {"refers to something": 4}),
-    "draft4": (593, {"refers to something": 8}),
-    "draft6": (799, {"refers to something": 11}),
-    "draft7": (883, {"refers to something": 11}),
-    "draft2019-09": (1157, {"refers to something": 15, "pattern": 4, "unknown JSON schema draft": 2}),
-    "draft2020-12": (1169, {"refers to something": 20, "pattern": 4, "unknown JSON schema draft": 2}),
+    "draft3": (427, {"refers to": 4}),
+    "draft4": (593, {"refers to": 8}),
+    "draft6": (799, {"refers to": 11}),
+    "draft7": (883, {"refers to": 11}),
+    "draft2019-09": (1157, {"refers to": 15, "pattern": 4, "unknown JSON schema draft": 2}),
+    "draft2020-12": (1169, {"refers to": 20, "pattern": 4, "unknown JSON schema draft": 2}),
 }
 
 
@@ -89,5 +89,5 @@ def test_events_are_judged_as_the_suite_says(groups: dict[str, list[dict[str, An
 
 
 def _reason(error: SchemaError) -> str:
-    known = ("refers to something", "unknown JSON schema draft", "pattern")
+    known = ("refers to", "unknown JSON schema draft", "pattern")
     return next((reason for reason in known if reason in error.message), error.message)

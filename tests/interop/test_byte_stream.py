@@ -118,7 +118,7 @@ def test_what_is_not_a_stream_of_bytes_is_said(client: PravegaClient, java: Java
         with pytest.raises(StreamNotFoundError):
             make(StreamName(stream_name.scope, "missing"))
     for make in (client.byte_reader, client.byte_writer):
-        with pytest.raises(ConfigError, match="has 2 segments; a stream of bytes has one"):
+        with pytest.raises(ConfigError, match="has 2 segments; a byte stream must have one segment"):
             make(stream_name)
 
 
@@ -127,5 +127,5 @@ def test_reading_bytes_as_events_says_what_they_are(
 ) -> None:
     client.create_stream(stream_name)
     java.write(stream_name, TEXT[:1000])
-    with pytest.raises(ProtocolError, match=r"not made of events but of bytes .*client\.byte_reader"):
+    with pytest.raises(ProtocolError, match=r"read a byte stream .*client\.byte_reader"):
         list(client.read(stream_name))

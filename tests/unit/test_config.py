@@ -68,7 +68,7 @@ class TestUri:
         assert "\n" not in text
 
     def test_not_a_string(self) -> None:
-        with pytest.raises(ConfigError, match="must be a str like tcp://localhost:9090, not int"):
+        with pytest.raises(ConfigError, match="must be a str such as tcp://localhost:9090, not int"):
             PravegaConfig(controller=9090)  # type: ignore[arg-type]
 
     @given(st.text())
@@ -96,7 +96,7 @@ class TestSecrets:
         assert SECRET not in show(self.config())
 
     def test_a_uri_with_credentials_is_refused_without_repeating_it(self) -> None:
-        with pytest.raises(ConfigError, match="must not hold credentials") as caught:
+        with pytest.raises(ConfigError, match="must not contain credentials") as caught:
             PravegaConfig(controller=f"tcp://admin:{SECRET}@host:9090")
         assert SECRET not in str(caught.value)
 
@@ -317,8 +317,8 @@ def test_users_and_tokens_are_given_by_name():
     assert PravegaConfig.resolve(username="ann", password="a:b", environment=known) == as_user
     for wrong, says in (
         ({"username": "ann"}, "no password"),
-        ({"username": "ann", "password": "b", "token": "t"}, "given twice"),
-        ({"token": "t", "auth_method": "Basic", "auth_token": "t"}, "given twice"),
+        ({"username": "ann", "password": "b", "token": "t"}, "set twice"),
+        ({"token": "t", "auth_method": "Basic", "auth_token": "t"}, "set twice"),
         ({"token": 5}, "the token must be a str"),
     ):
         for make in (PravegaConfig, PravegaConfig.resolve):

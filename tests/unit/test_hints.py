@@ -59,10 +59,10 @@ VALUES = [CUT, CUT.stream, ScalingPolicy.fixed(2), RetentionPolicy.by_time(5), P
         (PravegaClient("h"), "consumer_group", "write client.reader_group("),
         (PravegaClient("h"), "to_pandas", "write client.read_columns(stream, serializer), which has to_pandas"),
         (blank(ReaderGroup), "lag", "write unread_bytes()"),
-        (blank(ReaderGroup), "resetReaderGroup", "reset(place) has the group begin again: 'earliest'"),
+        (blank(ReaderGroup), "resetReaderGroup", "reset(place) restarts the group at a position: 'earliest'"),
         (blank(ReaderGroup), "addStream", "reset(streams=…, retention=…"),
-        (blank(GroupReader), "commit", "nothing is to be committed"),
-        (blank(GroupReader), "seek_to_beginning", "of the group, reset(place) has the group begin again"),
+        (blank(GroupReader), "commit", "no commit is needed"),
+        (blank(GroupReader), "seek_to_beginning", "on the group, reset(place) restarts the group"),
         (blank(GroupReader), "assignment", "write position, which has the segments"),
         (CUT, "asText", "write to_text()"),
         (CUT.stream, "get_scope", "write scope"),
@@ -141,7 +141,7 @@ PROBES = {
         "deleteReaderGroup": "client.reader_group('scope/group').delete()",
         "listSubscribers": None,
         "updateSubscriberStreamCut": "client.subscriber(stream, name).publish(cut)",
-        "deleteScopeRecursive": "there is none; delete the streams, then client.delete_scope(scope)",
+        "deleteScopeRecursive": "not supported; delete the streams, then call client.delete_scope(scope)",
         "getSegmentsAtTime": None,
         "getDistanceBetweenTwoStreamCuts": None,
         # Rust and its Python binding
@@ -178,8 +178,8 @@ PROBES = {
     },
     ValueReader: {
         "fetchEvent": None,
-        "committed": "keep position",
-        "acknowledge": "keep position",
+        "committed": "save position",
+        "acknowledge": "save position",
         "pause": None,
         "has_message_available": None,
     },
@@ -189,7 +189,7 @@ PROBES = {
         "getMetrics": "unread_bytes()",
         "list_consumer_group_offsets": None,
     },
-    GroupReader: {"acknowledge": "nothing is to be committed", "get_config": None, "close_at": None},
+    GroupReader: {"acknowledge": "no commit is needed", "get_config": None, "close_at": None},
     Transaction: {"checkStatus": "write status()", "flush": None, "get_transaction_id": None, "extend": None},
     StreamCut: {"compare": None, "to_string": None, "serialize": None},
 }
@@ -203,7 +203,7 @@ PROBES = {
 def test_what_people_guess_is_answered_rightly_or_not_at_all(owner, name, hint):
     with pytest.raises(AttributeError) as caught:
         getattr(PravegaClient("h") if owner is PravegaClient else blank(owner), name)
-    none = f"{owner.__name__} has no {name!r}: there is none; help({owner.__name__}) lists what there is"
+    none = f"{owner.__name__} has no {name!r}: unknown name; help({owner.__name__}) lists the names"
     if hint is None:
         assert str(caught.value) == none
     else:

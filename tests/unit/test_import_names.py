@@ -181,7 +181,7 @@ def test_without_spark_the_names_for_it_say_what_to_install():
         "except ImportError as error: print(error)"
     )
     install = "install it with: pip install 'pravega-serde[spark]'"
-    assert python("-c", code) == f"pravega_connector has no PravegaDataSource: it needs Spark; {install}\n"
+    assert python("-c", code) == f"pravega_connector has no PravegaDataSource: it requires Spark; {install}\n"
 
 
 def test_the_table_of_names_is_true():

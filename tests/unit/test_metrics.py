@@ -256,8 +256,8 @@ def test_a_port_that_is_taken_is_one_line():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((70000,), "invalid port 70000; a port is a whole number from 0 to 65535"),
-        (("9464",), "invalid port '9464'; a port is a whole number from 0 to 65535"),
+        ((70000,), "invalid port 70000; a port must be a whole number from 0 to 65535"),
+        (("9464",), "invalid port '9464'; a port must be a whole number from 0 to 65535"),
         ((0, None), "the host of the metrics must be a name or an address, not None"),
         ((0, "192.0.2.1"), "the metrics cannot be served at 192.0.2.1:0: Cannot assign requested address"),
     ],

@@ -120,7 +120,7 @@ def test_secrets_that_others_may_read_are_a_warning_once(write: Write, caplog: p
         assert caplog.messages == []
         load_profile("b")
         load_profile("b")
-    assert caplog.messages == [f"{file} holds secrets and other users may read it: chmod 600 {file}"]
+    assert caplog.messages == [f"{file} contains secrets and other users can read it: run chmod 600 {file}"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_secrets_that_others_may_read_are_a_warning_once(write: Write, caplog: p
         ('[staging]\ntls_validate_hostname = "no"\n', "must be true or false, without quotes"),
         ('[staging]\nusername = "u"\n', "only one of username and password"),
         ('[staging]\nusername = "u"\npassword = "p"\nauth_token = "t"\n', "a username and an auth_token"),
-        ('scope = "s"\n', r"'scope' in .* is in no profile: put it below a line such as \[default\]"),
+        ('scope = "s"\n', r"'scope' in .* is outside of a profile: move it below a line such as \[default\]"),
         ("[staging\n", "invalid TOML in "),
     ],
 )

@@ -28,9 +28,9 @@ SECRET = "hunter2"
 BAD = {
     f"{SECRET}\n": "begins or ends with a blank or a line end",
     f" {SECRET}": "begins or ends with a blank or a line end",
-    f"{SECRET}ü": "holds characters that a header cannot carry",
-    f"{SECRET}\r\nx: y": "holds characters that a header cannot carry",
-    f"{SECRET}\0": "holds characters that a header cannot carry",
+    f"{SECRET}ü": "has characters that a header cannot contain",
+    f"{SECRET}\r\nx: y": "has characters that a header cannot contain",
+    f"{SECRET}\0": "has characters that a header cannot contain",
 }
 NO_UTF8 = f"{SECRET}\udcfc"
 WRONG = {

@@ -335,7 +335,7 @@ def test_pickles_of_a_running_query_are_read_or_refused_in_one_line(samples: Pat
     refused = [value for value in found.values() if isinstance(value, VersionMismatchError)]
     if refused:
         assert len(refused) == len(found)
-        assert all(f"this one version {VERSION})" in str(error) and "\n" not in str(error) for error in refused)
+        assert all(f"this process version {VERSION})" in str(error) and "\n" not in str(error) for error in refused)
         return
     more = "raise pravega_connector.spark.pickling.VERSION: what is exchanged has changed"
     for value in (found["reader"].options, found["writer"].options, *map(found.get, ("prepared", "written"))):

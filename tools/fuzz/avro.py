@@ -268,10 +268,16 @@ def _format() -> Format:
     return Format(
         targets=[
             # Python's times end with the year 9999.
-            _target("sensor", _SENSOR, _sensor, smaller_in_python="beyond Python's", rewritten=True),
-            _target("sensor, resolved", _SENSOR, _sensor, reader=_SENSOR_READ, smaller_in_python="beyond Python's"),
+            _target("sensor", _SENSOR, _sensor, smaller_in_python="outside the range of Python's", rewritten=True),
+            _target(
+                "sensor, resolved",
+                _SENSOR,
+                _sensor,
+                reader=_SENSOR_READ,
+                smaller_in_python="outside the range of Python's",
+            ),
             _target("nested", _NESTED, _nested, rewritten=True),
-            _target("scalars", _SCALARS, _scalars, smaller_in_python="beyond Python's", rewritten=True),
+            _target("scalars", _SCALARS, _scalars, smaller_in_python="outside the range of Python's", rewritten=True),
             _target("list", _LIST, _list, columns=False),
             _target("tree", _TREE, _tree, columns=False),
             _target("empty", _EMPTY, _empty, rewritten=True),

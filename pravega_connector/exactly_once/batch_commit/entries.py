@@ -198,12 +198,12 @@ def from_bytes(data: bytes) -> Entry:
             return _READERS[raw["type"]](raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerFormatError(
-            f"invalid ledger entry of {len(data)} bytes ({type(error).__name__}: {error}); something else "
-            "has written to this stream"
+            f"invalid ledger entry of {len(data)} bytes ({type(error).__name__}: {error}); another program has "
+            "written to this stream"
         ) from error
     raise LedgerFormatError(
-        f"an entry has format version {version!r} and this pravega-serde reads {FORMAT_VERSION}: use the version that "
-        "wrote it"
+        f"an entry has format version {version!r}, but this pravega-serde reads version {FORMAT_VERSION}: use the "
+        "pravega-serde that wrote it"
     )
 
 

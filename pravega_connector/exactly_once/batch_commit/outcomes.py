@@ -28,33 +28,32 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
     Outcome.FENCED: (
         FencedError,
         (
-            "another run of this query has taken over; nothing is lost and nothing is written twice. Stop one of "
-            "them: two queries must not share a checkpoint"
+            "another run of this query has taken over; nothing is lost or duplicated. Stop one of the runs: two "
+            "queries must not share a checkpoint"
         ),
     ),
     Outcome.AHEAD: (
         FencedError,
         (
-            "it is prepared, and this run is at batch {own} only: another run is ahead, or the checkpoint was put back "
-            "from an older copy. Nothing is lost. Stop the other run; if there is none, run pravega-serde recover "
-            "{target} --finish, and restart the query"
+            "it is prepared, but this run is only at batch {own}: another run is ahead, or the checkpoint was "
+            "restored from an older copy. Nothing is lost. Stop the other run; if there is none, run pravega-serde "
+            "recover {target} --finish, and restart the query"
         ),
     ),
     Outcome.STRANGER: (
         LedgerMissingError,
         (
-            "the ledger does not know this query, which is beyond its first batch: the ledger was deleted, or the"
-            " query did not write exactly once before. If no batch can be repeated, set ledger_adopt to true for "
-            "one run"
+            "the ledger does not know this query, which is past its first batch: the ledger was deleted, or earlier "
+            "batches were not written exactly once. If no batch can be replayed, set ledger_adopt to true for one run"
         ),
     ),
     Outcome.REUSED: (
         AppIdReusedError,
-        "the application id was used by another query, whose versions are as high: choose a new txn_app_id",
+        "the application id belongs to another query with versions at least as high: choose a new txn_app_id",
     ),
     Outcome.DUPLICATE: (
         DuplicateWriteError,
-        "this run has written this batch already: give each write of a batch a txn_app_id of its own",
+        "this run has already written this batch: set a separate txn_app_id for each write of a batch",
     ),
     Outcome.EXPIRED: (
         LeaseExpiredError,
@@ -67,46 +66,47 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
     Outcome.OTHER_ROWS: (
         ReplayDiffersError,
         (
-            "it is committed with {known}, and was repeated with others ({came}). Nothing is lost: the committed rows "
-            "stay, and the others were not written. If files of the checkpoint were removed or changed, put them back: "
-            "then the batch is repeated as it was. If the query cannot repeat its rows (rand(), uuid()), set "
-            "accept_recorded_batch to {batch} for one run: the committed rows count, and the others are dropped"
+            "it is committed with {known}, and was replayed with other rows ({came}). Nothing is lost: the committed "
+            "rows stay, and the other rows were not written. If files of the checkpoint were removed or changed, "
+            "restore them: then the batch is replayed with its own rows. If the query cannot repeat its rows "
+            "(rand(), uuid()), set accept_recorded_batch to {batch} for one run: the committed rows count, and the "
+            "other rows are dropped"
         ),
     ),
     Outcome.UNCOMPARED: (
         ReplayDiffersError,
         (
-            "batch {last} is committed, and nothing is known of this earlier one, so it cannot be told whether the "
-            "rows that came ({came}) are in the stream, and they were not written. Write them under a number above "
-            "{last}; or, if they are there, set accept_recorded_batch to {batch} for one run: it is passed over"
+            "batch {last} is committed, and this earlier batch is not in the ledger, so it is unknown whether its "
+            "rows ({came}) are in the stream; they were not written. Write them with a number above {last}; or, if "
+            "the stream has them, set accept_recorded_batch to {batch} for one run to skip the batch"
         ),
     ),
     Outcome.LOST: (
         LostBatchError,
         (
-            "it was recorded and never became visible, and Spark has gone on to a later batch: was the checkpoint"
-            " edited? Look at it with pravega-serde recover"
+            "it was recorded and never became visible, and Spark has continued with a later batch: was the "
+            "checkpoint edited? Inspect it with pravega-serde recover"
         ),
     ),
     Outcome.UNFINISHED: (
         UnfinishedBatchError,
         (
-            "its transactions are lost and its rows are not here to write it again: restart the query, or choose "
-            "with pravega-serde recover"
+            "its transactions are lost, and this run does not have its rows to write it again: restart the query, or "
+            "choose with pravega-serde recover"
         ),
     ),
     Outcome.TORN: (
         TornBatchError,
         (
-            "a part of it is visible and a part is lost, because a lease ended while it was being committed, and "
-            "the rows that Spark gave for it now are others: choose with pravega-serde recover"
+            "a part of it is visible and a part is lost, because a lease ended during its commit, and Spark replayed "
+            "it with other rows: choose with pravega-serde recover"
         ),
     ),
     Outcome.UNDECIDABLE: (
         TornBatchError,
         (
-            "the server has forgotten whether it was committed (after 24 h by default): look for its events, then"
-            " choose with pravega-serde recover"
+            "the server no longer knows whether it was committed (it forgets after 24 h by default): look for its "
+            "events, then choose with pravega-serde recover"
         ),
     ),
 }
@@ -135,13 +135,13 @@ def _warn(machine: Commit, target: StreamName) -> None:
     if known is None:
         if machine.outcome is Outcome.SKIPPED:
             _log.warning(
-                "batch %d for stream %s was passed over, as accept_recorded_batch says, and %s were dropped: nothing "
-                "is known of it, and batch %d is committed",
+                "batch %d for stream %s was skipped because of accept_recorded_batch, and %s were dropped: the "
+                "ledger does not have it, and batch %d is committed",
                 job.batch, target, job.content, machine.last,
             )  # fmt: skip
     elif known != job.content:
         _log.warning(
-            "batch %d for stream %s counts as it is recorded, with %s; other rows of a repetition were dropped: %s",
+            "batch %d for stream %s stays as recorded, with %s; the other rows of its replay were dropped: %s",
             job.batch, target, known, job.content,
         )  # fmt: skip
 

@@ -111,7 +111,7 @@ class Recovery:
             raise ConfigError(f"batch {prepared.batch} of {app} still has open transactions: finish it first")
         if choice == "discard" and all(status.is_committed for status in statuses):
             raise ConfigError(
-                f"batch {prepared.batch} of {app} is visible as a whole, and would come twice: finish it instead"
+                f"batch {prepared.batch} of {app} is completely visible, and would be written twice: finish it instead"
             )
         entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice, self._creation)
         self._append(entry, revision)
@@ -154,7 +154,9 @@ class Recovery:
     def _append(self, entry: Entry, revision: Revision) -> Revision:
         end = self._ledger.append(entry, revision, deadline=Deadline(self._timeout))
         if end is None:
-            raise OutcomeUnknownError(f"another process changed ledger {self._ledger.name} meanwhile: look again")
+            raise OutcomeUnknownError(
+                f"another process changed ledger {self._ledger.name} at the same time: repeat the command"
+            )
         return end
 
     def _known(self, state: LedgerState, app: str) -> AppState:

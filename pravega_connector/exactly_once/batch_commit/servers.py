@@ -80,8 +80,8 @@ class Servers:
         """Return the answer to a request; see :class:`Ask` for its type. Raises OutcomeUnknownError at the deadline."""
         if self.deadline.passed:
             raise OutcomeUnknownError(
-                f"the batch for stream {self.stream} could not be finished within {self.deadline.seconds:g} s: the "
-                f"ledger {self.ledger.name} tells how far it came, and the next run of the query goes on from there"
+                f"the batch for stream {self.stream} could not be finished within {self.deadline.seconds:g} s: its "
+                f"state is in the ledger {self.ledger.name}, and the next run of the query continues from there"
             )
         if request.ask is Ask.READ:
             return self.ledger.read()
@@ -184,7 +184,7 @@ def _answer(machine: Commit, servers: Servers) -> Any:
         if machine.phase is not Phase.ABORT_OWN:
             raise
         # The outcome is decided. The lease of unneeded transactions expires.
-        _log.info("transactions that are not needed were left to their lease: %s", error)
+        _log.info("unneeded transactions were not aborted and end with their lease: %s", error)
         return {}
 
 
@@ -207,8 +207,8 @@ def await_visible(
             return
         if not looks.again():
             raise DeadlineExceededError(
-                f"{len(pending)} transactions of stream {stream} were not visible within {timeout:.3g} s, "
-                f"{pending[0]} for one; their commits are decided"
+                f"{len(pending)} transactions of stream {stream} were not visible within {timeout:.3g} s, such as "
+                f"{pending[0]}; they will be committed"
             )
 
 

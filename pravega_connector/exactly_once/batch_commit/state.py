@@ -172,8 +172,8 @@ class Ledger:
             stores.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
         if stores.controller.stream_config(name).retention is not None:
             raise ConfigError(
-                f"ledger {name} has a retention policy, which would delete the record of committed batches: remove it "
-                "with client.controller.update_stream, or name another stream in ledger"
+                f"ledger {name} has a retention policy, which would delete the record of committed batches: remove "
+                "the policy with client.controller.update_stream, or set ledger to another stream"
             )
         return RevisionedStreamClient(stores, name, _Entries())
 
@@ -196,7 +196,7 @@ class Ledger:
                     assert self._revision is not None
                     return self._revision, self._state
             raise LedgerTruncatedError(
-                f"ledger {self.name} was truncated, so the record of committed batches is incomplete: look which "
+                f"ledger {self.name} was truncated, so the record of committed batches is incomplete: check which "
                 "batches are in the target, delete the ledger, and set ledger_adopt to true for one run"
             )
 
@@ -276,8 +276,8 @@ class Ledger:
             self._stream.truncate_to_revision(before)
         if end.offset - revision.offset > LARGE_STATE:
             _log.warning(
-                "ledger %s keeps %d applications in %d bytes, which each new process reads: drop those that never "
-                "write again with pravega-serde recover --forget or --forget-older",
+                "ledger %s keeps %d applications in %d bytes, which each new process reads: drop the applications "
+                "that never write again with pravega-serde recover --forget or --forget-older",
                 self.name, len(state), end.offset - revision.offset,
             )  # fmt: skip
         return True

@@ -209,6 +209,6 @@ def _stream(named: Named) -> StreamName:
 
 def _not_in_time(log: StreamName, turn: Turn, deadline: Deadline) -> DeadlineExceededError:
     return DeadlineExceededError(
-        f"a run of log {log} was not done within {deadline.seconds:g} s; it was to {turn.phase.value}. The next run "
-        "continues from there"
+        f"a run of log {log} was not complete within {deadline.seconds:g} s; its pending step: {turn.phase.value}. "
+        "The next run continues from there"
     )

@@ -88,7 +88,7 @@ class FormatOptions:
 
     format: str | None = option(
         None,
-        f"format of the events: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}; without it they stay raw",
+        f"format of the events: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}; without it, events stay raw",
         _known_format,
     )
 
@@ -97,10 +97,10 @@ class FormatOptions:
         for each in fields(self):
             owner = each.metadata.get("format", self.format)
             if owner != self.format and getattr(self, each.name) is not None:
-                given = "no format is given" if self.format is None else f"the format is {self.format!r}"
-                raise ConfigError(f"option {each.name!r} belongs to format {owner!r}, but {given}: drop one of the two")
+                given = "no format is set" if self.format is None else f"the format is {self.format!r}"
+                raise ConfigError(f"option {each.name!r} belongs to format {owner!r}, but {given}: remove one of them")
         if len(telling := [each.name for each, _ in self._given() if each.tells_columns]) > 1:
-            raise ConfigError(f"options {' and '.join(telling)} both tell what the events are: set only one")
+            raise ConfigError(f"options {' and '.join(telling)} both define the format of the events: set only one")
 
     def _declared(self) -> Format | None:
         return None if self.format is None else FORMATS[self.format]
@@ -143,7 +143,7 @@ class FormatOptions:
         for each in declared.options:
             if each.required and each.argument not in arguments:
                 doc = each.doc.replace("`", "")
-                raise ConfigError(f"format {declared.name!r} needs option {each.name!r}: {doc}")
+                raise ConfigError(f"format {declared.name!r} requires option {each.name!r}: {doc}")
         if wanted is not None and declared.needs_columns:
             arguments["arrow_type"] = wanted
         return serializer_for(declared.name, **arguments)
@@ -161,8 +161,8 @@ class FormatOptions:
             options = f"set option {' or '.join(ways)}, or " if ways else ""
             sample = ", or its infer_schema=true" if declared.infer else ""
             raise ConfigError(
-                f"events of format {declared.name!r} do not name their columns: {options}give a schema with the "
-                f"fields that you want (.schema('name STRING, …') of a reader{sample})"
+                f"events of format {declared.name!r} do not name their columns: {options}set a schema with the fields "
+                f"that you need (.schema('name STRING, …') of a reader{sample})"
             )
         serializer = self.serializer(wanted)
         _ = serializer.arrow_type
@@ -234,12 +234,13 @@ class RegistryOptions(FormatOptions):
             for each in fields(self):
                 if each.metadata.get("registry") and getattr(self, each.name) != each.default:
                     raise ConfigError(
-                        f"option {each.name!r} needs a schema registry: set option 'registry', or 'group' where the "
-                        "environment says where the registry is"
+                        f"option {each.name!r} requires a schema registry: set option 'registry', or 'group' if "
+                        "PRAVEGA_REGISTRY_URI is set"
                     )
         elif self.format is not None and self.format not in (known := registry_formats()):
             raise ConfigError(
-                f"format {self.format!r} does not go with a schema registry: its formats are {', '.join(known)}"
+                f"format {self.format!r} does not work with a schema registry; formats of a registry: "
+                f"{', '.join(known)}"
             )
 
     @property
@@ -272,8 +273,8 @@ class RegistryOptions(FormatOptions):
         )
         if "uri" not in settings:
             raise ConfigError(
-                f"option 'group' ({self.group!r}) needs a schema registry, and none is given: set option 'registry', "
-                "such as http://localhost:9092, or PRAVEGA_REGISTRY_URI where queries are planned"
+                f"option 'group' ({self.group!r}) requires a schema registry: set option 'registry', such as "
+                "http://localhost:9092, or PRAVEGA_REGISTRY_URI for the driver"
             )
         # Read when a query is planned: the latest schemas are those of that time.
         return RegistryConfig(**settings, timeout=timeout, latest_seconds=0.0)
@@ -384,7 +385,7 @@ class CommonOptions(RegistryOptions):
             missing = [name for name in pair if getattr(self, name) is None]
             if missing:
                 (other,) = set(pair) - set(missing)
-                raise ConfigError(f"option {other!r} needs option {missing[0]!r}")
+                raise ConfigError(f"option {other!r} requires option {missing[0]!r}")
         if self.username is not None and self.password is not None:
             return config.with_credentials(self.username, self.password)
         if self.token is not None:
@@ -413,7 +414,7 @@ class CommonOptions(RegistryOptions):
             client.health.service = True
         return client
 
-    _NO_STREAM: ClassVar[str] = "no stream is given: set option 'stream', or load('scope/stream')"
+    _NO_STREAM: ClassVar[str] = "no stream is set: set option 'stream', or load('scope/stream')"
 
     def stream_name(self) -> StreamName:
         """Return the name of the stream. Raises ConfigError if the options name none, or two different ones."""
@@ -421,9 +422,7 @@ class CommonOptions(RegistryOptions):
         if given is None:
             raise ConfigError(self._NO_STREAM)
         if self.stream and self.path and self.stream != self.path and not self.path.endswith("/" + self.stream):
-            raise ConfigError(
-                f"two streams are given: option 'stream' is {self.stream!r} and the path is {self.path!r}"
-            )
+            raise ConfigError(f"two streams are set: option 'stream' is {self.stream!r} and the path is {self.path!r}")
         # Tables and load() may pass a path with slashes around it.
         given = max(self.stream or "", self.path or "", key=lambda name: (name.count("/"), len(name)))
         return self._named(given)
@@ -434,7 +433,7 @@ class CommonOptions(RegistryOptions):
             return StreamName.parse(given)
         scope = self.config.scope
         if scope is None:
-            raise ConfigError(f"stream {given!r} has no scope: set option 'scope', or name it 'scope/{given}'")
+            raise ConfigError(f"stream {given!r} has no scope: set option 'scope', or write 'scope/{given}'")
         return StreamName(scope, given)
 
     def registry_group(self) -> str:

@@ -115,7 +115,7 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
         meant = misspelt(name, {*known, *also_known})
         if meant is not None and not values.get(_IGNORE, False):
             raise UnknownOptionError(
-                f"unknown option {name!r}: did you mean {meant!r}? If it is for others, set {_IGNORE}=true"
+                f"unknown option {name!r}: did you mean {meant!r}? If it is for another component, set {_IGNORE}=true"
             )
         hint = did_you_mean(name, known) or f"; known options: {', '.join(sorted(known))}"
         warnings.warn(str(UnknownOptionError(f"unknown option {name!r} has no effect{hint}")), PravegaOptionWarning, 2)

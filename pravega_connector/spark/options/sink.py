@@ -161,8 +161,8 @@ class SinkOptions(CommonOptions):
     )
 
     _NO_STREAM: ClassVar[str] = (
-        "no stream is given: set option 'stream', or save('scope/stream'), or name one in each row, in a column "
-        "'target_stream'"
+        "no stream is set: set option 'stream', or save('scope/stream'), or add a column 'target_stream' with the "
+        "stream of each row"
     )
 
     def stream_named(self, text: str | None) -> StreamName:
@@ -190,7 +190,7 @@ class SinkOptions(CommonOptions):
             source = "" if self.commit_timeout_ms else ", which is failover_timeout_ms unless it is set"
             raise LeaseRangeError(
                 f"transaction_timeout_ms {lease} is not longer than commit_timeout_ms {commit}{source}: transactions "
-                "could end while their batch is committed, and part of the batch be lost. Raise "
+                "could end during the commit of their batch, and part of the batch could be lost. Raise "
                 f"transaction_timeout_ms, or set commit_timeout_ms below {lease}"
             )
 
@@ -209,15 +209,19 @@ class SinkOptions(CommonOptions):
             mode = mode or asked
         ids = (self.txn_app_id is not None) + (self.txn_version is not None)
         if ids == 1:
-            raise ConfigError("txn_app_id and txn_version go together: who writes, and which of its writes this is")
+            raise ConfigError(
+                "txn_app_id and txn_version must be set together: the id of the application, and the "
+                "number of its write"
+            )
         if streaming and ids:
             raise ConfigError(
-                "txn_app_id and txn_version are for batch writes and foreachBatch: a streaming query has ids of its own"
+                "txn_app_id and txn_version are for batch writes and foreachBatch: remove them, because a streaming "
+                "query has its own ids"
             )
         if mode == "exactly_once" and not (streaming or ids):
             raise ConfigError(
-                "writer_mode exactly_once needs txn_app_id and txn_version in a batch write: nothing else tells a "
-                "repeated write from a new one"
+                "writer_mode exactly_once requires txn_app_id and txn_version in a batch write: only they "
+                "distinguish a repeated write from a new write"
             )
         if mode is None:
             return "exactly_once" if streaming or ids else "at_least_once"
@@ -242,7 +246,7 @@ class SinkOptions(CommonOptions):
         """Retention policy of a stream that the sink creates; None keeps everything."""
         time, size = self.default_retention_duration_milliseconds, self.default_retention_size_bytes
         if time and size:
-            raise ConfigError("a created stream is limited by time or by size: set only one default_retention_…")
+            raise ConfigError("a created stream has retention by time or by size: set only one default_retention_…")
         if time:
             return RetentionPolicy.by_time(time)
         return RetentionPolicy.by_size(size) if size else None

@@ -36,9 +36,9 @@ def _columns(name: str, value: str) -> tuple[str, ...]:
     for column in columns:
         if column not in known:
             hint = did_you_mean(column, known)
-            raise ConfigError(f"option {name!r} has no column {column!r}{hint}; there are: {', '.join(known)}")
+            raise ConfigError(f"option {name!r} has no column {column!r}{hint}; known columns: {', '.join(known)}")
     if len(set(columns)) < len(columns):
-        raise ConfigError(f"option {name!r} names a column twice: {value!r}")
+        raise ConfigError(f"option {name!r} lists a column twice: {value!r}")
     return columns
 
 
@@ -181,13 +181,19 @@ class SourceOptions(CommonOptions):
         if self.stream_pattern is not None:
             for name in ("stream", "path", "paths"):
                 if getattr(self, name) is not None:
-                    raise ConfigError(f"options 'stream_pattern' and {name!r} both say what to read: set only one")
+                    raise ConfigError(f"options 'stream_pattern' and {name!r} both select the streams: set only one")
         if self.infer_schema and self.format is None and not self.from_registry:
-            raise ConfigError("option 'infer_schema' needs option 'format' or 'registry': raw events are one column")
+            raise ConfigError(
+                "option 'infer_schema' requires option 'format' or 'registry': raw events have one column"
+            )
         if self.dead_letter_stream is not None and self.dead_letter_path is not None:
-            raise ConfigError("options 'dead_letter_stream' and 'dead_letter_path' both take bad events: set only one")
+            raise ConfigError(
+                "options 'dead_letter_stream' and 'dead_letter_path' both set the dead-letter queue: set only one"
+            )
         if self.has_dead_letters and self.format is None and not self.from_registry:
-            raise ConfigError("dead letters are events that cannot be decoded: set option 'format' or 'registry'")
+            raise ConfigError(
+                "a dead-letter queue gets events that cannot be decoded: set option 'format' or 'registry'"
+            )
 
     @property
     def has_dead_letters(self) -> bool:
@@ -206,7 +212,7 @@ class SourceOptions(CommonOptions):
             return StreamName.parse(self.dead_letter_stream)
         scopes = {name.scope for name in self.stream_names()} if self.stream_pattern is None else set(self.scopes())
         if len(scopes) != 1:
-            raise ConfigError(f"which scope is meant? Name it: dead_letter_stream 'scope/{self.dead_letter_stream}'")
+            raise ConfigError(f"option 'dead_letter_stream' has no scope: write 'scope/{self.dead_letter_stream}'")
         return StreamName(scopes.pop(), self.dead_letter_stream)
 
     def scopes(self) -> tuple[str, ...]:
@@ -228,7 +234,7 @@ class SourceOptions(CommonOptions):
         given = self.path or self.stream or ""
         scopes = self.scopes() or tuple(dict.fromkeys(each.strip("/").split("/")[0] for each in _items(given)))
         if not scopes:
-            raise ConfigError("metadata=Streams needs a scope: set option 'scope', or load('scope')")
+            raise ConfigError("metadata=Streams requires a scope: set option 'scope', or load('scope')")
         return scopes
 
     def stream_names(self) -> tuple[StreamName, ...]:

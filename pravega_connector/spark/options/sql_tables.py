@@ -78,7 +78,7 @@ def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str,
     if carried is None and not given:
         raise ConfigError(
             "the options of this table are lost: Spark keeps them only for tables that are created without a list of "
-            "columns; leave the columns out of CREATE TABLE, or use CREATE TEMPORARY VIEW"
+            "columns; omit the columns in CREATE TABLE, or use CREATE TEMPORARY VIEW"
         )
     return {**json.loads(carried or "{}"), **given}
 
@@ -96,11 +96,12 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
         return options_to_read(options, schema)
     if not options.keys() - _OF_QUERIES and not names_stream:
         raise ConfigError(
-            "the write names no stream, such as start('scope/stream') or save('scope/stream'); if it is to a table, "
-            "the options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "
+            "no stream is set, such as start('scope/stream') or save('scope/stream'); if it is to a table, the "
+            "options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "
             "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the query reads the "
-            "table that it writes to, if that has no column of text, or was created with a list of columns; give them "
-            "with the write (INSERT INTO t WITH (controller = '…', stream = '…', …) …, or options of writeStream)"
+            "table that it writes to, if that has no column of text, or was created with a list of columns; give "
+            "them with the write (INSERT INTO t WITH (controller = '…', stream = '…', …) …, or options of "
+            "writeStream)"
         )
     return dict(options)
 

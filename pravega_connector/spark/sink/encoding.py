@@ -113,8 +113,8 @@ def _check_target(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -
         raise ColumnTypeError(f"column {TARGET_STREAM!r} is {kind}, not a string: cast it")
     if options.mode(streaming=streaming) == "exactly_once":
         raise ConfigError(
-            f"rows cannot go exactly once to the streams of column {TARGET_STREAM!r}: the ledger of committed batches "
-            "lies beside one stream. Set option 'stream' (a write for each stream), or writer_mode=at_least_once"
+            f"exactly_once does not support column {TARGET_STREAM!r}: the ledger of committed batches belongs to one "
+            "stream. Set option 'stream' (a write for each stream), or writer_mode=at_least_once"
         )
     if options.from_registry and options.group is None:
         raise ConfigError(
@@ -137,7 +137,7 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
         serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
     except SchemaError as error:
         takers = [each.name for each in FORMATS[options.format].options if each.record]
-        hint = f"; option {takers[0]!r} takes such an event" if takers else ""
+        hint = f"; option {takers[0]!r} accepts such an event" if takers else ""
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}{hint}") from error
     return EventEncoder(columns, single, Portable(serializer), router)
 
@@ -169,8 +169,8 @@ def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
     names = schema.names
     if _EVENT not in names:
         raise ColumnTypeError(
-            f"the DataFrame has no column 'event' (it has: {', '.join(names)}): name the bytes 'event', or set option "
-            "'format' to have the columns serialized"
+            f"the DataFrame has no column 'event' (it has: {', '.join(names)}): name the column of bytes 'event', or "
+            "set option 'format' to serialize the columns"
         )
     if not _is_event(schema.field(_EVENT).type):
         raise ColumnTypeError(f"column 'event' is {schema.field(_EVENT).type}, not binary or string: cast it")
@@ -192,7 +192,7 @@ def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str 
     """Return the router and its column: from an option, otherwise the column ``routing_key``, otherwise none."""
     if options.routing_key is not None:
         if options.routing_key_field is not None:
-            raise ConfigError("options 'routing_key' and 'routing_key_field' both give the routing key: set only one")
+            raise ConfigError("options 'routing_key' and 'routing_key_field' both set the routing key: set only one")
         return ByConstant(options.routing_key), None
     path = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in schema.names else None)
     if path is None:
@@ -217,7 +217,7 @@ def _event_time(schema: pa.Schema, options: SinkOptions) -> EventTime | None:
     kind = schema.field(name).type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
         raise ColumnTypeError(
-            f"column {name!r} is {kind}, not a time: 'event_time_column' takes TIMESTAMP, TIMESTAMP_NTZ, DATE, and "
+            f"column {name!r} is {kind}, not a time: 'event_time_column' accepts TIMESTAMP, TIMESTAMP_NTZ, DATE, and "
             "BIGINT (milliseconds since 1970)"
         )
     return EventTime(name, options.event_time_delay_ms)

@@ -82,8 +82,8 @@ def registry_serializer(options: SinkOptions) -> Serializer[Any]:
     latest = [each for each in writer.latest() if options.registry_type in (None, each.type)]
     if not latest:
         raise SchemaError(
-            f"the group {options.registry_group()!r} has no such schema to write with; give one as an option, or the "
-            "column's type as schema"
+            f"the group {options.registry_group()!r} does not have this schema to write with; set a schema as an "
+            "option, or use the type of the columns as schema"
         )
     return writer.made(*map(event_type, latest))
 
@@ -103,8 +103,8 @@ class _Writer:
                 return []
             more = "" if self._options.format else ", and with option 'format', such as avro"
             raise RegistryNotFoundError(
-                f"the registry has no group {self._group!r}: write with create_group=true and register_schema=true"
-                f"{more}, or make the group first",
+                f"the registry has no group {self._group!r}: write with create_group=true and "
+                f"register_schema=true{more}, or create the group first",
                 status=error.status,
             ) from error
         chosen = (each for each in found if self._options.format in (None, each.format.name.lower()))
@@ -124,8 +124,8 @@ class _Writer:
         chosen = [known[name] for name in self._columns.names if name in known]
         if len(chosen) < len(self._columns.names):
             raise ConfigError(
-                f"the group {self._group!r} has several types: choose one with option 'registry_type' (there are "
-                f"{', '.join(each.type for each in latest)}), or give one struct column for each "
+                f"the group {self._group!r} has several types: choose one with option 'registry_type' (its types: "
+                f"{', '.join(each.type for each in latest)}), or write one struct column for each type "
                 f"({', '.join(known)})"
             )
         # Use all schemas if the column names of the selected ones alone would differ.
@@ -155,17 +155,17 @@ class _Writer:
         wanted = self._options.format or (latest.format.name.lower() if latest else None)
         if wanted is None:
             *others, last = registry_formats()
-            raise ConfigError(f"option 'format' says what to write to a new group: {', '.join(others)} or {last}")
+            raise ConfigError(f"a new group requires option 'format': {', '.join(others)} or {last}")
         name = self._options.registry_type or (latest.type if latest else self._options.stream_name().stream)
         if self._options.registry_type is None and not _NAME.fullmatch(name):
             raise ConfigError(
-                f"the stream's name {name!r} is an invalid type name: give one with option 'registry_type', such as "
+                f"the stream's name {name!r} is not a valid type name: set option 'registry_type', such as "
                 "com.example.Order"
             )
         if latest is None and not self._options.register_schema:
             raise ConfigError(
-                f"the group {self._group!r} has no schema of the type {name!r}: register one, or write with "
-                "register_schema=true to have one made of the columns"
+                f"the group {self._group!r} has no schema of the type {name!r}: register a schema, or write with "
+                "register_schema=true to derive it from the columns"
             )
         return column_schema(self._columns, format=wanted, type=name, after=latest)
 
@@ -212,5 +212,5 @@ def _check(made: Serializer[Any], kind: pa.DataType, name: str) -> None:
     except SchemaError as error:
         raise ColumnTypeError(
             f"the columns do not fit the schema of {name!r} in the registry: {error.message}; or write with "
-            "register_schema=true to add one that follows from them"
+            "register_schema=true to add a schema that is derived from the columns"
         ) from error

@@ -66,7 +66,7 @@ def _streams(
     """Return the streams that a column names, and for each row the index of its stream."""
     if column.null_count:
         row = pc.index(pc.is_null(column), value=True).as_py()
-        raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r} is null: each row needs a stream to go to")
+        raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r} is null: set a stream in each row")
     encoded = column.dictionary_encode()
     numbers: dict[StreamName, int] = {}
     meant = []

@@ -112,7 +112,7 @@ class ExactlyOnce:
         batch = context.getLocalProperty("streaming.sql.batchId")
         if not query or batch is None:
             raise ConfigError(
-                "this Spark does not tell its tasks which query and batch they belong to; set writer_mode to "
+                "this Spark does not pass the ids of the query and the batch to its tasks; set writer_mode to "
                 "at_least_once"
             )
         return WriteId(query, query, run, int(batch))

@@ -255,13 +255,13 @@ def check_aggregation(client: PravegaClient, stream: StreamName, options: SinkOp
     try:
         config = client.controller.stream_config(stream)
     except ConnectorError as error:  # event times are advice to readers: do not fail the write
-        _log.info("whether the watermarks of stream %s wait for slow writers is not known: %s", stream, error)
+        _log.info("whether the watermarks of stream %s wait for slow writers is unknown: %s", stream, error)
         return
     if config.timestamp_aggregation_timeout_ms == 0:
         _log.warning(
-            "the watermarks of stream %s wait for no writer: where several note event time, the lower bounds that "
-            "readers see (event_time_low) can be later than the rows. Set a timeout, longer than the pauses between "
-            "their batches: client.controller.update_stream(stream, dataclasses.replace(client.controller."
-            "stream_config(stream), timestamp_aggregation_timeout_ms=60_000))",
+            "the watermarks of stream %s do not wait for slow writers: if several writers note event time, the lower "
+            "bounds that readers get (event_time_low) can be later than the rows. Set a timeout that is longer than "
+            "the pauses between their batches: client.controller.update_stream(stream, "
+            "dataclasses.replace(client.controller.stream_config(stream), timestamp_aggregation_timeout_ms=60_000))",
             stream,
         )

@@ -43,7 +43,7 @@ class Positions:
         for stream in self._own:
             if stream not in streams and not isinstance(self._own[stream], StreamCut):
                 raise ConfigError(
-                    f"option {self._name!r} has a place in stream {stream}, which the query does not read"
+                    f"option {self._name!r} has a position in stream {stream}, which the query does not read"
                 )
 
     def known(self) -> Collection[StreamName]:
@@ -99,8 +99,8 @@ class Positions:
 
     def _no_position(self, stream: StreamName, positions: Mapping[StreamName, Any]) -> ConfigError:
         return ConfigError(
-            f"the checkpoint of option {self._name!r} has no position in stream {stream}; it has those of "
-            f"{', '.join(map(str, positions)) or 'no stream'}: give each stream's place as JSON"
+            f"the checkpoint of option {self._name!r} has no position in stream {stream}; it has positions in "
+            f"{', '.join(map(str, positions)) or 'no stream'}: set the position of each stream as JSON"
         )
 
     def _from_offsets(self, stream: StreamName, value: Mapping[str, Any]) -> StreamCut:

@@ -72,7 +72,7 @@ def decoded_fields(options: SourceOptions, serializer: Decoder) -> list[pa.Field
         None if serializer is None else serializer.get(),
         options.metadata_columns,
         corrupt_names(options.column_name_of_corrupt_record) if keeps else (),
-        fix="leave it out of 'columns', or set 'column_name_of_corrupt_record' if it is the bad record's",
+        fix="omit it from 'columns', or set 'column_name_of_corrupt_record' if it is the column of malformed records",
     )
 
 
@@ -114,8 +114,8 @@ def _check_type(kind: pa.DataType, field: pa.Field) -> None:
     if to_arrow_type(own, timezone="UTC") != field.type:
         raise ConfigError(
             f"column {field.name!r} is {from_arrow_type(field.type).simpleString()} in .schema(…), but "
-            f"{own.simpleString()} in what is read, where anything may be null: leave .schema(…) out, and cast the "
-            "column afterwards"
+            f"{own.simpleString()} in the data, where any value may be null: omit .schema(…), and cast the column "
+            "afterwards"
         )
 
 

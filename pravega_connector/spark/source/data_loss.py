@@ -99,8 +99,8 @@ def loss_error(losses: Sequence[Loss]) -> DataLossError:
     more = ""
     if others:
         least = "" if all(loss.bytes is not None for loss in losses) else "at least "
-        more = f"; with {len(others)} more segments {least}{lost_bytes(list(losses)):,} bytes in all"
+        more = f"; with {len(others)} more segments {least}{lost_bytes(list(losses)):,} bytes in total"
     return DataLossError(
-        f"stream {first.stream}, {first}{more}. Set 'fail_on_data_loss' to false to go on with what is left, and keep "
-        "data longer (the stream's retention, 'publish_position')"
+        f"stream {first.stream}, {first}{more}. Set 'fail_on_data_loss' to false to continue with the remaining "
+        "events, and keep data longer (retention of the stream, 'publish_position')"
     )

@@ -28,14 +28,17 @@ def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
     if options.dead_letter_stream is not None:
         letters = options.dead_letter_stream_name()
         if options.stream_pattern is None and letters in options.stream_names():
-            raise ConfigError(f"the dead letters of stream {letters} cannot go to that stream: they would come again")
+            raise ConfigError(
+                f"stream {letters} cannot be its own dead-letter queue: its dead letters would be read "
+                "again; set another stream"
+            )
         client.require_stream(letters)
     if options.dead_letter_path is not None:
         try:
             Path(options.dead_letter_path).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputFileError(
-                f"the folder {options.dead_letter_path} for dead letters cannot be made: {error.strerror or error}"
+                f"the folder {options.dead_letter_path} for dead letters cannot be created: {error.strerror or error}"
             ) from error
 
 

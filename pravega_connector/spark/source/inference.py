@@ -33,7 +33,7 @@ def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iter
         return None
     batches = (batch for stream in streams for batch in _sample(client, stream))
     return columns_in(
-        batches, options.format, "name the columns, as .schema('id BIGINT, …'), and leave infer_schema out"
+        batches, options.format, "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema"
     )
 
 
@@ -63,7 +63,7 @@ def columns_in(batches: Iterable[EventBatch], format_name: str, otherwise: str) 
                 f"the events of {batch.stream} do not have columns in common ({reason}): {otherwise}"
             ) from None
     if not len(found):
-        raise ColumnTypeError(f"there are no {format_name} events to take columns from: {otherwise}")
+        raise ColumnTypeError(f"the streams have no {format_name} events to infer columns from: {otherwise}")
     return pa.schema([field.with_type(_known(field.type)) for field in found])
 
 

@@ -44,7 +44,7 @@ class MetadataReader(Exchanged, DataSourceReader):  # type: ignore[misc]
         names = [field.name for field in metadata_columns(options)]
         if schema.names != names or any(field.type != pa.string() for field in schema):
             raise ConfigError(
-                f"metadata={options.metadata} has the columns {', '.join(names)}, all STRING: leave .schema(…) out"
+                f"metadata={options.metadata} has the columns {', '.join(names)}, all STRING: omit .schema(…)"
             )
         _ = options.config  # raise for invalid settings here, before Spark pickles the reader
         self.options, self.schema = options, schema

@@ -77,7 +77,7 @@ class Offset:
         """Parse the JSON value. Raises ConfigError for another version, and for a value that is not an offset."""
         if value.get("version") != _VERSION:
             raise ConfigError(
-                f"the checkpoint holds an offset of version {value.get('version')!r}, this connector reads version "
+                f"the checkpoint has an offset of version {value.get('version')!r}, but this connector reads version "
                 f"{_VERSION}: use the connector that wrote it, or a new checkpoint"
             )
         try:
@@ -86,7 +86,7 @@ class Offset:
             marks = {StreamName.parse(text): int(end) for text, end in value.get("marks", {}).items()}
             task_bytes = int(value.get("tasks", 0))
         except (KeyError, AttributeError, TypeError, ValueError, PravegaError) as error:
-            raise ConfigError(f"the checkpoint holds an offset that is not one of this connector: {error}") from error
+            raise ConfigError(f"the checkpoint has an offset that this connector did not write: {error}") from error
         return cls(cuts, begins, parts, marks, task_bytes)
 
     def slices_from(self, start: Offset) -> Iterator[SegmentSlice]:

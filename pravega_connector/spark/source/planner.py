@@ -111,7 +111,7 @@ class StreamPlanner:
             segments = controller.segments_between(start, end)
         except MalformedStreamCutError:
             if not controller.is_cut_valid(start):
-                raise DataLossError(f"stream {self.stream} was deleted, and created again") from None
+                raise DataLossError(f"stream {self.stream} was deleted and recreated") from None
             losses = self._truncated_before(end)
             if not losses:
                 raise
@@ -297,7 +297,7 @@ class QueryPlan:
         finally:
             self.is_idle = False
         if self._stopped:
-            raise ConnectorError("the query was stopped while it looked for something to read")
+            raise ConnectorError("the query was stopped while it polled for events")
         return told or False
 
     def stop(self) -> None:
@@ -314,8 +314,8 @@ class QueryPlan:
         streams = _with(streams, self._streams.gone(start.cuts))
         if start.cuts and streams and not start.cuts.keys() & set(streams):
             raise ConfigError(
-                f"the checkpoint is of stream {', '.join(map(str, start.cuts))}, the query reads "
-                f"{', '.join(map(str, streams))}: a query that reads another stream needs a checkpoint of its own"
+                f"the checkpoint is for stream {', '.join(map(str, start.cuts))}, but the query reads "
+                f"{', '.join(map(str, streams))}: use a separate checkpoint for a query that reads another stream"
             )
         return streams
 

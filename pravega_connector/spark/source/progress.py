@@ -64,7 +64,7 @@ class Progress:
         try:
             lags = of_each(lambda stream: stream_lag(self._client, end[stream], reader=""), sorted(end))
         except ConnectorError as error:
-            _log.info("the distance to the end of the streams is not known: %s", error)
+            _log.info("the lag of the streams is unknown: %s", error)
             self._at, self._stale = dict(end), self._clock() + _FRESH
             return
         self._at, self._report = dict(end), self._tell(lags)

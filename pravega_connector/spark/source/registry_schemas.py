@@ -105,13 +105,13 @@ class _Group:
             raise SchemaError(
                 f"the group {self.name!r} has no schema of the type {wanted!r}; it has: {known}"
                 if found
-                else f"the group {self.name!r} has no schema yet; register one, or give one as an option"
+                else f"the group {self.name!r} has no schema yet; register a schema, or set it as an option"
             )
         for each in chosen:
             if self.options.format not in (None, each.schema.format.name.lower()):
                 raise ConfigError(
                     f"option 'format' is {self.options.format!r}, but in the registry {each.schema.type!r} is "
-                    f"{each.schema.format.name}: leave 'format' out, or choose another type with 'registry_type'"
+                    f"{each.schema.format.name}: omit 'format', or choose another type with 'registry_type'"
                 )
         return chosen
 

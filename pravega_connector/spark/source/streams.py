@@ -104,12 +104,12 @@ def _is_ledger(name: StreamName, there: set[StreamName]) -> bool:
 def _with_scope(glob: str, scopes: tuple[str, ...]) -> list[tuple[str, str]]:
     scope, slash, name = glob.rpartition("/")
     if not glob or (slash and not scope) or not name or "/" in scope:
-        raise ConfigError(f"option 'stream_pattern' has {glob!r} in it: write 'name-*' or 'scope/name-*'")
+        raise ConfigError(f"option 'stream_pattern' contains {glob!r}: write 'name-*' or 'scope/name-*'")
     if slash:
         return [(scope, name)]
     if not scopes:
         raise ConfigError(
-            f"option 'stream_pattern' has {glob!r} in it, which is in no scope: set option 'scope' (several as 'a,b'), "
+            f"option 'stream_pattern' contains {glob!r}, which has no scope: set option 'scope' (several as 'a,b'), "
             f"or write 'scope/{glob}', '*/{glob}' for all scopes"
         )
     return [(each, name) for each in scopes]

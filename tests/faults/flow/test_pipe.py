@@ -118,10 +118,10 @@ def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually
             thread.join()
         assert not failures
     first, *more, last = [record.getMessage() for record in caplog.records]
-    waits = f"standard input waits: 1 events (6 bytes) for stream {stream} are not durable after 0 s, 60 s are left: "
-    assert first.startswith(waits)
+    waits = f"standard input waits: 1 events (6 bytes) for stream {stream} are not durable after 0 s, "
+    assert first.startswith(f"{waits}retrying for 60 s more; last error: ")
     assert all("waits" in line for line in more)
-    assert last.startswith("standard input goes on after")
+    assert last.startswith("standard input: recovered after")
     assert set(read_all(config, stream)) == {b"one", b"two", b"three"}
 
 

@@ -203,7 +203,7 @@ def test_truncated_events_are_data_loss_with_segment_and_offset(client, stream_n
         writer.write(b"kept")
     client.controller.truncate_stream(cut)
     assert list(client.read(stream_name)) == [b"kept"]
-    place = re.escape(f"stream {stream_name}, segment 0, offset 0: what comes before offset 12")
+    place = re.escape(f"stream {stream_name}, segment 0, offset 0: the events before offset 12")
     with pytest.raises(DataLossError, match=place):
         list(client.read(stream_name, start=start))
     with client.follow(stream_name, start=start) as reader, pytest.raises(DataLossError, match=place):

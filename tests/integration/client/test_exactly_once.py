@@ -281,7 +281,7 @@ def test_a_reader_that_failed_is_done_with(
             eventually(lambda: keeper.failures)
         with pytest.raises(TransactionAbortedError):
             reader.commit()
-        with pytest.raises(ConfigError, match="make a new one"):
+        with pytest.raises(ConfigError, match="create a new reader"):
             reader.poll(1.0)
     with group.exactly_once("r1", "string", to=bills, output="string") as reader:
         copy(reader, lambda: len(output(client, bills)) >= 20)

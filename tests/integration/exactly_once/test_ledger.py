@@ -146,7 +146,7 @@ def test_an_operator_discards_a_torn_batch_and_it_is_written_again(target: Targe
 def test_a_batch_that_is_visible_as_a_whole_is_not_discarded(target: Target, sees: Sees):
     target.crash(Phase.RECORD, 0, target.write(b"a"), target.write(b"b"))
     recovery = Recovery(target.client.stores, target.stream, target.ledger)
-    with pytest.raises(ConfigError, match="visible as a whole, and would come twice: finish it instead"):
+    with pytest.raises(ConfigError, match="completely visible, and would be written twice: finish it instead"):
         recovery.resolve("query", "discard")
     assert recovery.finish("query") is Outcome.COMMITTED
     assert target.commit(0, target.write(b"a", b"b"), run="run-2").outcome is Outcome.SKIPPED
@@ -163,7 +163,7 @@ def test_an_older_checkpoint_goes_on_after_the_later_batch_is_finished(target: T
     if lost:
         target.abort(later)
     for _ in range(2):
-        with pytest.raises(FencedError, match=rf"batch 2 .*at batch 1 only.*recover {target.stream} --finish"):
+        with pytest.raises(FencedError, match=rf"batch 2 .*only at batch 1.*recover {target.stream} --finish"):
             target.commit(1, target.write(b"1"), run="run-2")
     finished = Recovery(target.client.stores, target.stream, target.ledger).finish("query")
     assert finished is (Outcome.UNFINISHED if lost else Outcome.COMMITTED)
@@ -318,7 +318,7 @@ def test_a_batch_that_is_repeated_with_other_rows_is_not_skipped(target: Target,
 def test_a_recorded_batch_is_finished_and_other_rows_are_refused(target: Target, sees: Sees, at: Phase):
     target.crash(at, 0, target.write(b"a"), target.write(b"b"))
     other = target.write(b"c")
-    with pytest.raises(ReplayDiffersError, match=r"committed with 2 rows, 2 bytes.*others \(1 rows, 1 bytes\)"):
+    with pytest.raises(ReplayDiffersError, match=r"committed with 2 rows, 2 bytes.*other rows \(1 rows, 1 bytes\)"):
         target.commit(0, other, run="run-2")
     assert target.status(other).is_aborted
     sees(b"a", b"b")
@@ -339,7 +339,7 @@ def test_a_recorded_batch_is_accepted_once(target: Target, sees: Sees, caplog: p
     with pytest.raises(ReplayDiffersError):
         target.commit(0, target.write(b"x"), run="run-2", accept=1)
     assert target.commit(0, target.write(b"x", b"y"), run="run-3", accept=0).outcome is Outcome.SKIPPED
-    assert "counts as it is recorded, with 1 rows, 1 bytes; other rows" in caplog.text
+    assert "stays as recorded, with 1 rows, 1 bytes; the other rows" in caplog.text
     target.crash(Phase.COMMIT_PILOT, 1, target.write(b"b"), run="run-3")
     assert target.commit(1, target.write(b"z"), run="run-4", accept=1).outcome is Outcome.COMMITTED
     sees(b"a", b"b")
@@ -352,11 +352,11 @@ def test_a_number_that_nothing_is_known_of_is_not_passed_over(
     target.commit(3, target.write(b"b"))
     assert target.commit(1, target.write(b"a"), run="run-2").outcome is Outcome.SKIPPED
     late = target.write(b"c")
-    with pytest.raises(ReplayDiffersError, match="batch 3 is committed, and nothing is known of this earlier one"):
+    with pytest.raises(ReplayDiffersError, match="batch 3 is committed, and this earlier batch is not in the ledger"):
         target.commit(2, late, run="run-2")
     assert target.status(late).is_aborted
     assert target.commit(2, target.write(b"c"), run="run-2", accept=2).outcome is Outcome.SKIPPED
-    assert "nothing is known of it, and batch 3 is committed" in caplog.text
+    assert "the ledger does not have it, and batch 3 is committed" in caplog.text
     sees(b"a", b"b")
 
 
@@ -469,7 +469,7 @@ def test_a_ledger_that_was_truncated_says_what_to_do(target: Target, compactions
 def test_a_stream_that_is_no_ledger_is_refused(target: Target):
     with target.client.revisioned(target.ledger.name) as stream:
         stream.write_unconditionally(b"hello")
-    with pytest.raises(LedgerFormatError, match="something else"):
+    with pytest.raises(LedgerFormatError, match="another program"):
         target.commit(0, target.write(b"a"))
 
 

@@ -93,7 +93,7 @@ def test_one_that_may_be_alive_is_waited_for(
             transaction.abort()  # as the server does when nobody pings it
 
     assert ingest(folder, target, client=client, tell=tell).counts.recovered == 1
-    assert told[:3] == ["waiting: another machine, process 1 is at work"] * 3
+    assert told[:3] == ["waiting: another machine, process 1 is active"] * 3
     assert events() == expected(1)
 
 

@@ -166,7 +166,7 @@ def test_a_file_that_may_not_be_read(client: PravegaClient, target: StreamName, 
         public.chmod(0o755)
         _, forbidden = (Path(shutil.copy(path, public)) for path in paths)
         forbidden.chmod(0)
-        with unprivileged(), pytest.raises(SourceUnreadableError, match=r"001.csv may not be read: permission denied"):
+        with unprivileged(), pytest.raises(SourceUnreadableError, match=r"001.csv cannot be read: permission denied"):
             ingest(public, target, client=client)
         assert events() == expected(1)
         forbidden.chmod(0o644)

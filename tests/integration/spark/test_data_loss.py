@@ -118,7 +118,7 @@ def test_truncation_past_the_checkpoint_is_an_error_with_place_and_amount(client
         query.run()
     first = query.offset["streams"][str(stream_name)]["0.#epoch.0"]
     assert f"stream {stream_name}, segment 0, offset {first}: {lost[0]:,} bytes from there on" in str(caught.value)
-    assert f"with 1 more segments {17 * SIZE:,} bytes in all" in str(caught.value)
+    assert f"with 1 more segments {17 * SIZE:,} bytes in total" in str(caught.value)
     assert sum(lost.values()) == 17 * SIZE
 
 
@@ -164,7 +164,7 @@ def test_what_was_truncated_of_a_scaled_stream_is_counted_to_the_byte(client, st
     client.truncate(client.tail(stream_name))
     kept = write(stream_name, "kept", 6)
     query.restart()
-    with pytest.raises(DataLossError, match=f" {(11 + 23 + 7) * SIZE:,} bytes in all"):
+    with pytest.raises(DataLossError, match=f" {(11 + 23 + 7) * SIZE:,} bytes in total"):
         query.run()
     query.restart(fail_on_data_loss="false")
     assert sorted(query.run()) == sorted(kept)
@@ -283,7 +283,7 @@ def test_a_batch_read_from_a_cut_that_was_truncated(config, client, stream_name,
     options = parse_options(SourceOptions, raw | {"start_stream_cut": head.to_text()})
     reader = PravegaBatchReader(options, pa.schema(decoded_fields(options, None)), None)
     if fail == "true":
-        with pytest.raises(DataLossError, match=f"{20 * SIZE:,} bytes in all"):
+        with pytest.raises(DataLossError, match=f"{20 * SIZE:,} bytes in total"):
             reader.partitions()
         return
     events = [e for part in reader.partitions() for rows in reader.read(part) for e in rows.column(0).to_pylist()]
@@ -307,7 +307,7 @@ def test_truncation_past_the_end_of_the_query(client, stream_name, query, write,
     write(stream_name, "kept", 2)
     query.restart(fail_on_data_loss=fail, end_stream_cut=end.to_text())
     if fail == "true":
-        with pytest.raises(DataLossError, match=f"{17 * SIZE:,} bytes in all"):
+        with pytest.raises(DataLossError, match=f"{17 * SIZE:,} bytes in total"):
             query.run()
         return
     with caplog.at_level(logging.WARNING):
@@ -369,7 +369,7 @@ def test_a_query_whose_whole_range_was_truncated(config, client, stream_name, qu
     client.truncate(client.tail(stream_name))
     late = Query(config, str(stream_name), fail_on_data_loss=fail, end_stream_cut=end.to_text())
     if fail == "true":
-        with pytest.raises(DataLossError, match=f"{40 * SIZE:,} bytes in all"):
+        with pytest.raises(DataLossError, match=f"{40 * SIZE:,} bytes in total"):
             of(late)
         return
     assert of(late) == []

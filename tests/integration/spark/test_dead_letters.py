@@ -230,7 +230,7 @@ def test_other_columns_have_letters_of_their_own(load, box):
     ("box", "more", "said"),
     [
         ("stream", {"dead_letter_stream": "missing"}, "PRAVEGA-STREAM-NOT-FOUND"),
-        ("stream", {"dead_letter_stream": "{stream}"}, "they would come again"),
+        ("stream", {"dead_letter_stream": "{stream}"}, "would be read again"),
         ("stream", {"dead_letter_path": "/tmp"}, "set only one"),
         ("path", {"dead_letter_path": "/dev/null/folder"}, "PRAVEGA-OUTPUT-FILE"),
     ],

@@ -205,7 +205,7 @@ def test_a_stream_whose_watermarks_wait_for_nobody_is_warned_of(client, config, 
     java = StreamName(stream_name.scope, "java")  # with what other clients set unless told otherwise
     client.controller.create_stream_with(java, StreamConfig(timestamp_aggregation_timeout_ms=0))
     told = prepare(java, event_time_column="at")
-    assert f"the watermarks of stream {java} wait for no writer" in told
+    assert f"the watermarks of stream {java} do not wait for slow writers" in told
     [statement] = re.findall(r"client\.controller\.update_stream\(.*\)", told)
     eval(statement, {"client": client, "stream": java, "dataclasses": dataclasses})  # what it says to do
     assert client.controller.stream_config(java).timestamp_aggregation_timeout_ms == 60_000

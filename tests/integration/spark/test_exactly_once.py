@@ -212,9 +212,9 @@ def test_a_version_that_is_committed_is_not_written_again(
     for parts in (2, 3):
         write(rows(spark, 10).repartition(parts), "loader", 1)
         holds(10)
-    with pytest.raises(Exception, match=r"PRAVEGA-REPLAY-DIFFERS.*committed with 10 rows.*others \(9 rows"):
+    with pytest.raises(Exception, match=r"PRAVEGA-REPLAY-DIFFERS.*committed with 10 rows.*other rows \(9 rows"):
         write(rows(spark, 9), "loader", 1)
-    with pytest.raises(Exception, match=r"PRAVEGA-REPLAY-DIFFERS.*nothing is known of this earlier one"):
+    with pytest.raises(Exception, match=r"PRAVEGA-REPLAY-DIFFERS.*this earlier batch is not in the ledger"):
         write(rows(spark, 10), "loader", 0)
     write(rows(spark, 10), "loader", 0, accept_recorded_batch="0")
     write(rows(spark, 9), "loader", 1, accept_recorded_batch="1")
@@ -290,7 +290,7 @@ def test_two_writes_of_a_batch_with_equal_rows_fail_after_a_restart_too(
 
     for _ in range(2):
         query = numbers.writeStream.foreachBatch(each).trigger(availableNow=True).start(checkpointLocation=checkpoint)
-        with pytest.raises(Exception, match=r"PRAVEGA-DUPLICATE-WRITE.*txn_app_id of its own"):
+        with pytest.raises(Exception, match=r"PRAVEGA-DUPLICATE-WRITE.*a separate txn_app_id"):
             query.awaitTermination()
 
 
@@ -300,7 +300,7 @@ def test_two_writes_of_a_batch_must_not_share_their_ids(numbers: DataFrame, writ
         write(batch.where(f"{NUMBER} >= '3'"), "each", number)
 
     query = numbers.writeStream.foreachBatch(each).trigger(availableNow=True).start(checkpointLocation=checkpoint)
-    with pytest.raises(Exception, match=r"PRAVEGA-DUPLICATE-WRITE.*txn_app_id of its own"):
+    with pytest.raises(Exception, match=r"PRAVEGA-DUPLICATE-WRITE.*a separate txn_app_id"):
         query.awaitTermination()
 
 
@@ -310,9 +310,9 @@ def test_two_writes_of_a_batch_must_not_share_their_ids(numbers: DataFrame, writ
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ({"writer_mode": "exactly_once"}, "needs txn_app_id and txn_version"),
-        ({"txn_app_id": "a"}, "go together"),
-        ({"txn_version": "1"}, "go together"),
+        ({"writer_mode": "exactly_once"}, "requires txn_app_id and txn_version"),
+        ({"txn_app_id": "a"}, "must be set together"),
+        ({"txn_version": "1"}, "must be set together"),
     ],
 )
 def test_a_batch_write_needs_both_ids(spark: SparkSession, config: PravegaConfig, target: StreamName, ids, message):
@@ -333,7 +333,7 @@ def test_a_query_needs_a_checkpoint(numbers: DataFrame, config: PravegaConfig, t
         ({"transaction_timeout_ms": "9000", "commit_timeout_ms": "5000"}, "PRAVEGA-LEASE-RANGE.*10"),
         ({"transaction_timeout_ms": "9000"}, "PRAVEGA-LEASE-RANGE.*commit_timeout_ms 300000, which is failover"),
         ({"transaction_timeout_ms": "600001"}, "PRAVEGA-LEASE-RANGE"),
-        ({"txn_app_id": "a", "txn_version": "1"}, "PRAVEGA-CONFIG.*a streaming query has ids of its own"),
+        ({"txn_app_id": "a", "txn_version": "1"}, "PRAVEGA-CONFIG.*a streaming query has its own ids"),
     ],
 )
 def test_a_query_that_cannot_work_ends_before_its_first_event(

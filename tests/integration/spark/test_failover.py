@@ -191,7 +191,7 @@ def test_an_exactly_once_sink_writes_each_row_once(outcome: Outcome) -> None:
 
 def test_the_progress_tells_of_the_trouble_while_it_lasts(outcome: Outcome) -> None:
     assert outcome.troubles
-    assert all("in trouble for" in trouble and "trying for" in trouble for trouble in outcome.troubles)
+    assert all("unreachable for" in trouble and "retrying for" in trouble for trouble in outcome.troubles)
 
 
 def test_a_run_that_ends_with_what_is_there_waits_for_it(outcome: Outcome) -> None:

@@ -124,7 +124,7 @@ def test_a_subscriber_lives_on_with_a_stream_of_the_same_name(client, stream_nam
         client.create_stream(stream_name)
         subscriber.publish(write(3))
         assert client.controller.subscribers(stream_name)
-        with pytest.raises(ControllerError, match="a later position was published"):
+        with pytest.raises(ControllerError, match="a later position was already published"):
             subscriber.publish(client.head(stream_name))
         client.controller.seal_stream(stream_name)
         client.controller.delete_stream(stream_name)

@@ -401,5 +401,5 @@ def test_column_functions_say_what_is_missing(registry: str, scope: str):
             make("event", registry=registry, group=scope, start_stream_cut="earliest")
         with pytest.raises(RegistryNotFoundError, match=scope):
             make("event", registry=registry, group=scope)
-    with pytest.raises(SchemaError, match="has no such schema to write with"):
+    with pytest.raises(SchemaError, match="does not have this schema to write with"):
         to_pravega("event", "avro", registry=registry, group=scope, create_group=True)

@@ -14,27 +14,30 @@ from pravega_serde.json import JsonSerializer
 
 CUT = StreamCut(StreamName("s", "x"), {0: 5})
 WRONG = {
-    "a stream by a number": (lambda c: c.writer(5), "a stream is named 'scope/stream', or by a StreamName, not 5"),
-    "a stream without a scope": (lambda c: c.read("x"), "write 'scope/stream', or give the client a scope"),
-    "no stream": (lambda c: c.read([]), "no stream is named"),
-    "a stream twice": (lambda c: c.follow(["s/x", "s/x"]), "named twice"),
-    "a serializer by a number": (lambda c: c.writer("s/x", 5), "'json', 'protobuf', 'string'), or an object with"),
-    "a serializer's class": (lambda c: c.read("s/x", JsonSerializer), "JsonSerializer is a class: make a serializer"),
+    "a stream by a number": (lambda c: c.writer(5), "a stream must be 'scope/stream' or a StreamName, not 5"),
+    "a stream without a scope": (lambda c: c.read("x"), "write 'scope/stream', or set the client's scope"),
+    "no stream": (lambda c: c.read([]), "no stream is set"),
+    "a stream twice": (lambda c: c.follow(["s/x", "s/x"]), "listed twice"),
+    "a serializer by a number": (lambda c: c.writer("s/x", 5), "'json', 'protobuf', 'string') or an object with"),
+    "a serializer's class": (lambda c: c.read("s/x", JsonSerializer), "JsonSerializer is a class: pass an instance"),
     "an unknown format": (lambda c: c.read("s/x", "jsn"), "did you mean 'json'?"),
-    "a format that needs options": (lambda c: c.read("s/x", "avro"), "format 'avro' needs the option 'schema'"),
+    "a format that needs options": (lambda c: c.read("s/x", "avro"), "format 'avro' requires the option 'schema'"),
     "a cut for a serializer": (lambda c: c.follow("s/x", CUT), "write start=cut"),
-    "a start by a number": (lambda c: c.read("s/x", start=5), "argument 'start' takes 'earliest', 'latest'"),
+    "a start by a number": (lambda c: c.read("s/x", start=5), "argument 'start' must be 'earliest', 'latest'"),
     "a start by a number with a point": (
         lambda c: c.read("s/x", start=1.5),
         "'timestamp:2026-11-21T10:00:00Z', or a list",
     ),
     "a start by a datetime": (
         lambda c: c.read("s/x", start=datetime(2026, 11, 21, 10, tzinfo=UTC)),
-        "write 'timestamp:2026-11-21T10:00:00+00:00', which is UTC without a zone",
+        "write 'timestamp:2026-11-21T10:00:00+00:00' (without a zone, the time is UTC)",
     ),
     "a handler of errors by a word": (
         lambda c: c.read_columns("s/x", on_error="null"),
-        "argument 'on_error' must be a function that takes each bad event's error (errors.append), not 'null'",
+        (
+            "argument 'on_error' must be a function that accepts the error of each malformed event (such as "
+            "errors.append), not 'null'"
+        ),
     ),
     "an unknown place": (lambda c: c.follow("s/x", start="earlyest"), "did you mean 'earliest'?"),
     "an end that is unknown": (lambda c: c.read("s/x", start=CUT, end="unbound"), "did you mean 'unbounded'?"),
@@ -46,7 +49,10 @@ WRONG = {
     "a limit by a word": (lambda c: c.read("s/x", limit="many"), "argument 'limit' must be a whole number"),
     "a limit below zero": (lambda c: c.read("s/x", limit=-1), "of at least 0, not -1"),
     "a name of Kafka's": (lambda c: c.writer("s/x", value_serializer="string"), "did you mean 'serializer'?"),
-    "a misspelt name": (lambda c: c.writer("s/x", routr=None), "did you mean 'router'?; it takes: stream, serializer"),
+    "a misspelt name": (
+        lambda c: c.writer("s/x", routr=None),
+        "did you mean 'router'?; its arguments: stream, serializer",
+    ),
     "a writer's mode": (lambda c: c.writer("s/x", mode="exactly_once"), "client.transactions(stream, serializer)"),
     "segments by a word": (lambda c: c.create_stream("s/x", "three"), "a number of segments or a ScalingPolicy"),
     "a retention by a number": (lambda c: c.create_stream("s/x", 1, 5), "RetentionPolicy.by_time(ms)"),
@@ -55,15 +61,18 @@ WRONG = {
     "if it is missing": (lambda c: c.delete_stream("s/x", if_missing=True), "'if_missing' must be 'ignore' or 'error'"),
     "a change of nothing": (lambda c: c.update_stream("s/x", segment=5), "did you mean 'segments'?"),
     "a number of no segments": (lambda c: c.scale_stream("s/x", 0), "argument 'segments' must be a whole number"),
-    "nothing to truncate at": (lambda c: c.truncate("s/x"), "truncate takes a StreamCut, or a stream and a place"),
+    "nothing to truncate at": (
+        lambda c: c.truncate("s/x"),
+        "truncate requires a StreamCut, or a stream and a position",
+    ),
     "a lease by a word": (lambda c: c.transactions("s/x", lease="long"), "argument 'lease' must be a positive number"),
-    "a transaction by a text": (lambda c: c.transaction("s/x", "id"), "a uuid.UUID, not by 'id'"),
+    "a transaction by a text": (lambda c: c.transaction("s/x", "id"), "must be a uuid.UUID, not 'id'"),
     "its lease by a word": (lambda c: c.transaction("s/x", uuid.uuid4(), lease="x"), "argument 'lease'"),
-    "a subscriber by a number": (lambda c: c.subscriber("s/x", 5), "a subscriber is named by a str, not by 5"),
+    "a subscriber by a number": (lambda c: c.subscriber("s/x", 5), "the name of a subscriber must be a str, not 5"),
     "a time by a word": (lambda c: c.cut_at("s/x", "noon"), "argument 'millis' must be a whole number"),
     "a window of a word": (lambda c: c.time_window("tail"), "argument 'position' must be a StreamCut"),
     "a serializer for one way": (lambda c: c.revisioned("s/x", print), "an object with serialize and deserialize"),
-    "no scope": (lambda c: c.streams(), "no scope is named"),
+    "no scope": (lambda c: c.streams(), "no scope is set"),
 }
 
 
@@ -82,13 +91,13 @@ def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
         (
             (5,),
             {},
-            "a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not this int",
+            "a controller URI such as 'tcp://localhost:9090' or a PravegaConfig, not a int",
         ),
         ((), {"timeout": "long"}, "argument 'timeout' must be a positive number of seconds, not 'long'"),
         ((), {"failover_timeout": None}, "argument 'failover_timeout' must be a positive number of seconds, not None"),
         ((), {"contoller": "tcp://a"}, "did you mean 'controller'?"),
-        (("tcp://a",), {"controller": "tcp://b"}, "the controller is given twice"),
-        ((PravegaConfig(),), {"scope": "s"}, "the setting 'scope' belongs into the PravegaConfig"),
+        (("tcp://a",), {"controller": "tcp://b"}, "the controller is set twice"),
+        ((PravegaConfig(),), {"scope": "s"}, "the setting 'scope' belongs to the PravegaConfig"),
     ],
 )
 def test_a_client_says_what_it_is_made_of(arguments, named, says):
@@ -106,7 +115,9 @@ def test_a_client_takes_settings_by_name(monkeypatch):
 
 def test_a_writer_says_what_its_events_and_keys_are(client, stream):
     with client.writer(stream.name) as writer:
-        with pytest.raises(PravegaError, match="without a serializer events are bytes, not str: name one"):
+        with pytest.raises(
+            PravegaError, match="without a serializer, events must be bytes, not str: pass a serializer"
+        ):
             writer.write("text")
         with pytest.raises(ConfigError, match=r"write has no argument 'key'; did you mean 'routing_key'\?"):
             writer.write(b"text", key="k")

@@ -370,5 +370,7 @@ def test_a_connection_that_comes_back_after_the_pool_was_closed_is_closed(store,
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".b"])
 def test_a_store_whose_host_is_no_name_is_reported_at_once(host):
-    with pytest.raises(ProtocolError, match=f"the controller names '{host}' as a segment store, which is not a host"):
+    with pytest.raises(
+        ProtocolError, match=f"the controller returned '{host}' as a segment store, which is not a valid host"
+    ):
         Connection((host, 1), None, Deadline(10))

@@ -148,7 +148,7 @@ def test_attempts_without_an_end_stay_short(clock):
             many.again(LOST)
         assert sum(clock) > 5000
         assert many.share().left == pytest.approx(30)
-        assert re.match(r"it: in trouble for 5\d\d\d s, trying for as long as it takes; last: ", many.describe())
+        assert re.match(r"it: unreachable for 5\d\d\d s, retrying without a time limit; last error: ", many.describe())
 
 
 @pytest.mark.parametrize("late", [DeadlineExceededError("late"), ControllerUnavailableError("late")])
@@ -182,7 +182,7 @@ def test_what_cannot_pass_is_raised_at_once(clock):
     def attempt(_: Deadline) -> None:
         raise StreamSealedError.of("scope/stream")
 
-    with pytest.raises(StreamSealedError, match="stream scope/stream is sealed; nothing more can be written to it"):
+    with pytest.raises(StreamSealedError, match="stream scope/stream is sealed; it accepts no more events"):
         attempts(300).run(attempt, lambda error: None)
     assert clock == []
 

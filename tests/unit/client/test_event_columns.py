@@ -104,7 +104,7 @@ def test_a_bad_event_is_an_error_with_its_place_or_null(client, full, store):
 
 def test_columns_may_not_come_twice_and_have_to_be_known(client, full):
     serializer = serializer_for("json", arrow_type=pa.schema([("offset", pa.int64())]))
-    with pytest.raises(ConfigError, match="'offset' would come twice"):
+    with pytest.raises(ConfigError, match="'offset' would exist twice"):
         client.read_columns(full.name, serializer, metadata=["offset"])
     with pytest.raises(ConfigError, match="unknown metadata column 'time': event, scope"):
         client.read_columns(full.name, metadata=["time"])

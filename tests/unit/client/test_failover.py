@@ -455,12 +455,12 @@ class TestTold:
         assert counted["outages"] == counted["segment_moves"] == 1
         assert 0 < counted["outage_seconds"] < 20
         assert seen[0] is None
-        assert "stream scope/stream: in trouble for " in seen[-1]
+        assert "stream scope/stream: unreachable for " in seen[-1]
         assert "no connection to the segment store at 127.0.0.1" in seen[-1]
         warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
         assert len(warnings) == 2
-        assert re.search(r"trying for (1\d|20) s more; last: no connection", warnings[0])
-        assert warnings[1].startswith("stream scope/stream: goes on after ")
+        assert re.search(r"retrying for (1\d|20) s more; last error: no connection", warnings[0])
+        assert warnings[1].startswith("stream scope/stream: recovered after ")
         retries = [r for r in caplog.records if r.getMessage().startswith("stream scope/stream: trying again after")]
         assert len(retries) == 1
 
@@ -491,7 +491,7 @@ class TestTold:
             assert [r.getMessage() for r in caplog.records] == ["lost", "moved"]
             monkeypatch.setattr("pravega_connector.core.retry.NOTE_EVERY", 0.0)  # that time has passed
             health.count("reconnects", logger, "lost again")
-        assert caplog.records[-1].getMessage() == "lost again (and 99 more of this kind before)"
+        assert caplog.records[-1].getMessage() == "lost again (and 99 similar messages left out before)"
         assert health.counters.as_dict()["reconnects"] == 101
 
     def test_outages_at_the_same_time_count_once(self, monkeypatch):
@@ -501,7 +501,7 @@ class TestTold:
         first.failed(ControllerUnavailableError("gone"))
         second.failed(ControllerUnavailableError("gone too"))
         assert health.trouble is not None
-        assert re.match(r"first: in trouble for \d+ s, trying for ", health.trouble)
+        assert re.match(r"first: unreachable for \d+ s, retrying for ", health.trouble)
         first.done()
         assert health.trouble is not None
         assert health.trouble.startswith("second: ")

@@ -229,7 +229,7 @@ def test_a_redirect_gets_neither_secret_nor_token(keycloak, controller, tmp_path
     finally:
         other.close()
     assert answered == [keycloak] * (step + 1)
-    assert f"redirects to http://127.0.0.1:{other.server_port}, where the client's secret is not sent" in str(
+    assert f"redirects to http://127.0.0.1:{other.server_port}, and the client's secret is not sent there" in str(
         caught.value
     )
     assert "key@" not in str(caught.value)
@@ -285,7 +285,7 @@ def test_an_answer_that_drips_ends_at_the_deadline(tmp_path, beginning):
 )
 def test_an_answer_that_is_no_token_is_told(keycloak, tmp_path, answer):
     keycloak.answers = [(200, json.dumps(answer).encode())]
-    with pytest.raises(ControllerUnavailableError, match=r"holds no token|is larger than 1048576 bytes"):
+    with pytest.raises(ControllerUnavailableError, match=r"has no token|is larger than 1048576 bytes"):
         KeycloakTokens(keycloak.file(tmp_path)).authorization(10)
 
 
@@ -334,7 +334,7 @@ def test_the_file_is_a_setting_like_the_others(tmp_path):
     known = {"pravega_client_auth_method": "Basic", "pravega_client_auth_token": "old"}
     assert PravegaConfig.resolve(environment=known, keycloak_file=file) == config
     assert config.with_token("new") == PravegaConfig(token="new")
-    with pytest.raises(ConfigError, match="given twice, by keycloak_file"):
+    with pytest.raises(ConfigError, match="set twice, as keycloak_file"):
         PravegaConfig(keycloak_file=file, token="x")
 
 

@@ -129,7 +129,7 @@ def test_the_list_is_bounded(keeper, begin, monkeypatch):
         transaction = begin()
         transaction.detach()
         keeper.add(transaction)
-    with pytest.raises(ConfigError, match="2 transactions are kept open already"):
+    with pytest.raises(ConfigError, match="2 transactions are already kept open"):
         keeper.add(transaction)
 
 

@@ -205,7 +205,7 @@ def test_a_missing_stream_is_told_at_the_call(client, stream):
 
 def test_truncated_bytes_are_data_loss_with_segment_and_offset(client, full, store):
     store.segments[full.segment(0)].start = 1000
-    with pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0: what comes before offset 1000"):
+    with pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0: the events before offset 1000"):
         read(client, full, start=cut(full, s0=0))
 
 
@@ -233,7 +233,7 @@ def test_a_segment_truncated_since_the_start_cut_is_data_loss(client, full, stor
     store.append(full.segment(new), frame(b"gone") + frame(b"kept"))
     tail = client.tail(full.name)
     store.segments[full.segment(new)].start = len(frame(b"gone"))
-    with pytest.raises(DataLossError, match=rf"segment {new}, offset 0: what comes before offset 12"):
+    with pytest.raises(DataLossError, match=rf"segment {new}, offset 0: the events before offset 12"):
         read(client, full, start=cut(full, s0=0), end=tail)
 
 

@@ -190,7 +190,7 @@ def test_a_beginning_that_always_escapes_is_an_error(make, stream, store, monkey
 
     store.on(ReadSegment, truncate_first, times=1)
     newcomer = make()
-    with pytest.raises(DataLossError, match="has no initial value where its entries begin"):
+    with pytest.raises(DataLossError, match="has no initial value at the start of its entries"):
         newcomer.fetch_updates()
 
 

@@ -249,7 +249,7 @@ def test_a_store_that_never_answers_a_parked_read_exceeds_the_deadline(reader, s
     store.on(ReadSegment, forget, times=2)
     assert reader.poll(0.1) is None
     store.append(stream.segment(0), frame(b"a"))
-    with pytest.raises(DeadlineExceededError, match=r"there are events.* neither was the one before"):
+    with pytest.raises(DeadlineExceededError, match=r"the stream has events.* nor was the read before"):
         reader.poll(10)
     assert store.unused_rules == 0
     assert take(reader, 1) == [(0, b"a")]
@@ -335,7 +335,9 @@ def test_a_reader_that_is_closed_says_so_at_once(stream, store):
             with reader:
                 assert reader.poll(0) in (None, [])
             for _ in range(2):
-                with pytest.raises(ConfigError, match=f"the reader of stream {stream.name} is closed: make a new one"):
+                with pytest.raises(
+                    ConfigError, match=f"the reader of stream {stream.name} is closed: create a new reader"
+                ):
                     reader.poll(30)
             reader.close()
         with client.follow(stream.name, str, start=at_head) as reader:

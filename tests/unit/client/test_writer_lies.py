@@ -63,7 +63,8 @@ def test_a_segment_that_is_called_sealed_each_time_is_an_error_in_time_that_says
     with client.writer(stream.name, timeout=20) as writer:
         write_all(writer)
         with pytest.raises(
-            DeadlineExceededError, match=r"not acknowledged .*sealed.* but for the controller the segment has not ended"
+            DeadlineExceededError,
+            match=r"not acknowledged .*sealed.* but the controller reports that the segment has not ended",
         ):
             writer.flush(1)
         store.forget_rules()

@@ -48,7 +48,7 @@ def events_of(stream):
 
 
 def unclosed(what: str, count: int):
-    return pytest.warns(ResourceWarning, match=rf"^unclosed {what} \(events that are not flushed: {count}\); use it in")
+    return pytest.warns(ResourceWarning, match=rf"^unclosed {what} \(unflushed events: {count}\); use it in")
 
 
 def test_a_collected_writer_warns_of_its_events_delivers_them_and_ends_its_thread(client, stream, go, eventually):
@@ -95,7 +95,7 @@ def test_events_of_a_collected_writer_that_are_not_delivered_in_time_are_a_logge
         del writer
     eventually(lambda: not threads())
     assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
-        "EventWriter(scope/stream) was not closed, and 1 of its events are lost: the time for their delivery is up"
+        "EventWriter(scope/stream) was not closed, and 1 of its events are lost: the delivery timeout has passed"
     ]
 
 
@@ -188,7 +188,7 @@ def write(client, count):
 client = PravegaClient(sys.argv[1])
 {}
 """
-AT_EXIT = "unclosed at the end of the process: EventWriter(scope/stream) (events that are not flushed: 3)"
+AT_EXIT = "unclosed at the end of the process: EventWriter(scope/stream) (unflushed events: 3)"
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_a_folder_that_is_gone(letters: DeadLetters, folder: Path) -> None:
     letters.add(PIECE, [BAD])
     shutil.rmtree(folder)
     with pytest.raises(
-        IngestError, match=r"bad records cannot be written to .*jsonl: No such file or directory; "
+        IngestError, match=r"malformed records cannot be written to .*jsonl: No such file or directory; "
     ) as e:
         letters.publish([PIECE])
     assert type(e.value) is IngestError
@@ -85,7 +85,7 @@ def test_a_full_disk(client: PravegaClient, servers: Servers, tmp_path: Path, fo
         source = FileSource([data], FileOptions(types={"number": pa.int64()}, reject=True))
         return ingest(source, TARGET, client=client, dead_letters=folder)
 
-    full = f"bad records cannot be written to {folder}/1.csv.*: {os.strerror(errno.EFBIG)}; nothing is committed"
+    full = f"malformed records cannot be written to {folder}/1.csv.*: {os.strerror(errno.EFBIG)}; nothing is committed"
     with pytest.raises(IngestError, match=full) as e, no_file_beyond(10_000):
         run()
     assert "\n" not in str(e.value)

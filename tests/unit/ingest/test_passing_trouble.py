@@ -152,7 +152,7 @@ def test_a_step_whose_transaction_is_open_is_done_again(
     assert summary.counts.redone == 3
     assert servers.numbers == list(range(30))
     assert [record.getMessage() for record in caplog.records] == [
-        f"ingestion into scope/stream does a step again: {error.message}"
+        f"ingestion into scope/stream: retrying a step: {error.message}"
     ]
 
 
@@ -239,8 +239,8 @@ def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, c
         now[0] += 1.0
         assert not trouble.note("no answer")
     assert [record.getMessage() for record in caplog.records] == [
-        "ingestion into scope/stream stands still for 10 s, 50 s are left: no answer",
-        "ingestion into scope/stream stands still for 40 s, 20 s are left: no answer",
-        "ingestion into scope/stream goes on after 59 s",
-        "ingestion into scope/stream stands still for 59 s, 1 s are left: no answer",
+        "ingestion into scope/stream: no progress for 10 s, retrying for 50 s more; last error: no answer",
+        "ingestion into scope/stream: no progress for 40 s, retrying for 20 s more; last error: no answer",
+        "ingestion into scope/stream: recovered after 59 s",
+        "ingestion into scope/stream: no progress for 59 s, retrying for 1 s more; last error: no answer",
     ]

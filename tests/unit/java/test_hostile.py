@@ -137,7 +137,7 @@ def test_depth_up_to_the_limit_is_read_and_written() -> None:
         value = [value]
     event = SERIALIZER.serialize(value)
     assert SERIALIZER.serialize(SERIALIZER.deserialize(event)) == event
-    with pytest.raises(LimitExceededError, match="inside each other"):
+    with pytest.raises(LimitExceededError, match="nested more than"):
         JavaSerializer(limits=Limits(depth=8_000)).deserialize(event)
 
 

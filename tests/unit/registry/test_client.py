@@ -124,9 +124,9 @@ def test_validate_sends_the_groups_own_policy(connect):
         ({"uri": "http://"}, "; write http://host:9092"),
         ({"uri": "http://host:99999"}, "; write http://host:9092"),
         ({"uri": "http://[::1"}, "; write http://host:9092"),
-        ({"uri": f"http://me:{SECRET}@host"}, "give them as username and password"),
+        ({"uri": f"http://me:{SECRET}@host"}, "set username and password"),
         ({"username": "me"}, "both username and password"),
-        ({"username": "me", "password": "x", "token": "y"}, "not both"),
+        ({"username": "me", "password": "x", "token": "y"}, "set twice"),
         ({"timeout": 0}, "must be positive"),
         ({"cache_entries": 0}, "must be positive"),
     ],
@@ -139,12 +139,12 @@ def test_settings_that_cannot_be_right(settings, message):
 
 @pytest.mark.parametrize("kind", [SchemaRegistryClient, AsyncSchemaRegistryClient])
 def test_a_client_made_of_something_else_says_what_to_write(kind):
-    with pytest.raises(SerdeError, match=rf"not of a dict: write {kind.__name__}\('http://host:9092'\)"):
+    with pytest.raises(SerdeError, match=rf"not a dict: write {kind.__name__}\('http://host:9092'\)"):
         kind({"url": "http://localhost:9092"})
 
 
 def test_a_serializer_made_of_a_client_says_what_to_write():
-    with pytest.raises(SerdeError, match=r"not a SchemaRegistryClient; of a client it is client\.config"):
+    with pytest.raises(SerdeError, match=r"not a SchemaRegistryClient; for a client, pass client\.config"):
         deserializer(SchemaRegistryClient("http://localhost:1"), group="orders")
 
 
@@ -168,10 +168,10 @@ def test_what_is_meant_is_there():
 
 def test_a_file_without_certificates(tmp_path):
     path = tmp_path / "ca.pem"
-    with pytest.raises(SerdeError, match="holds no certificates"):
+    with pytest.raises(SerdeError, match="has no certificates"):
         SchemaRegistryClient("https://host", ca_file=str(path))
     path.write_text("nothing")
-    with pytest.raises(SerdeError, match="holds no certificates"):
+    with pytest.raises(SerdeError, match="has no certificates"):
         SchemaRegistryClient("https://host", ca_file=str(path))
 
 

@@ -138,9 +138,9 @@ def _set(kind):
 def test_fields_come_and_go():
     one, two = info(message("a 1 int32")), info(message("a 1 int32", "b 2 string"))
     assert backward(one, two) == forward(one, two) == []
-    assert backward(two, one) == ["$.b: field 2 is gone, and its number is not reserved"]
+    assert backward(two, one) == ["$.b: field 2 was removed, and its number is not reserved"]
     assert backward(two, info(message("a 1 int32", reserved=[2]))) == []
-    assert backward(info(message("a 1 int32", reserved=[2])), two) == ["$.b: field 2 takes a number that was reserved"]
+    assert backward(info(message("a 1 int32", reserved=[2])), two) == ["$.b: field 2 uses a reserved number"]
 
 
 def test_names_mean_nothing():
@@ -157,7 +157,7 @@ def test_labels():
 
 def test_required():
     optional, required = (info(message(f"{label} a 1 string"), syntax="proto2") for label in ("optional", "required"))
-    assert backward(optional, required) == ["$.a: the reader requires field 1, which need not be written"]
+    assert backward(optional, required) == ["$.a: the reader requires field 1, which the writer may omit"]
     assert backward(required, optional) == []
     assert backward(info(message(), syntax="proto2"), required) != []
 
@@ -167,7 +167,7 @@ def test_defaults():
         info(message(field("a 1 int32", default=default)), syntax="proto2") for default in ("1", "0", None)
     )
     assert backward(zero, none) == backward(one, one) == []
-    assert backward(one, none) == ["$.a (field 1): the default that stands for no value differs"]
+    assert backward(one, none) == ["$.a (field 1): the default for a missing value differs"]
 
 
 def test_oneofs():
@@ -181,7 +181,7 @@ def test_oneofs():
             oneofs=["_a", "_b"],
         )
     )
-    assert backward(apart, together) == ["$.c: a, b may be written together, and the reader has a choice of one"]
+    assert backward(apart, together) == ["$.c: a, b may be written together, but the reader allows only one of them"]
     assert backward(optional, together) != []
     for old, new in [(together, apart), (apart, alone), (alone, apart), (together, together), (apart, optional)]:
         assert backward(old, new) == []

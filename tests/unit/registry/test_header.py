@@ -74,7 +74,7 @@ def test_groups_are_in_the_order_of_ids() -> None:
 
 
 def test_only_binary_columns_hold_events() -> None:
-    with pytest.raises(SchemaError, match="holds no events"):
+    with pytest.raises(SchemaError, match="cannot contain events"):
         HeaderColumn.of(pa.array([1, 2]))
 
 

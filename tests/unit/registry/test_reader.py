@@ -147,7 +147,7 @@ def test_a_type_without_a_column_is_not_lost_silently(uri: str) -> None:
     column = reader.decode_column(pa.array(EVENTS), on_error=errors.append)
     assert [row and row["a"] for row in column.to_pylist()] == [1, 2, 3, None, None, None]
     assert [(error.row, error.encoding_id) for error in errors] == [(3, 3), (4, 4), (5, 5)]
-    assert "of the type 'n.Other'; the columns are those of n.R" in errors[0].reason
+    assert "of type 'n.Other'; the columns are of type n.R" in errors[0].reason
     # A row tells its type by itself.
     assert reader.deserialize(EVENTS[3]) == {"x": 0.5}
 
@@ -367,7 +367,7 @@ def test_events_that_unfold_into_more_than_a_column_are_errors_of_their_own(
     assert [row and row["a"] for row in rows] == [*range(18), *[None] * 7]
     assert [error.row for error in errors] == [*range(18, 25)]
     assert {type(error) for error in errors} == {LimitExceededError}
-    with pytest.raises(LimitExceededError, match="decode fewer at once"):
+    with pytest.raises(LimitExceededError, match="decode fewer events at once"):
         reader.decode_column(events)
 
 
@@ -453,9 +453,9 @@ def test_a_deserializer_writes_nothing(uri: str) -> None:
 def test_settings_that_cannot_be_meant(uri: str) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"group": ""}, "name of a group"),
-        ({"group": "g", "schema": V1}, "give format"),
-        ({"group": "g", "write_encoding_header": False}, "read with one schema; give it"),
-        ({"group": "g", "write_encoding_header": False, "schema": V1, "format": "avro"}, "Avro events need"),
+        ({"group": "g", "schema": V1}, "set format"),
+        ({"group": "g", "write_encoding_header": False}, "read with one schema; pass the schema"),
+        ({"group": "g", "write_encoding_header": False, "schema": V1, "format": "avro"}, "Avro events require"),
         ({"group": "g", "schema": V1, "format": "xml"}, "unknown registry format"),
         ({"group": "g", "colour": "red"}, "no setting 'colour'"),
     ]
@@ -548,7 +548,7 @@ def test_a_message_whose_imports_java_left_out_needs_its_class() -> None:
     assert [file.name for file in FileDescriptorSet.FromString(own.info.data).file] == ["main.proto"]
     data = header_of(0) + own.payloads.serialize({"c": {"x": 5}})
     with served({0: encoding(own.info)}) as registry:
-        with pytest.raises(SchemaError, match=r"lacks 'common.proto'.*give its class"):
+        with pytest.raises(SchemaError, match=r"lacks 'common.proto'.*pass its class"):
             deserializer(registry.uri, group="g").deserialize(data)
         for schema in (whole, own.payloads.message_class):
             reader = deserializer(registry.uri, group="g", schema=schema, type="n.Main")

@@ -31,7 +31,7 @@ def test_classes_of_java_are_for_the_java_format() -> None:
 
 class TestJava:
     def test_an_unknown_class_is_named(self) -> None:
-        with pytest.raises(SerializationError, match=r"class of Side is not known.*java_classes"):
+        with pytest.raises(SerializationError, match=r"class of Side is unknown.*java_classes"):
             typed(JavaSerializer(JAVA_ORDER), Order).serialize(make(Order, SOME))
 
     def test_a_class_without_such_a_field_is_refused(self) -> None:
@@ -93,7 +93,7 @@ class TestJava:
         shared: Any = ["x"] * 10
         for _ in range(12):
             shared = [shared] * 10
-        with pytest.raises(LimitExceededError, match="objects that others share"):
+        with pytest.raises(LimitExceededError, match="shared objects unfold"):
             typed(JavaSerializer(), list[Any]).deserialize(JavaSerializer().serialize(shared))
 
     def test_copies_beyond_all_bounds_are_refused(self) -> None:

@@ -99,7 +99,7 @@ def test_aliases_of_fields_count_only_where_the_record_has_the_name() -> None:
     assert AvroSerializer(writer, reader_schema=known).deserialize(b"\x02") == {"b": 1}
     unknown = record("shop.New", {**renamed, "default": 7})
     assert AvroSerializer(writer, reader_schema=unknown).deserialize(b"\x02") == {"b": 7}
-    with pytest.raises(SchemaError, match=r"\$\.b .* or give shop\.New the alias shop\.Old, without which"):
+    with pytest.raises(SchemaError, match=r"\$\.b .* or add the alias shop\.Old to shop\.New, which"):
         AvroSerializer(writer, reader_schema=record("shop.New", renamed))
 
 
@@ -107,7 +107,7 @@ def test_a_missing_default_is_named() -> None:
     writer = {"type": "record", "name": "R", "fields": []}
     reader = {"type": "record", "name": "R", "fields": [{"name": "new", "type": "int"}]}
     with pytest.raises(
-        SchemaError, match=r"field \$\.new is not in the writer's schema and has no default; give it one"
+        SchemaError, match=r"field \$\.new is not in the writer's schema and has no default; add a default"
     ):
         AvroSerializer(writer, reader_schema=reader)
 

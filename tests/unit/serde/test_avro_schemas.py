@@ -46,13 +46,13 @@ BAD_SCHEMAS = [
     ({"type": "fixed", "name": "F", "size": "4"}, "wrong 'size'"),
     ({"type": "fixed", "name": "F", "size": 4, "aliases": "G"}, "wrong aliases"),
     (["int", "int"], "different types"),
-    (["null", ["int"]], "may not hold a union"),
+    (["null", ["int"]], "must not contain a union"),
     ([], "different types"),
     (
         record(("a", {"type": "fixed", "name": "F", "size": 1}), ("b", {"type": "fixed", "name": "F", "size": 1})),
         "'F' twice",
     ),
-    ({"type": "string", "doc": object()}, "not made of JSON"),
+    ({"type": "string", "doc": object()}, "values that JSON does not support"),
 ]
 
 

@@ -31,23 +31,23 @@ REFUSED = [
     ("double", "x", "invalid number"),
     ("double", 10**400, "invalid 64-bit double"),
     ("string", b"x", "invalid string"),
-    ("string", "\ud800", "surrogate without its partner"),
+    ("string", "\ud800", "unpaired surrogate"),
     ("bytes", "x", "invalid bytes"),
     ("null", 0, "invalid null"),
     ({"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"}, "x", "invalid UUID"),
-    ({"type": "fixed", "name": "F", "size": 2}, b"x", "1 bytes where 2 are needed"),
+    ({"type": "fixed", "name": "F", "size": 2}, b"x", "1 bytes, but 2 are required"),
     ({"type": "enum", "name": "E", "symbols": ["A"]}, "B", "invalid symbol of E"),
     (ARRAY_OF_INT, 5, "invalid array"),
     (ARRAY_OF_INT, [1, "x"], r"field \$\[1\]"),
     ({"type": "map", "values": "int"}, [1], "invalid entry|invalid map"),
     (FLAT, {"id": 1, "name": None}, r"no value and no default \(field \$\.score\)"),
-    (FLAT, {"id": 1, "name": None, "score": 1.0, "scor": 2}, "R has no field 'scor'; leave it out"),
+    (FLAT, {"id": 1, "name": None, "score": 1.0, "scor": 2}, "R has no field 'scor'; omit it"),
     (FLAT, 5, "invalid record R"),
     (["int", "string"], b"x", "invalid member of the union of int, string"),
     (logical("long", "timestamp-micros"), LOCAL, "needs a time zone"),
     (logical("long", "local-timestamp-micros"), INSTANT, "has a time zone"),
     (logical("bytes", "decimal", precision=3, scale=1), Decimal("100"), "more than 2 digits before the point"),
-    (logical("bytes", "decimal", precision=3, scale=1), Decimal("0.15"), "more than 1 digits behind the point"),
+    (logical("bytes", "decimal", precision=3, scale=1), Decimal("0.15"), "more than 1 digits after the point"),
     (logical("bytes", "decimal", precision=3, scale=1), Decimal("1E+1000000000"), "before the point"),
     (logical("bytes", "decimal", precision=3, scale=1), Decimal("NaN"), "invalid decimal"),
     (logical("fixed", "decimal", precision=3, scale=0, name="D", size=1), Decimal(200), "does not fit 1 bytes"),
@@ -103,7 +103,7 @@ def test_times_before_1970_are_rounded_down() -> None:
 # Columns that do not fit
 
 MISFITS = [
-    (FLAT, struct(id=pa.int64(), name=pa.string()), r"no column for the field \$\.score"),
+    (FLAT, struct(id=pa.int64(), name=pa.string()), r"the field \$\.score has no column"),
     (
         FLAT,
         struct(id=pa.int64(), name=pa.string(), score=pa.string()),
@@ -112,9 +112,9 @@ MISFITS = [
     (
         FLAT,
         struct(id=pa.int64(), name=pa.string(), score=pa.float64(), x=pa.int8()),
-        r"\$\.x is there and record R has no such field; drop it",
+        r"\$\.x exists, but record R has no such field; drop it",
     ),
-    (FLAT, pa.int64(), "record R takes a struct"),
+    (FLAT, pa.int64(), "record R requires a struct"),
     ("int", pa.int64(), "int64 does not fit Avro's int at"),
     ("long", pa.uint64(), "uint64 does not fit"),
     ("float", pa.float64(), "does not fit Avro's float"),
@@ -123,10 +123,10 @@ MISFITS = [
     (logical("long", "timestamp-millis"), pa.timestamp("us"), "needs a time zone"),
     (logical("long", "local-timestamp-millis"), pa.timestamp("us", "UTC"), "must have no time zone"),
     (logical("bytes", "decimal", precision=4, scale=2), pa.float64(), "cast it to decimal"),
-    ({"type": "enum", "name": "E", "symbols": ["A"]}, pa.int32(), "it takes strings"),
+    ({"type": "enum", "name": "E", "symbols": ["A"]}, pa.int32(), "it requires strings"),
     (ARRAY_OF_INT, pa.int32(), "does not fit Avro's array"),
     ({"type": "map", "values": "int"}, pa.map_(pa.int32(), pa.int32()), "maps with string keys"),
-    (["int", "string"], pa.int32(), "takes a struct of member0, member1"),
+    (["int", "string"], pa.int32(), "requires a struct of member0, member1"),
 ]
 
 
@@ -176,11 +176,11 @@ BAD_VALUES = [
         r"row 1: .*invalid int: None \(NoneType\) \(field \$\.a\)",
     ),
     ({"type": "enum", "name": "E", "symbols": ["A"]}, pa.array(["A", "B"]), "row 1: .*invalid symbol of E"),
-    ({"type": "fixed", "name": "F", "size": 2}, pa.array([b"ab", b"abc"]), "row 1: .*3 bytes where 2 are needed"),
+    ({"type": "fixed", "name": "F", "size": 2}, pa.array([b"ab", b"abc"]), "row 1: .*3 bytes, but 2 are required"),
     (
         logical("bytes", "decimal", precision=3, scale=1),
         pa.array([Decimal("1.00"), Decimal("1.25")], pa.decimal128(5, 2)),
-        "row 1: .*behind the point",
+        "row 1: .*after the point",
     ),
     (
         logical("fixed", "decimal", precision=9, scale=0, name="D", size=1),

@@ -85,12 +85,12 @@ def test_an_unknown_option_names_the_nearest() -> None:
 
 
 def test_a_format_is_named_by_text() -> None:
-    with pytest.raises(UnsupportedFormatError, match="named by a str, not by int; known formats: avro"):
+    with pytest.raises(UnsupportedFormatError, match="must be a str, not int; known formats: avro"):
         serializer_for(5)  # type: ignore[arg-type]
 
 
 def test_a_missing_option_is_named() -> None:
-    with pytest.raises(SerdeError, match="'avro' needs the option 'schema'"):
+    with pytest.raises(SerdeError, match="'avro' requires the option 'schema'"):
         serializer_for("avro")
 
 

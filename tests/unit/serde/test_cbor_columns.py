@@ -295,7 +295,7 @@ def test_the_last_of_several_entries_counts() -> None:
 def test_items_that_are_records_are_limited_by_their_memory(item: bytes) -> None:
     wide = pa.struct([(f"c{index}", pa.int64()) for index in range(100)])
     event = b"\x9f" + item * 60_000 + b"\xff"
-    with pytest.raises(LimitExceededError, match="take more than 16 MiB"):
+    with pytest.raises(LimitExceededError, match="use more than 16 MiB"):
         CborSerializer(arrow_type=pa.list_(wide)).decode_column(pa.array([event]))
     in_map = b"\xbf" + b"".join(cbor2.dumps(str(n)) + item for n in range(60_000)) + b"\xff"
     with pytest.raises(LimitExceededError):

@@ -140,7 +140,7 @@ def test_no_event_takes_far_more_memory_than_its_own_size() -> None:
 
 
 def test_an_event_that_expands_too_much_is_refused() -> None:
-    with pytest.raises(LimitExceededError, match="values of 1048575 bytes take more than 64 MiB"):
+    with pytest.raises(LimitExceededError, match="values of 1048575 bytes use more than 64 MiB"):
         ALL.column_reader.plain.read(b"\xca\x03\x00" * 349_525)
     errors: list[DeserializationError] = []
     ALL.decode_column(pa.array([b"\xca\x03\x00" * 349_525, b""]), on_error=errors.append)

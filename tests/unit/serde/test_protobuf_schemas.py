@@ -104,23 +104,23 @@ def test_other_missing_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "b.proto").write_text('syntax = "proto3"; import "a.proto"; message B { A a = 1; }')
     both = compile_protos(tmp_path, "b.proto")
     assert ProtobufSerializer(both, message_type="B").serialize({"a": {}}) == b"\x0a\x00"
-    with pytest.raises(SchemaError, match=r"lacks 'a\.proto', which 'b\.proto' imports; make it with: protoc --"):
+    with pytest.raises(SchemaError, match=r"lacks 'a\.proto', which 'b\.proto' imports; create it with: protoc --"):
         ProtobufSerializer(FileDescriptorSet(file=[file for file in both.file if file.name == "b.proto"]))
 
 
 BAD_SETS = [
-    (b"\xff", None, "invalid FileDescriptorSet of 1 bytes; make it with: protoc"),
+    (b"\xff", None, "invalid FileDescriptorSet of 1 bytes; create it with: protoc"),
     (b"", None, "has no file"),
     ("nowhere.desc", None, "cannot read the descriptor set 'nowhere.desc'"),
     ("\0", None, "cannot read the descriptor set"),
-    (5, None, "a Protobuf schema is a message class, .*; not int"),
+    (5, None, "a Protobuf schema must be a message class, .*; not int"),
     (int, None, "not type"),
-    (everything(), "everything.Flatt", "there is no message 'everything.Flatt' in the descriptor set; it has everyth"),
+    (everything(), "everything.Flatt", "the descriptor set has no message 'everything.Flatt'; it has everyth"),
     (everything(), "everything.Level", "no message 'everything.Level'"),
-    (everything(), None, "give message_type: the descriptor set has everything.Flat, everything.Inner"),
+    (everything(), None, "set message_type: the descriptor set has everything.Flat, everything.Inner"),
     (file_of(), None, "the descriptor set has no message"),
     (file_of(message_type=[{"name": f"M{n}"} for n in range(25)]), "X", "M19, and 5 more"),
-    (file_of(dependency=["f.proto"]), "M", "imports itself by way of f.proto"),
+    (file_of(dependency=["f.proto"]), "M", "imports itself through f.proto"),
     (
         file_of(message_type=[{"name": "M", "field": [number(0, "a")]}]),
         None,
@@ -132,7 +132,7 @@ BAD_SETS = [
         None,
         "inval",
     ),
-    (controller_pb2.NodeUri, "p.Other", "is of io.pravega.*NodeUri, the message type asked for is p.Other"),
+    (controller_pb2.NodeUri, "p.Other", "is of io.pravega.*NodeUri, but the message type is p.Other"),
 ]
 
 

@@ -87,7 +87,7 @@ def test_times_beyond_the_range() -> None:
         ALL.decode_column(pa.array([event]))
     late = ALL.message_class(at={"seconds": 1 << 40}).SerializeToString()  # type: ignore[call-arg]
     assert ALL.decode_column(pa.array([late])).field("at").cast(pa.int64()).to_pylist() == [(1 << 40) * 1_000_000]
-    with pytest.raises(DeserializationError, match="beyond Python's years"):
+    with pytest.raises(DeserializationError, match="outside the years of Python's datetime"):
         ALL.as_dict(ALL.deserialize(late))
 
 
@@ -119,7 +119,7 @@ def test_required_fields_must_be_there() -> None:
         OLDER.deserialize(b"")
     with pytest.raises(DeserializationError, match="row 1"):
         OLDER.decode_column(pa.array([b"\x08\x01", b""]))
-    with pytest.raises(SchemaError, match=r"no column for the required field \$\.id"):
+    with pytest.raises(SchemaError, match=r"the required field \$\.id has no column"):
         OLDER.check_encodable(struct(text=pa.string()))
     with pytest.raises(SerializationError, match=r"row 1: .*required fields are missing: id"):
         OLDER.encode_column(pa.array([{"id": 1}, {"id": None}], struct(id=pa.int32())))

@@ -144,7 +144,7 @@ def test_other_column_types_are_refused(serializer: Any, kind: pa.DataType) -> N
 
 
 def test_only_bytes_can_be_decoded() -> None:
-    with pytest.raises(SchemaError, match="int64 holds no events"):
+    with pytest.raises(SchemaError, match="int64 cannot contain events"):
         TEXT.decode_column(pa.array([1]))
 
 

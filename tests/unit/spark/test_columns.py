@@ -162,7 +162,7 @@ def test_rows_with_nulls_inside_that_may_not_be_are_bad_records():
     [
         (DDL, {"format": "avro", "avro_schema": '{"type":"record","name":"R","fields":[]}'}, "no field 'id'"),
         (DDL, {}, "raw events have no column 'id'"),
-        (DDL, {"format": "avro", "avro_schema": AVRO}, "'id' is bigint in .*, but int in what is read"),
+        (DDL, {"format": "avro", "avro_schema": AVRO}, "'id' is bigint in .*, but int in the data"),
         (
             pa.schema([("l", LINE)]),
             {
@@ -170,7 +170,7 @@ def test_rows_with_nulls_inside_that_may_not_be_are_bad_records():
                 "avro_schema": '{"type":"record","name":"R","fields":[{"name":"l","type":{"type":"record","name":"L",'
                 '"fields":[{"name":"sku","type":"string"}]}}]}',
             },
-            "anything may be null",
+            "any value may be null",
         ),
         (REQUIRED, {"format": "json", "mode": "PERMISSIVE"}, "'id' is NOT NULL"),
         (None, {"format": "json"}, r"\.schema"),

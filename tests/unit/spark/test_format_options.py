@@ -39,7 +39,7 @@ def test_every_option_belongs_to_a_format_and_every_format_can_be_chosen():
             {"format": "json", "avro_schema": '"long"'},
             "belongs to format 'avro', but the format is 'json'",
         ),
-        ({"java_type": "byte[]"}, "'java_type' belongs to format 'java', but no format is given"),
+        ({"java_type": "byte[]"}, "'java_type' belongs to format 'java', but no format is set"),
         ({"format": "java", "java_sample": "aced00"}, "java_sample"),
         ({"format": "java", "java_type": "byte[]", "java_sample": EVENT.hex()}, "java_type and java_sample both"),
         ({"format": "java", "java_sample": "aced0005zz"}, "invalid hex or base64"),
@@ -62,8 +62,8 @@ def test_an_unknown_format_names_the_known_ones():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"format": "avro"}, "needs option 'avro_schema': schema of the written events"),
-        ({"format": "protobuf"}, "needs option 'protobuf_descriptor': path of a file descriptor set"),
+        ({"format": "avro"}, "requires option 'avro_schema': schema of the written events"),
+        ({"format": "protobuf"}, "requires option 'protobuf_descriptor': path of a file descriptor set"),
     ],
 )
 def test_a_missing_option_is_named_with_its_meaning(options: dict[str, str], words: str):

@@ -55,5 +55,5 @@ def test_events_without_columns_in_common_are_an_error(batches: list[EventBatch]
 
 
 def test_raw_events_have_no_columns_to_infer():
-    with pytest.raises(ConfigError, match="'infer_schema' needs option 'format' or 'registry'"):
+    with pytest.raises(ConfigError, match="'infer_schema' requires option 'format' or 'registry'"):
         parse_options(SourceOptions, {"path": "a/b", "inferSchema": "true"})

@@ -233,9 +233,9 @@ def test_every_setting_of_a_cluster_is_an_option():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"username": "me"}, "'username' needs option 'password'"),
-        ({"password": "s3cret-word"}, "'password' needs option 'username'"),
-        ({"auth_token": "s3cret-word"}, "'auth_token' needs option 'auth_method'"),
+        ({"username": "me"}, "'username' requires option 'password'"),
+        ({"password": "s3cret-word"}, "'password' requires option 'username'"),
+        ({"auth_token": "s3cret-word"}, "'auth_token' requires option 'auth_method'"),
         ({"token": "s3cret-word", "username": "me"}, "set only one"),
     ],
 )

@@ -118,7 +118,7 @@ def test_every_class_that_is_exchanged_is_in_it():
 
 
 def test_another_number_is_refused_unread():
-    with pytest.raises(VersionMismatchError, match=f"version {VERSION + 1}, this one version {VERSION}"):
+    with pytest.raises(VersionMismatchError, match=f"version {VERSION + 1}, this process version {VERSION}"):
         receive(VERSION + 1, b"nothing that can be read")
 
 

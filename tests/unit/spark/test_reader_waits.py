@@ -21,7 +21,7 @@ from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.wire import StreamName
 
 NAME = StreamName("s", "t")
-TROUBLE = "stream s/t: in trouble for 12 s, trying for 288 s more; last: nobody answers"
+TROUBLE = "stream s/t: unreachable for 12 s, retrying for 288 s more; last error: no answer"
 
 
 def at(place: int) -> Offset:

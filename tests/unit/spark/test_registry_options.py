@@ -34,12 +34,12 @@ def test_columns_are_decoded_without_a_format():
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
-        (SourceOptions, {"registry_type": "a.B"}, "'registry_type' needs a schema registry"),
-        (SourceOptions, {"schema_evolution": "corrupt"}, "'schema_evolution' needs a schema registry"),
-        (SourceOptions, {"registry_password": "secret"}, "'registry_password' needs a schema registry"),
-        (SinkOptions, {"register_schema": "true"}, "'register_schema' needs a schema registry"),
-        (SinkOptions, {"format": "avro", "codec": "gzip"}, "'codec' needs a schema registry"),
-        (SinkOptions, PLACE | {"format": "java"}, "its formats are avro, json, protobuf"),
+        (SourceOptions, {"registry_type": "a.B"}, "'registry_type' requires a schema registry"),
+        (SourceOptions, {"schema_evolution": "corrupt"}, "'schema_evolution' requires a schema registry"),
+        (SourceOptions, {"registry_password": "secret"}, "'registry_password' requires a schema registry"),
+        (SinkOptions, {"register_schema": "true"}, "'register_schema' requires a schema registry"),
+        (SinkOptions, {"format": "avro", "codec": "gzip"}, "'codec' requires a schema registry"),
+        (SinkOptions, PLACE | {"format": "java"}, "formats of a registry: avro, json, protobuf"),
         (SinkOptions, PLACE | {"codec": "lzma"}, "'codec' must be one of gzip, snappy"),
         (SourceOptions, PLACE | {"format": "json", "avro_schema": '"long"'}, "belongs to format 'avro'"),
     ],

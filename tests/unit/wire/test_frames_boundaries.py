@@ -246,7 +246,7 @@ def test_an_event_over_the_limit_is_refused(shape, small_windows):
         ("padding", "type -1, not 0"),
         ("another type", "type 1, not 0"),
         ("negative length", "claims -1 bytes"),
-        ("too long", f"claims {2**31 - 1} bytes; {boundaries.MAX_EVENT_SIZE} are allowed"),
+        ("too long", f"claims {2**31 - 1} bytes; the limit is {boundaries.MAX_EVENT_SIZE}"),
     ],
 )
 def test_a_refusal_tells_what_was_found(bad, words):

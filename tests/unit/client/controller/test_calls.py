@@ -181,7 +181,7 @@ class TestErrors:
     ) -> None:
         monkeypatch.setattr(service, "_CREATION_SECONDS", 0.3)
         fake.on("checkStreamExists", YES).on("getCurrentSegments", Code.NOT_FOUND)
-        with pytest.raises(ControllerError, match="scope/stream is being created, or its creation was broken off"):
+        with pytest.raises(ControllerError, match="scope/stream is being created, or its creation was interrupted"):
             client.current_segments(STREAM)
 
     @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ class TestErrors:
             ("STREAM_NOT_FOUND", StreamNotFoundError, "stream scope/stream does not exist"),
             ("SCOPE_NOT_FOUND", ScopeNotFoundError, "scope scope does not exist"),
             ("STREAM_SEALED", StreamSealedError, "cannot seal stream scope/stream: it is sealed"),
-            ("FAILURE", ControllerError, "cannot seal stream scope/stream: the controller could not do it"),
+            ("FAILURE", ControllerError, "cannot seal stream scope/stream: the controller failed"),
         ],
     )
     @pytest.mark.usefixtures("five_failures")
@@ -235,7 +235,7 @@ class TestCredentials:
         ("code", "text"),
         [
             (Code.UNAUTHENTICATED, "refuses the credentials .* check user and password"),
-            (Code.PERMISSION_DENIED, "does not permit this with the credentials given"),
+            (Code.PERMISSION_DENIED, "does not permit this call with these credentials"),
         ],
     )
     def test_refused(self, fake: FakeController, code: Code, text: str) -> None:
@@ -252,5 +252,5 @@ class TestCredentials:
 
     def test_missing(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("checkScopeExists", Code.UNAUTHENTICATED)
-        with pytest.raises(AuthenticationError, match=r"asks for credentials .*pravega_client_auth_method"):
+        with pytest.raises(AuthenticationError, match=r"requires credentials .*pravega_client_auth_method"):
             client.scope_exists("scope")

@@ -54,7 +54,7 @@ def test_who_makes_a_group_gets_the_one_that_there_is(fake: FakeController, clie
     ("status", "error", "said"),
     [
         ("SCOPE_NOT_FOUND", ScopeNotFoundError, "scope scope does not exist"),
-        ("INVALID_RG_NAME", InvalidNameError, "cannot make the reader group group in scope scope"),
+        ("INVALID_RG_NAME", InvalidNameError, "cannot create the reader group group in scope scope"),
     ],
 )
 def test_a_group_that_cannot_be_made(
@@ -86,7 +86,9 @@ def test_a_change_after_somebody_elses(fake: FakeController, client: ControllerC
         pb.UpdateReaderGroupResponse(status="RG_NOT_FOUND"),
     )
     assert client.update_group("scope", "group", CONFIG) is None
-    with pytest.raises(ControllerError, match="cannot change the reader group group in scope scope: there is no such"):
+    with pytest.raises(
+        ControllerError, match="cannot change the reader group group in scope scope: the reader group does not"
+    ):
         client.update_group("scope", "group", CONFIG)
 
 

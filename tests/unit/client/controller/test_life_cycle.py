@@ -52,7 +52,7 @@ class TestLifeCycle:
         thread.join(10)
         released.set()
         assert [str(error) for error in errors] == [
-            "[PRAVEGA-CONTROLLER] this controller client is closed; make a new one"
+            "[PRAVEGA-CONTROLLER] this controller client is closed; create a new one"
         ]
 
     def test_threads_share_one_connection(self, fake: FakeController, client: ControllerClient) -> None:

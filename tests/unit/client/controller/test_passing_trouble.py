@@ -63,7 +63,7 @@ class TestStatusFailure:
         fake.on("truncateStream", pb.UpdateStreamStatus(status="FAILURE"))
         fake.on("isStreamCutValid", pb.StreamCutValidityResponse(response=True))
         fake.on("getSegments", segments_at((0, 9)))
-        with pytest.raises(ControllerError, match="the cut lies before the stream's head"):
+        with pytest.raises(ControllerError, match="the cut is before the stream's head"):
             client.truncate_stream(CUT)
         assert fake.count("truncateStream") == 1
 

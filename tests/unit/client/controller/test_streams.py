@@ -53,7 +53,7 @@ class TestScaling:
         fake.on("getCurrentSegments", self.BEFORE).on("scale", self.STARTED)
         fake.on("checkScale", pb.ScaleStatusResponse(status="IN_PROGRESS"))
         started = time.monotonic()
-        with pytest.raises(DeadlineExceededError, match=r"was not scaled within 4 s; the controller goes on with it"):
+        with pytest.raises(DeadlineExceededError, match=r"was not scaled within 4 s; the controller continues"):
             self.scale(client, timeout=4)
         assert time.monotonic() - started < 10
 
@@ -93,10 +93,14 @@ class TestScaling:
     @pytest.mark.parametrize(
         ("seal", "new", "text"),
         [
-            ([], [(0.0, 1.0)], "name the segments to replace"),
-            ([0, 0], [(0.0, 0.5)], "each of them once"),
+            ([], [(0.0, 1.0)], "name each segment to replace once"),
+            ([0, 0], [(0.0, 0.5)], "name each segment to replace once"),
             ([7], [(0.0, 0.5)], r"scope/stream/7\.#epoch\.0 is not one of its current segments"),
-            ([0], [(0.0, 0.4)], r"must cover \[0, 0.5\) once, as the replaced segments do; they are \[0, 0.4\)"),
+            (
+                [0],
+                [(0.0, 0.4)],
+                r"must cover \[0, 0.5\) exactly once, as the replaced segments do; they are \[0, 0.4\)",
+            ),
             ([0], [(0.0, 0.3), (0.2, 0.5)], "must cover"),
             ([0], [(0.0, 0.2), (0.3, 0.5)], "must cover"),
             ([0], [], "they are none"),
@@ -135,9 +139,9 @@ class TestCuts:
         [
             ({0: 5}, {0: 4}, r"scope/stream/0\.#epoch\.0, 4 < 5"),
             ({0: 5, 1: 5}, {0: 9, 1: 4}, r"scope/stream/1\.#epoch\.0, 4 < 5"),
-            ({2 | 1 << 32: 0}, {0: 9, 1: 9}, "its segments come before those of the start"),
-            ({0: 1}, {}, "without segments bounds nothing"),
-            ({}, {0: 1}, "without segments bounds nothing"),
+            ({2 | 1 << 32: 0}, {0: 9, 1: 9}, "its segments come before the segments of the start"),
+            ({0: 1}, {}, "without segments is not a bound"),
+            ({}, {0: 1}, "without segments is not a bound"),
         ],
     )
     def test_order(
@@ -151,13 +155,13 @@ class TestCuts:
     def test_of_two_streams(self, client: ControllerClient) -> None:
         other = self.cut({0: 1}, StreamName("scope", "other"))
         with pytest.raises(
-            MalformedStreamCutError, match="the start is a cut of scope/stream, the end one of scope/other"
+            MalformedStreamCutError, match="the start is a cut of scope/stream and the end is a cut of scope/other"
         ):
             client.segments_between(self.cut({0: 1}), other)
 
     def test_order_that_only_the_controller_can_tell(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("getSegmentsBetween", Code.UNKNOWN)
-        with pytest.raises(MalformedStreamCutError, match="the end must not lie before the start"):
+        with pytest.raises(MalformedStreamCutError, match="the end must not be before the start"):
             client.segments_between(self.cut({0: 1}), self.cut({0: 2}))
 
     def test_between(self, fake: FakeController, client: ControllerClient) -> None:
@@ -238,10 +242,10 @@ class TestStreamConfig:
             (lambda: ScalingPolicy.fixed(2**31), "from 1 to 2147483647, not 2147483648"),
             (lambda: ScalingPolicy.by_events(0), "the target rate must be a whole number from 1"),
             (lambda: ScalingPolicy.by_kbytes(1, 0), "the scale factor must be a whole number from 1"),
-            (lambda: ScalingPolicy(kind="more"), "invalid scaling policy 'more'; there are: fixed, events, kbytes"),
+            (lambda: ScalingPolicy(kind="more"), "invalid scaling policy 'more'; valid kinds: fixed, events, kbytes"),
             (lambda: RetentionPolicy.by_time(-1), "the retention must be a whole number from 0"),
             (lambda: RetentionPolicy.by_size(10, 9), "the most that is retained must be a whole number from 10"),
-            (lambda: RetentionPolicy(kind="more", least=1), "invalid retention policy 'more'; there are: time, size"),
+            (lambda: RetentionPolicy(kind="more", least=1), "invalid retention policy 'more'; valid kinds: time, size"),
         ],
     )
     def test_policies_that_cannot_be(self, make: object, text: str) -> None:

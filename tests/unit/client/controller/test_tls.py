@@ -48,7 +48,9 @@ def test_trusted(fake: FakeController, ca_file: Path) -> None:
 @pytest.mark.parametrize("server_name", [None, "other.test"])
 def test_another_name(fake: FakeController, ca_file: Path, server_name: str | None) -> None:
     config = PravegaConfig(controller=f"tls://localhost:{fake.port}").with_tls(ca_file=ca_file, server_name=server_name)
-    with pytest.raises(AuthenticationError, match=r"the certificate of the controller at .* is of another host: check"):
+    with pytest.raises(
+        AuthenticationError, match=r"the certificate of the controller at .* is for another host: check"
+    ):
         ask(config, timeout=30)
     assert not fake.calls
 
@@ -77,7 +79,7 @@ def test_nobody(ca_file: Path) -> None:
 
 def test_plain_client(fake: FakeController) -> None:
     with pytest.raises(
-        ControllerUnavailableError, match=r"tcp:// or tls:// \(there also the CA and the certificate's name\)"
+        ControllerUnavailableError, match=r"tcp:// or tls:// \(with tls://, also the CA and the certificate's name\)"
     ):
         ask(PravegaConfig(controller=f"tcp://127.0.0.1:{fake.port}"), timeout=2)
 

@@ -72,7 +72,7 @@ def test_a_transaction_is_begun_with_its_id_and_the_parents_of_its_segments(fake
     ("said", "longest", "told"),
     [
         ("lease value too large, max value is 120000", 120.0, "longer than 120 s"),
-        ("lease should be greater than minimum lease", None, "10 s unless set otherwise"),
+        ("lease should be greater than minimum lease", None, "10 s by default"),
     ],
 )
 def test_a_lease_that_the_server_refuses_is_told_with_its_bounds(said, longest, told):
@@ -159,7 +159,7 @@ def test_while_it_is_open_it_is_asked_for_again(fake, wish):
 def test_nothing_learned_in_time_is_an_error_of_its_own(fake, wish):
     method, act, _ = wish
     fake.on(method, FAILURE).on("checkTransactionState", state("OPEN"))
-    with pytest.raises(OutcomeUnknownError, match=r"within 60 s \(the controller answered with a failure\)"):
+    with pytest.raises(OutcomeUnknownError, match=r"unknown after 60 s \(the controller answered with a failure\)"):
         act(STREAM, ID, timeout=60)
 
 
@@ -228,7 +228,7 @@ def test_amid_a_failover_an_unknown_transaction_is_asked_for_again(fake, client,
 def test_a_controller_that_tells_no_state_leaves_the_outcome_unknown(fake, client):
     """It may have taken the commit, and be at work: there is no second one."""
     fake.on("commitTransaction", Code.UNAVAILABLE, SUCCESS).on("checkTransactionState", Code.UNAVAILABLE)
-    with pytest.raises(OutcomeUnknownError, match=r"could not be reached for [1-9].*ask for its status"):
+    with pytest.raises(OutcomeUnknownError, match=r"could not be reached for [1-9].*query its status"):
         client.commit_transaction(STREAM, ID, timeout=2)
     assert fake.count("commitTransaction") == 1
 

@@ -85,7 +85,7 @@ def test_what_is_no_entry_is_refused(data: bytes):
 @pytest.mark.parametrize("version", [1, 2, 4])
 def test_an_entry_of_another_version_is_not_guessed_at(version: int):
     other = json.loads(to_bytes(Barrier("n"))) | {"v": version}
-    with pytest.raises(LedgerFormatError, match=f"version {version} and this pravega-serde reads 3"):
+    with pytest.raises(LedgerFormatError, match=f"version {version}, but this pravega-serde reads version 3"):
         from_bytes(json.dumps(other).encode())
 
 
