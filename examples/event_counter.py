@@ -1,9 +1,10 @@
-"""EventCounter: a query that keeps count of the events of a stream of Java strings, by their text.
+"""Count the events of a stream of Java strings by their text, with a Spark query.
 
 python -m examples.event_counter --stream demo/words --checkpoint FOLDER
 
-Prints the counts that each micro-batch has changed. Java writes such events with ``JavaSerializer<String>``. The counts
-are the query's state, in the checkpoint: kill it and start it again with the same folder, and it counts on.
+The query prints the counts that each micro-batch has changed. Java writes such events with ``JavaSerializer<String>``.
+The counts are the query's state in the checkpoint. If you kill the query, restart it with the same folder, and it
+continues to count.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 def show(counts: DataFrame, batch: int) -> None:
-    """Print what a micro-batch has changed; a batch that is repeated after a crash prints the same once more."""
+    """Print the counts that a micro-batch has changed. A batch repeated after a crash prints them again."""
     for row in counts.orderBy("value").collect():
         print(f"batch {batch}: {row['value']} {row['count']}", flush=True)
 

@@ -1,9 +1,10 @@
-"""Two versions of a schema in one stream, and a reader of each: what a registry is for when a program changes.
+"""Two versions of a schema in one stream, and a reader of each: a registry makes the change safe.
 
-pravega-serde local up --registry          # in a terminal of its own
+pravega-serde local up --registry          # in a separate terminal
 python -m examples.evolution --stream shop/trips
 
-Version 2 adds a field with a default. The old reader does not see it; the new one finds the default in old events.
+Version 2 adds a field with a default. The old reader does not see the field. The new reader returns the default for old
+events.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ EVENTS: list[dict[str, Any]] = [{"id": 1}, {"id": 2, "tip": 1.5}]
 
 
 def write(client: PravegaClient, stream: str, registry: str) -> None:
-    """Write an event of each version; the registry refuses a version that readers could not live with."""
+    """Write an event of each version. The registry refuses a version that readers could not decode."""
     group = stream.split("/")[1]
     for schema, event in zip(VERSIONS, EVENTS, strict=True):
         made = serializer(registry, group=group, schema=schema, format="avro", create_group=True, register_schema=True)
@@ -34,7 +35,7 @@ def write(client: PravegaClient, stream: str, registry: str) -> None:
 
 
 def read(client: PravegaClient, stream: str, registry: str, version: int) -> list[Any]:
-    """All events of the stream, as a program sees them that knows this version of the schema."""
+    """Return all events of the stream, decoded with this version of the schema."""
     known = deserializer(registry, group=stream.split("/")[1], schema=VERSIONS[version - 1], format="avro")
     return [known.deserialize(event) for event in client.read(stream)]
 

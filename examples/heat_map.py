@@ -1,8 +1,8 @@
-"""Heat map of a stream: how many bytes per second each segment took, over time; live, as a page that reloads itself.
+"""Heat map of a stream: bytes per second of each segment over time, as a page that reloads itself.
 
 python -m examples.heat_map --stream taxi/trips --output heat.html
 
-Open heat.html in a browser. Each look at the stream adds a column; splits and merges show as borders that come and go.
+Open heat.html in a browser. Each poll of the stream adds a column. Splits and merges of segments appear as borders.
 """
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.monitoring import History, scaling_history
 
 _WIDTH, _HEIGHT, _TOP = 900, 400, 30
-_HOTTEST = 12.0  # hue of the busiest; that of an idle segment is 220
-_LOOKS = 500  # that are kept
+_HOTTEST = 12.0  # hue of the busiest segment; an idle segment has 220
+_LOOKS = 500  # number of kept polls
 
 
 @dataclass(slots=True)
 class HeatMap:
-    """Lengths of a stream's segments at several moments."""
+    """Lengths of a stream's segments over time."""
 
     stream: str
     looks: list[tuple[float, History]] = field(default_factory=list)
 
     def look(self, client: PravegaClient) -> None:
-        """Note how long the segments are now; the oldest look goes when there are too many."""
+        """Record the present lengths of the segments. Drop the oldest poll if there are too many."""
         self.looks.append((time.monotonic(), scaling_history(client, client.name(self.stream))))
         del self.looks[:-_LOOKS]
 
     def rates(self) -> list[tuple[float, float, dict[tuple[float, float], float]]]:
-        """Of each two looks: their seconds since the first, and bytes per second by range of keys."""
+        """Return one entry for each two polls in a row.
+
+        It has their seconds since the first poll, and the bytes per second by key range.
+        """
         columns = []
         for (begin, before), (end, after) in zip(self.looks, self.looks[1:], strict=False):
             known = {life.range.id: life.length or 0 for life in before.segments}
@@ -49,7 +52,10 @@ class HeatMap:
         return columns
 
     def _repr_svg_(self) -> str:
-        """Draw time to the right, keys upwards; what ended between two looks lies below what followed it."""
+        """Draw time to the right, and keys upwards.
+
+        A segment that ended between two polls is drawn below its successors.
+        """
         columns = self.rates()
         top = max((rate for *_, cells in columns for rate in cells.values()), default=0.0)
         scale = _WIDTH / columns[-1][1] if columns else 1.0

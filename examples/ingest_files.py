@@ -1,9 +1,9 @@
-"""Exactly-once ingestion: each line of a folder's files becomes one event, whatever is killed and started again.
+"""Exactly-once ingestion: each line of a folder's files becomes one event, even if a run is killed.
 
 python -m examples.ingest_files trips --stream taxi/trips --key zone
 
-Run it again: what is in the stream is not written twice, and files that are new are taken. Kill it in the middle:
-the next run goes on. ``pravega-serde ingest`` does the same from a shell.
+Run it again to ingest new files. Events in the stream are not written twice. If you kill a run, the next one resumes.
+``pravega-serde ingest`` does the same from a shell.
 """
 
 from __future__ import annotations

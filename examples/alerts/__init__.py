@@ -1,1 +1,1 @@
-"""Orders of a shop, and an alert for each that is above its customer's limit."""
+"""Orders of a shop, and an alert for each order above its customer's limit."""

@@ -1,4 +1,4 @@
-"""Writes orders as Avro events whose schema is in a registry, and their customers to a Parquet file; no Spark.
+"""Write orders as Avro events whose schema is in a registry, and their customers to a Parquet file, without Spark.
 
 python -m examples.alerts.orders --stream shop/orders --customers customers.parquet --count 20000
 """
@@ -35,7 +35,7 @@ SCHEMA = {
 
 @dataclass
 class Order:
-    """A customer's order."""
+    """Order of a customer."""
 
     order_id: str
     customer_id: int
@@ -44,7 +44,7 @@ class Order:
 
 
 def orders() -> Iterator[Order]:
-    """The same orders at every call, without end."""
+    """Yield an endless sequence of orders, which is the same at every call."""
     chance = random.Random(7)
     at = datetime(2026, 11, 22, 8, tzinfo=UTC)
     number = 0
@@ -56,7 +56,7 @@ def orders() -> Iterator[Order]:
 
 
 def customers() -> pa.Table:
-    """Name of each customer, and the limit for one order."""
+    """Return the name of each customer, and the limit for one order."""
     chance = random.Random(1)
     limits = [Decimal(chance.choice((100, 150, 250, 500))) for _ in range(CUSTOMERS)]
     return pa.table(

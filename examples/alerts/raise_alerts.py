@@ -1,4 +1,4 @@
-"""Writes an alert for each order above its customer's limit: a Spark query, exactly once through any crash.
+"""Write an alert for each order above its customer's limit, with a Spark query: exactly once, even after a crash.
 
 python -m examples.alerts.raise_alerts --source shop/orders --customers customers.parquet --target shop/alerts \
     --checkpoint FOLDER
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         .options(**place)
         .option("start_stream_cut", "earliest")
         .option("max_rows_per_trigger", 1000)
-        .load(given.source)  # typed by the registry
+        .load(given.source)  # the registry has the columns
     )
     alerts = (
         orders.join(spark.read.parquet(given.customers), "customer_id")

@@ -1,4 +1,4 @@
-"""Prints alerts as they come, with and without asyncio; no Spark.
+"""Print alerts as they arrive, with or without asyncio, and without Spark.
 
 python -m examples.alerts.show_alerts --stream shop/alerts --start earliest
 """
@@ -21,7 +21,7 @@ from pravega_serde.registry import deserializer
 
 @dataclass
 class Alert:
-    """An order above its customer's limit."""
+    """Order above its customer's limit."""
 
     order_id: str
     customer_id: int

@@ -1,1 +1,1 @@
-"""Orders and a bill for each, by programs that share the work; no Spark."""
+"""Orders and a bill for each, from programs that share the work, without Spark."""

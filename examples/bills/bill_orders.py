@@ -1,8 +1,8 @@
-"""Bills orders, each exactly once: any number of these programs share the work, and each may be killed at any time.
+"""Bill orders, each exactly once. Several of these programs can share the work, and you can kill each at any time.
 
 python -m examples.bills.bill_orders --orders shop/orders --bills shop/bills --group shop/billing --name worker-1
 
-Start it again with the same name, of which there must be one at a time. Orders are lines ``customer:amount``.
+Restart it with the same name. Run only one program per name at a time. Orders are lines ``customer:amount``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def bill(controller: str, orders: str, bills: str, group: str, name: str) -> Non
         client.reader_group(group, orders, checkpoint_interval=2.0, refresh=1.0) as joined,
     ):
         while True:
-            joined.reader_offline(name)  # what a killed one of this name has left
+            joined.reader_offline(name)  # removes a killed reader of this name
             try:
                 with joined.exactly_once(name, "string", to=bills, output="string") as reader:
                     for event in reader:
                         customer, amount = str(event.value).split(":")
                         reader.write(f"{customer}:{amount}", routing_key=customer)
-                return  # the orders were sealed, and all are billed
+                return  # the stream was sealed, and all orders are billed
             except ReaderOfflineError as error:
                 log.warning("%s", error)
 

@@ -1,4 +1,4 @@
-"""Flights through Pravega and Spark and back: three programs, and one that starts and checks them.
+"""Flights written to Pravega, aggregated by Spark, and read back: three programs, and one that runs and checks them.
 
-``produce`` and ``collect`` know no Spark; ``aggregate`` is the Spark job between them. Each can be run on its own.
+``produce`` and ``collect`` do not use Spark. ``aggregate`` is the Spark job between them. Each can run separately.
 """

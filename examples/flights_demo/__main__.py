@@ -1,6 +1,7 @@
-"""Starts a Pravega, the producer and the Spark job, reads the result back and checks every row of it.
+"""Run Pravega, the producer and the Spark job, and check every row of the result.
 
-Exit code 0 and "OK" if all sums are what the same aggregation gives without any stream; 1 and the differences if not.
+The expected sums are aggregated without a stream. If all are equal, the program prints "OK" and exits with code 0. If
+not, it prints the differences and exits with code 1.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from pravega_connector import LocalPravega, PravegaClient
 from pravega_serde import PravegaError
 
 SOURCE, TARGET = "demo/flights", "demo/delays"
-PATIENCE = 300.0  # seconds for any one program, on a slow machine
+PATIENCE = 300.0  # seconds for each program on a slow machine
 
 console = Console(highlight=False)
 
 
 @contextmanager
 def program(label: str, module: str, *arguments: str, ready: str = "") -> Iterator[subprocess.Popen[str]]:
-    """Run one of the programs beside this one, its lines printed under a label; it ends with the block.
+    """Run one of the programs in the background during the block, and print its lines under a label.
 
-    The block begins once the program has printed a line with ``ready`` in it.
+    The block begins when the program has printed a line that contains ``ready``.
     """
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore::FutureWarning", "-m", module, *arguments],
@@ -73,7 +74,7 @@ def program(label: str, module: str, *arguments: str, ready: str = "") -> Iterat
 
 
 def run(uri: str) -> None:
-    """Producer and Spark job side by side; the job is told to finish when the producer has."""
+    """Run the producer and the Spark job in parallel. After the producer has ended, request the end of the job."""
     streams = ("--source", SOURCE, "--target", TARGET)
     with program(
         "spark", "examples.flights_demo.aggregate", "--controller", uri, *streams, ready="query started"
@@ -81,13 +82,13 @@ def run(uri: str) -> None:
         with program("producer", "examples.flights_demo.produce", "--controller", uri, "--stream", SOURCE):
             pass
         assert job.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended already; its exit code says why
+        with suppress(BrokenPipeError):  # the program has ended; its exit code shows the cause
             job.stdin.write("finish\n")
             job.stdin.flush()
 
 
 def differences(expected: Sums, found: Sums) -> list[str]:
-    """Each row that is missing, unexpected or different, in words."""
+    """Describe each row that is missing, unexpected or different."""
     words = [f"missing: {key} {value}" for key, value in expected.items() if key not in found]
     words += [f"unexpected: {key} {value}" for key, value in found.items() if key not in expected]
     both = expected.keys() & found.keys()
@@ -96,7 +97,7 @@ def differences(expected: Sums, found: Sums) -> list[str]:
 
 
 def chart(sums: Sums) -> Table:
-    """Average departure delay by hour of the day (New York time, roughly) for each airport."""
+    """Print the average departure delay by hour of the day (approximately New York time) for each airport."""
     table = Table(title="Average departure delay in minutes by scheduled hour (UTC-5)", box=None)
     airports = sorted({origin for origin, _ in sums})
     for heading in ("hour", *airports):

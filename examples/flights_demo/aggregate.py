@@ -1,10 +1,11 @@
-"""The Spark job: reads flights as they arrive, sums delays per airport and hour, writes the sums to a second stream.
+"""Spark job that reads flights as they arrive, and writes the sums of the delays to a second stream.
 
-Each micro-batch writes the sums as they are so far under the routing key origin|hour. Pravega keeps the order of one
-key, so the last event of a key is its final sum.
+The sums are per airport and hour. Each micro-batch writes the present sums under the routing key origin|hour. Pravega
+keeps the order of each key, so the last event of a key is its final sum.
 
 python -m examples.flights_demo.aggregate --controller tcp://localhost:9090 --source demo/flights --target demo/delays
-A line on standard input makes it finish what has been written until then, and end.
+
+A line on standard input ends the job after it has processed all events written until then.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from examples.flights_demo.flights import DELAY_SCHEMA, FLIGHT_SCHEMA
 
 
 def delays(flights: DataFrame) -> DataFrame:
-    """Sums per airport and hour, with their routing key."""
+    """Return the sums per airport and hour, with their routing key."""
     return (
         flights.groupBy("origin", F.col("time_hour").alias("hour"))
         .agg(
@@ -40,13 +41,13 @@ def delays(flights: DataFrame) -> DataFrame:
 
 
 def segments_of(offset: Any) -> int:
-    """Number of segments in which the query stands."""
+    """Return the number of segments in the query's position."""
     value = json.loads(offset) if isinstance(offset, str) else offset
     return sum(len(positions) for positions in value["streams"].values())
 
 
 def report(progress: Any, told: set[int]) -> int:
-    """Print micro-batches that have not been told yet; return the rows of all that are known."""
+    """Print the new micro-batches. Return the number of rows of all micro-batches."""
     for batch in progress:
         if batch["batchId"] not in told and batch["numInputRows"]:
             told.add(batch["batchId"])

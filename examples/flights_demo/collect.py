@@ -1,4 +1,4 @@
-"""A plain Python program: reads the sums back and keeps the last one of each airport and hour."""
+"""Read the sums back, and keep the last ones of each airport and hour, in plain Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Sums = dict[tuple[str, int], tuple[int, int | None, int | None]]
 
 
 def last_sums(client: PravegaClient, stream: str) -> tuple[Sums, int]:
-    """(origin, hour in epoch milliseconds) -> the last sums that the stream has for it; and how many events it has."""
+    """Return the last sums in the stream by origin and hour in epoch milliseconds, and the number of events."""
     serializer = serializer_for("avro", schema=DELAY_SCHEMA)
     sums: Sums = {}
     events = 0

@@ -1,4 +1,4 @@
-"""The input, its schemas, and the answer that the streams must arrive at."""
+"""Input of the demo, its schemas, and the expected result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def load_flights() -> pa.Table:
 
 
 def expected_delays(flights: pa.Table) -> dict[tuple[str, int], tuple[int, int | None, int | None]]:
-    """(origin, hour in epoch milliseconds) -> (flights, minutes of departure delay, of arrival delay)."""
+    """Return flights, and minutes of departure and of arrival delay, by origin and hour in epoch milliseconds."""
     sums = flights.group_by(["origin", "time_hour"]).aggregate(
         [("flight", "count"), ("dep_delay", "sum"), ("arr_delay", "sum")]
     )

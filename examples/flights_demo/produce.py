@@ -1,4 +1,4 @@
-"""A plain Python program: writes the flights as Avro events to a stream, and scales the stream meanwhile.
+"""Write the flights as Avro events to a stream, and scale the stream at the same time, in plain Python.
 
 python -m examples.flights_demo.produce --controller tcp://localhost:9090 --stream demo/flights
 """
@@ -18,7 +18,7 @@ CHUNK = 4096
 
 
 def scale_to(client: PravegaClient, stream: StreamName, segments: int) -> None:
-    """Replace all segments of the stream by so many of equal size."""
+    """Replace all segments of the stream by ``segments`` segments of equal size."""
     current = client.controller.current_segments(stream)
     bounds = [i / segments for i in range(segments + 1)]
     client.controller.scale_stream(stream, [r.id for r in current], list(itertools.pairwise(bounds)))
@@ -34,10 +34,10 @@ def main() -> None:
     flights = load_flights().combine_chunks().to_batches(max_chunksize=CHUNK)
     serializer = serializer_for("avro", schema=FLIGHT_SCHEMA)
     stream = StreamName.parse(arguments.stream)
-    # The server is there: on a slow machine, where Spark starts beside it, its first answer may take long.
+    # On a slow machine, where Spark starts at the same time, the first answer of the server may take long.
     with PravegaClient(arguments.controller, timeout=60.0) as client:
         client.create_stream(stream)
-        # A third of the way in, the load is said to have grown; two thirds in, to have shrunk.
+        # Scale up after a third of the flights, as if the load had grown, and down after two thirds.
         scalings = {len(flights) // 3: 4, 2 * len(flights) // 3: 2}
         workers = []
         busy = 0.0

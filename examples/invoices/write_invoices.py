@@ -1,9 +1,10 @@
-"""Invoices for the orders of a Java service, which it reads as JSON; exactly once, whenever the query is killed.
+"""Write invoices for the orders of a Java service, exactly once, even if the query is killed.
 
 python -m examples.invoices.write_invoices --source shop/orders --target shop/invoices --checkpoint FOLDER
 
-The orders are objects of the service's own class, with an enum and a list of another class, as its ``JavaSerializer``
-writes them (``src/main/java``). Their columns come from the first event of the stream.
+The orders are objects of the service's own class, with an enum and a list of another class. Java's ``JavaSerializer``
+writes them (``src/main/java``). The first event of the stream determines their columns. The invoices are JSON, which
+the service reads.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ AMOUNT = "aggregate(lines, 0D, (amount, line) -> amount + line.count * line.pric
 
 
 def invoices(orders: DataFrame) -> DataFrame:
-    """One for each order that is paid."""
+    """Return an invoice for each paid order."""
     return orders.where("status = 'PAID'").selectExpr("id", "customer", f"{AMOUNT} AS amount")
 
 

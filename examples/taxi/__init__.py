@@ -1,1 +1,1 @@
-"""Taxi trips in a stream that scales by itself, and their fares copied by Spark."""
+"""Taxi trips in a stream with automatic scaling, and their fares copied by Spark."""

@@ -1,10 +1,11 @@
-"""Taxi trips, made up from a fixed seed, into a stream that splits while there is a rush and merges when it is over.
+"""Write random taxi trips from a fixed seed to a stream, which splits during the rush and merges after it.
 
-pravega-serde local up --quick-scaling     # in a terminal of its own; without it, a split takes ten minutes
+pravega-serde local up --quick-scaling     # in a separate terminal; without the option, a split takes ten minutes
 python -m examples.taxi.drive --stream taxi/trips --segments 2
 
-Writes until there are so many segments, waits until there is one again, and prints each change. A few zones have most
-of the trips, as in New York. A trip's routing key is its zone: within a zone, trips keep the order of ``number``.
+The program writes until the stream has ``--segments`` segments, waits until it has one again, and prints each change. A
+few zones have most of the trips, as in New York. The routing key of a trip is its zone. Within a zone, trips keep the
+order of ``number``.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from pravega_connector.client import PravegaClient, ScalingPolicy
 from pravega_serde import serializer_for
 
 ZONES = 260
-#: Events per second of a segment; the server splits one that takes five times as many.
+#: Events per second of a segment. The server splits a segment at five times this rate.
 RATE = 10
 _BATCH = 100
 _PAUSE = 1.0
 
 
 def trips() -> Iterator[dict[str, Any]]:
-    """The same trips at every call, without end."""
+    """Yield an endless sequence of trips, which is the same at every call."""
     chance = random.Random(2026)
     number = 0
     while True:
@@ -39,7 +40,10 @@ def trips() -> Iterator[dict[str, Any]]:
 
 
 def drive(client: PravegaClient, stream: str, segments: int, seconds: float = 600.0) -> int:
-    """Write until there are so many segments, await a single one; returns the number of trips. Raises TimeoutError."""
+    """Write until the stream has this number of segments, and wait until it has one again.
+
+    Return the number of trips. Raises TimeoutError.
+    """
     every, written, busy, last = trips(), 0, True, 0
     end = time.monotonic() + seconds
     with client.writer(stream, serializer_for("json")) as writer:

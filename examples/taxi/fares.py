@@ -1,8 +1,8 @@
-"""The fares of taxi trips, copied by a Spark query that goes on while the stream splits and merges.
+"""Copy the fares of taxi trips with a Spark query, which continues while the stream splits and merges.
 
 python -m examples.taxi.fares --source taxi/trips --target taxi/numbered --checkpoint FOLDER
 
-Each trip goes to the target exactly once, under its zone as the routing key, so each zone's trips stay in their order.
+Each trip is written to the target exactly once, with its zone as the routing key. The trips of a zone stay in order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRIP = "number BIGINT, zone INT, miles DOUBLE, fare DOUBLE"
 def start(
     spark: SparkSession, controller: str, source: str, target: str, checkpoint: str, *, once: bool = False
 ) -> StreamingQuery:
-    """Start the query; ``once`` has it end when it has read what is there now."""
+    """Start the query. With ``once``, it ends when it has read all events that exist at its start."""
     trips = (
         spark.readStream.format("pravega")
         .option("controller", controller)

@@ -1,1 +1,1 @@
-"""The classic pair of a stream store's connectors: lines of text into a stream, and the words in them counted."""
+"""The classic pair of examples for a stream store: lines of text to a stream, and a count of their words."""

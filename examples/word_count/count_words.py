@@ -1,10 +1,10 @@
-"""Counts the words of a stream of lines over windows of 10 seconds, by the time that each line carries.
+"""Count the words of a stream of lines over windows of 10 seconds, by the time in each line.
 
 python -m examples.word_count.count_words --controller tcp://localhost:9090 --source demo/lines
 
-shows the counts of the windows that each micro-batch has changed. With --target demo/counts each window is written to
-that stream, exactly once, when no more lines of it are waited for: as {"start": …, "end": …, "word": …, "count": …}
-under the routing key of its word.
+The query prints the counts of the windows that each micro-batch has changed. With --target demo/counts, it writes each
+window to that stream exactly once, after the watermark has passed the window. An event is {"start": …, "end": …,
+"word": …, "count": …}, and its routing key is the word.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WINDOW = "10 seconds"
 
 
 def word_counts(lines: DataFrame, lateness: str) -> DataFrame:
-    """How often each word was there in each window; lines that come later than that are left out."""
+    """Return the number of occurrences of each word in each window. Later lines are dropped."""
     words = F.explode(F.split(F.lower("line"), r"[^\p{L}\p{N}']+")).alias("word")
     return (
         lines.withWatermark("at", lateness)
@@ -40,7 +40,7 @@ def word_counts(lines: DataFrame, lateness: str) -> DataFrame:
 
 
 def show(counts: DataFrame, batch: int) -> None:
-    """Print the windows that a micro-batch has changed, as far as they fit a screen."""
+    """Print the windows that a micro-batch has changed, limited to one screen."""
     print(f"batch {batch}", flush=True)
     counts.orderBy("start", F.desc("count"), "word").show(20, truncate=False)
 
@@ -48,7 +48,7 @@ def show(counts: DataFrame, batch: int) -> None:
 def start(
     spark: SparkSession, controller: str, source: str, target: str | None, checkpoint: str, *, lateness: str, once: bool
 ) -> StreamingQuery:
-    """Start the query; ``once`` has it end when it has read what is there now."""
+    """Start the query. With ``once``, it ends when it has read all events that exist at its start."""
     lines = (
         spark.readStream.format("pravega")
         .option("controller", controller)

@@ -1,10 +1,10 @@
-"""The text writer: lines from a socket or from standard input become the events of a stream, each with its time.
+"""Write lines from a socket or from standard input to a stream, each with its time.
 
 nc -lk 9999
 python -m examples.word_count.text_writer --controller tcp://localhost:9090 --stream demo/lines --port 9999
 
-Ends with the input. An event is JSON, {"at": "2026-11-21T12:00:00+00:00", "line": "to be or not to be"}, written under
-the routing key of its line number, so that the lines spread over the segments.
+The program ends with the input. An event is JSON, {"at": "2026-11-21T12:00:00+00:00", "line": "to be or not to be"}.
+The routing key is the line number, so that the lines spread over the segments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pravega_serde import serializer_for
 def write_lines(
     client: PravegaClient, stream: str, lines: Iterable[str], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> int:
-    """Write each line with the time of the clock; returns how many there were, when the server has them all."""
+    """Write each line with the present time. Return their number after the server has stored all."""
     count = 0
     with client.writer(stream, serializer_for("json")) as writer:
         for count, line in enumerate(lines, 1):
