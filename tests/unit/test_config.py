@@ -180,7 +180,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("argv", [["--controller"], ["--controller="], ["--controller", "--scope", "s"]])
     def test_a_missing_value_is_an_error(self, argv: list[str]) -> None:
-        with pytest.raises(ConfigError, match="--controller needs a value: --controller tcp://host:port"):
+        with pytest.raises(ConfigError, match="--controller requires a value: --controller tcp://host:port"):
             PravegaConfig.from_args(argv)
 
     def test_longer_names_are_others(self) -> None:

@@ -32,5 +32,5 @@ def test_formats_that_the_registry_does_not_have() -> None:
         registry_format("java")
     with pytest.raises(UnsupportedFormatError, match="unknown registry format 'xml'; known: avro, json, protobuf"):
         event_type("<a/>", format="xml")
-    with pytest.raises(SerdeError, match="give format: avro, json or protobuf"):
+    with pytest.raises(SerdeError, match="set format: avro, json or protobuf"):
         event_type("{}")

@@ -48,7 +48,7 @@ class TestFunctions:
             both.deserialize(b"")
 
     def test_a_function_that_makes_no_bytes(self) -> None:
-        with pytest.raises(SerializationError, match="str made a str, not bytes"):
+        with pytest.raises(SerializationError, match="str returned a str, not bytes"):
             FunctionSerializer(str, bytes.decode).serialize(1)  # type: ignore[arg-type]
 
     def test_columns_need_a_type(self) -> None:

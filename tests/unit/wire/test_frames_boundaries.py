@@ -236,7 +236,7 @@ def test_an_event_over_the_limit_is_refused(shape, small_windows):
     longest = max(map(len, events))
     assert len(walk_frames(chunk, max_event_size=longest)) == len(events) + 1
     first = plain_walk(chunk)[next(i for i, event in enumerate(events) if len(event) == longest)]
-    with pytest.raises(ProtocolError, match=f"at offset {first} claims {longest} bytes; {longest - 1} are allowed"):
+    with pytest.raises(ProtocolError, match=f"at offset {first} claims {longest} bytes; the limit is {longest - 1}"):
         walk_frames(chunk, max_event_size=longest - 1)
 
 
