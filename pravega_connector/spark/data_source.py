@@ -96,23 +96,21 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
         """Return the reader of a batch query."""
-        from pravega_connector.spark.options.sql_tables import options_to_read  # noqa: PLC0415
-
-        options = self._source_options(options_to_read(self.options, schema))
+        options = self.source_options(schema)
         if options.metadata is not None:
             from pravega_connector.spark.source.metadata import MetadataReader  # noqa: PLC0415
 
             return MetadataReader(options, to_arrow_schema(schema, timezone="UTC"))
         from pravega_connector.spark.source.readers import batch_reader  # noqa: PLC0415
 
-        return batch_reader(*self._reader_arguments(schema))
+        return batch_reader(*self.reader_arguments(schema))
 
     def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:  # noqa: N802
         """Return the reader of a streaming query."""
         from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader  # noqa: PLC0415
 
         try:
-            return PravegaStreamReader(*self._reader_arguments(schema))
+            return PravegaStreamReader(*self.reader_arguments(schema))
         except PravegaError as error:
             return BrokenStreamReader(error)
 
@@ -143,10 +141,15 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         others = _CREDENTIALS if any(name.lower() in _CREDENTIALS for name in raw) else frozenset()
         return {name: value for name, value in self.defaults.items() if name not in others} | dict(raw)
 
-    def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
+    def source_options(self, schema: StructType) -> SourceOptions:
+        """Return the options of a read with these columns; a table has options in them."""
         from pravega_connector.spark.options.sql_tables import options_to_read  # noqa: PLC0415
 
-        options = self._source_options(options_to_read(self.options, schema))
+        return self._source_options(options_to_read(self.options, schema))
+
+    def reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
+        """Return the options, the Arrow schema and the serializer of a reader. Raises the errors of a read."""
+        options = self.source_options(schema)
         if options.metadata is not None:
             raise UnsupportedModeError(f"metadata={options.metadata} is for batch reads: use spark.read, or omit it")
         from pravega_connector.spark.source.columns import schema_ids_of, serializer_of  # noqa: PLC0415

@@ -7,6 +7,7 @@ handles both: chunks are returned in order, and missing bytes are requested agai
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from typing import Final
 
 from pravega_connector.errors import MalformedStreamCutError, UnexpectedReplyError
@@ -47,6 +48,10 @@ class RangeRead:
         self._asked: dict[int, ReadSegment] = {}  # by offset, which is also the request id
         self._gaps: list[tuple[int, int]] = []  # heap of the ranges that short answers left out
         self._early: dict[int, bytes] = {}  # answers that arrived early
+
+    def in_flight(self, lengths: Mapping[int, int]) -> None:
+        """Continue with requests that another process has sent: lengths by offset."""
+        self._asked = {offset: ReadSegment(self.segment, offset, size, "", offset) for offset, size in lengths.items()}
 
     def requests(self, token: str) -> bytes:
         """Return the encoded requests to send now; empty while enough are in flight."""

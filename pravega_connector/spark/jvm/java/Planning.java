@@ -1,0 +1,55 @@
+package pravegaserde.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+
+/** Requests to the driver's Python, which plans all reads. */
+public final class Planning {
+  static final ObjectMapper JSON = new ObjectMapper();
+  private static volatile Planner planner;
+
+  private Planning() {}
+
+  /** Set the planner of this driver; null removes it. */
+  public static void set(Planner callback) {
+    planner = callback;
+  }
+
+  static boolean isAvailable() {
+    return planner != null;
+  }
+
+  static ObjectNode request(String action) {
+    return JSON.createObjectNode().put("do", action);
+  }
+
+  static ObjectNode request(String action, Map<String, String> options, String schema) {
+    ObjectNode request = request(action).put("schema", schema);
+    request.set("options", JSON.valueToTree(options));
+    return request;
+  }
+
+  /** Return the answer to a request. Throws ReadException with the text of a Python error. */
+  static JsonNode ask(ObjectNode request) {
+    Planner current = planner;
+    if (current == null) {
+      throw new ReadException("the Python driver that planned this query has ended");
+    }
+    JsonNode answer;
+    try {
+      answer = JSON.readTree(current.call(request.toString()));
+    } catch (com.fasterxml.jackson.core.JsonProcessingException error) {
+      throw new ReadException("the Python driver sent an invalid answer: " + error.getOriginalMessage());
+    }
+    return ok(answer);
+  }
+
+  static JsonNode ok(JsonNode answer) {
+    if (answer.has("error")) {
+      throw new ReadException(answer.get("error").asText());
+    }
+    return answer.get("ok");
+  }
+}

@@ -1,0 +1,115 @@
+package pravegaserde.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * {@code format("pravega")} where this jar is loaded: raw events are read by the JVM, all else by the Python source.
+ *
+ * <p>The Python driver decides which one, by the options of the read.
+ */
+public final class PravegaSource implements TableProvider, DataSourceRegister {
+  private final PythonDataSourceV2 python = new PythonDataSourceV2();
+
+  public PravegaSource() {
+    python.setShortName(shortName());
+  }
+
+  @Override
+  public String shortName() {
+    return "pravega";
+  }
+
+  @Override
+  public boolean supportsExternalMetadata() {
+    return true;
+  }
+
+  @Override
+  public StructType inferSchema(CaseInsensitiveStringMap options) {
+    if (!Planning.isAvailable()) {
+      return python.inferSchema(options);
+    }
+    JsonNode schema = Planning.ask(Planning.request("schema", options.asCaseSensitiveMap(), null));
+    return schema.isNull() ? python.inferSchema(options) : (StructType) StructType.fromJson(schema.asText());
+  }
+
+  @Override
+  public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    return new PravegaTable(schema, python, partitioning, properties);
+  }
+
+  /** A stream, or several. The Python table is created when it is needed: that starts a Python process. */
+  private static final class PravegaTable implements SupportsRead, SupportsWrite {
+    private final StructType schema;
+    private final PythonDataSourceV2 source;
+    private final Transform[] partitioning;
+    private final Map<String, String> properties;
+    private Table python;
+
+    PravegaTable(StructType schema, PythonDataSourceV2 source, Transform[] partitioning, Map<String, String> properties) {
+      this.schema = schema;
+      this.source = source;
+      this.partitioning = partitioning;
+      this.properties = properties;
+    }
+
+    private synchronized Table python() {
+      if (python == null) {
+        python = source.getTable(schema, partitioning, properties);
+      }
+      return python;
+    }
+
+    @Override
+    public String name() {
+      return "pravega";
+    }
+
+    @Override
+    @SuppressWarnings("deprecation")
+    public StructType schema() {
+      return schema;
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+      return Set.of(
+          TableCapability.BATCH_READ,
+          TableCapability.MICRO_BATCH_READ,
+          TableCapability.BATCH_WRITE,
+          TableCapability.STREAMING_WRITE,
+          TableCapability.TRUNCATE);
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+      if (Planning.isAvailable()) {
+        Map<String, String> plain = options.asCaseSensitiveMap();
+        if (Planning.ask(Planning.request("accepts", plain, schema.json())).asBoolean()) {
+          return new RawScanBuilder(schema, plain);
+        }
+      }
+      return ((SupportsRead) python()).newScanBuilder(options);
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+      return ((SupportsWrite) python()).newWriteBuilder(info);
+    }
+  }
+}

@@ -1,0 +1,188 @@
+package pravegaserde.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Scan of raw events by the JVM, planned by the driver's Python. */
+final class RawScan implements Scan, Batch {
+  private final StructType columns;
+  private final ObjectNode plan;
+  private String support;
+
+  RawScan(StructType columns, ObjectNode plan) {
+    this.columns = columns;
+    this.plan = plan;
+  }
+
+  @Override
+  public StructType readSchema() {
+    return columns;
+  }
+
+  @Override
+  public String description() {
+    return "pravega, read by the JVM";
+  }
+
+  @Override
+  public ColumnarSupportMode columnarSupportMode() {
+    return ColumnarSupportMode.SUPPORTED;
+  }
+
+  @Override
+  public Batch toBatch() {
+    return this;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    JsonNode answer = Planning.ask(plan.deepCopy().put("do", "batch"));
+    support = answer.get("support").asText();
+    return Task.all(answer.get("tasks"));
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return new Readers(columns, support);
+  }
+
+  @Override
+  public MicroBatchStream toMicroBatchStream(String checkpoint) {
+    return new RawStream(columns, Planning.ask(plan.deepCopy().put("do", "stream")));
+  }
+
+  /** Readers of tasks. {@code support} lets a task ask the project's Python on its executor. */
+  record Readers(StructType columns, String support) implements PartitionReaderFactory {
+    @Override
+    public boolean supportColumnarReads(InputPartition partition) {
+      return true;
+    }
+
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+      throw new UnsupportedOperationException("rows: the reader has columns");
+    }
+
+    @Override
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+      return new SegmentReader((Task) partition, columns, support);
+    }
+  }
+
+  /** Offset of a stream query, in the JSON form of the Python source. */
+  private static final class Cut extends Offset {
+    private final String json;
+
+    Cut(String json) {
+      this.json = json;
+    }
+
+    @Override
+    public String json() {
+      return json;
+    }
+  }
+
+  /** Stream query: the Python reader of the driver has its state. */
+  private static final class RawStream
+      implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+    private final StructType columns;
+    private final String query;
+    private final String support;
+
+    RawStream(StructType columns, JsonNode opened) {
+      this.columns = columns;
+      query = opened.get("query").asText();
+      support = opened.get("support").asText();
+    }
+
+    private JsonNode ask(String action, Offset start, Offset end) {
+      ObjectNode request = Planning.request(action).put("query", query);
+      if (start != null) {
+        request.put("start", start.json());
+      }
+      if (end != null) {
+        request.put("end", end.json());
+      }
+      return Planning.ask(request);
+    }
+
+    @Override
+    public Offset initialOffset() {
+      return new Cut(ask("initial", null, null).asText());
+    }
+
+    @Override
+    public Offset latestOffset() {
+      throw new UnsupportedOperationException("latestOffset(Offset, ReadLimit) is called instead");
+    }
+
+    @Override
+    public ReadLimit getDefaultReadLimit() {
+      return ReadLimit.allAvailable();
+    }
+
+    @Override
+    public Offset latestOffset(Offset start, ReadLimit limit) {
+      return new Cut(ask("latest", start, null).asText());
+    }
+
+    @Override
+    public Offset reportLatestOffset() {
+      JsonNode found = ask("report", null, null);
+      return found.isNull() ? null : new Cut(found.asText());
+    }
+
+    @Override
+    public Map<String, String> metrics(Optional<Offset> latestConsumed) {
+      return Map.of("reader", "jvm");
+    }
+
+    @Override
+    public void prepareForTriggerAvailableNow() {
+      ask("available_now", null, null);
+    }
+
+    @Override
+    public Offset deserializeOffset(String json) {
+      return new Cut(json);
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset start, Offset end) {
+      return Task.all(ask("tasks", start, end));
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+      return new Readers(columns, support);
+    }
+
+    @Override
+    public void commit(Offset end) {
+      ask("commit", null, end);
+    }
+
+    @Override
+    public void stop() {
+      if (Planning.isAvailable()) {
+        ask("stop", null, null);
+      }
+    }
+  }
+}

@@ -1,0 +1,107 @@
+package pravegaserde.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.sources.EqualNullSafe;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.GreaterThan;
+import org.apache.spark.sql.sources.GreaterThanOrEqual;
+import org.apache.spark.sql.sources.In;
+import org.apache.spark.sql.sources.LessThan;
+import org.apache.spark.sql.sources.LessThanOrEqual;
+import org.apache.spark.sql.sources.Not;
+import org.apache.spark.sql.types.StructType;
+
+/** Builder of a scan: it has the columns and the filters on metadata columns that Spark passes down. */
+final class RawScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownFilters {
+  private final StructType schema;
+  private final Map<String, String> options;
+  private final ArrayNode pushed = Planning.JSON.createArrayNode();
+  private final List<Filter> known = new ArrayList<>();
+  private StructType columns;
+
+  RawScanBuilder(StructType schema, Map<String, String> options) {
+    this.schema = schema;
+    this.options = options;
+    this.columns = schema;
+  }
+
+  @Override
+  public void pruneColumns(StructType required) {
+    columns = required;
+  }
+
+  /** Return all filters: Spark evaluates each one, also those by which parts of segments are left out. */
+  @Override
+  public Filter[] pushFilters(Filter[] filters) {
+    for (Filter filter : filters) {
+      ObjectNode found = encoded(filter);
+      if (found != null) {
+        pushed.add(found);
+        known.add(filter);
+      }
+    }
+    return filters;
+  }
+
+  @Override
+  public Filter[] pushedFilters() {
+    return known.toArray(new Filter[0]);
+  }
+
+  private static ObjectNode encoded(Filter filter) {
+    if (filter instanceof Not not) {
+      ObjectNode child = encoded(not.child());
+      return child == null ? null : Planning.JSON.createObjectNode().put("kind", "Not").set("child", child);
+    }
+    if (filter instanceof In in) {
+      return encoded("In", in.attribute(), in.values());
+    }
+    if (filter instanceof EqualTo equal) {
+      return encoded("EqualTo", equal.attribute(), equal.value());
+    }
+    if (filter instanceof EqualNullSafe equal) {
+      return encoded("EqualNullSafe", equal.attribute(), equal.value());
+    }
+    if (filter instanceof GreaterThan greater) {
+      return encoded("GreaterThan", greater.attribute(), greater.value());
+    }
+    if (filter instanceof GreaterThanOrEqual greater) {
+      return encoded("GreaterThanOrEqual", greater.attribute(), greater.value());
+    }
+    if (filter instanceof LessThan less) {
+      return encoded("LessThan", less.attribute(), less.value());
+    }
+    if (filter instanceof LessThanOrEqual less) {
+      return encoded("LessThanOrEqual", less.attribute(), less.value());
+    }
+    return null;
+  }
+
+  private static ObjectNode encoded(String kind, String attribute, Object value) {
+    Object[] values = value instanceof Object[] many ? many : new Object[] {value};
+    for (Object each : values) {
+      if (!(each instanceof Long || each instanceof String)) {
+        return null;
+      }
+    }
+    ObjectNode node = Planning.JSON.createObjectNode().put("kind", kind).put("attribute", attribute);
+    return node.set("value", Planning.JSON.valueToTree(value));
+  }
+
+  @Override
+  public Scan build() {
+    ObjectNode plan = Planning.request("", options, schema.json());
+    plan.set("filters", (JsonNode) pushed);
+    return new RawScan(columns, plan);
+  }
+}

@@ -1,0 +1,233 @@
+package pravegaserde.spark;
+
+import java.io.ByteArrayInputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
+import java.util.ArrayList;
+import java.util.List;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
+import javax.net.ssl.TrustManagerFactory;
+import org.apache.spark.TaskContext;
+
+/** Connection to a segment store. Each wait ends after {@code quiet} seconds without a byte. */
+abstract class StoreLink implements AutoCloseable {
+  private static final int SLICE_MILLIS = 1000;
+
+  double quiet;
+
+  /** Read until {@code into} is full. */
+  abstract void read(ByteBuffer into) throws IOException;
+
+  abstract void write(ByteBuffer from) throws IOException;
+
+  @Override
+  public abstract void close();
+
+  /** Settings of TLS, from the configuration of the Python client. */
+  record Tls(String authorities, String serverName, boolean checksHost) {}
+
+  static StoreLink open(String host, int port, Tls tls, double quiet) throws IOException {
+    IOException last = null;
+    InetAddress[] addresses = InetAddress.getAllByName(host);
+    for (InetAddress address : addresses) {
+      InetSocketAddress at = new InetSocketAddress(address, port);
+      try {
+        StoreLink link = tls == null ? new Plain(at, quiet / addresses.length) : new Secured(at, host, tls, quiet);
+        link.quiet = quiet;
+        return link;
+      } catch (IOException error) {
+        last = error;
+      }
+    }
+    throw last;
+  }
+
+  /** Throws TaskKilledException if Spark has killed the task. */
+  static void checkTask() {
+    TaskContext task = TaskContext.get();
+    if (task != null) {
+      task.killTaskIfInterrupted();
+    }
+  }
+
+  private static final class Plain extends StoreLink {
+    private final SocketChannel channel;
+    private final Selector selector;
+    private final SelectionKey key;
+
+    Plain(InetSocketAddress address, double quiet) throws IOException {
+      this.quiet = quiet;
+      channel = SocketChannel.open();
+      selector = Selector.open();
+      try {
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        channel.configureBlocking(false);
+        key = channel.register(selector, SelectionKey.OP_CONNECT);
+        if (!channel.connect(address)) {
+          do {
+            await(SelectionKey.OP_CONNECT);
+          } while (!channel.finishConnect());
+        }
+      } catch (IOException | RuntimeException error) {
+        close();
+        throw error;
+      }
+    }
+
+    private void await(int operation) throws IOException {
+      key.interestOps(operation);
+      long end = System.nanoTime() + (long) (quiet * 1e9);
+      while (true) {
+        long left = (end - System.nanoTime()) / 1_000_000;
+        if (left <= 0) {
+          throw new SocketTimeoutException("no answer for " + Math.round(quiet) + " s");
+        }
+        int ready = selector.select(Math.min(left, SLICE_MILLIS));
+        selector.selectedKeys().clear();
+        if (ready > 0) {
+          return;
+        }
+        checkTask();
+      }
+    }
+
+    @Override
+    void read(ByteBuffer into) throws IOException {
+      while (into.hasRemaining()) {
+        int count = channel.read(into);
+        if (count < 0) {
+          throw new EOFException("the segment store closed the connection");
+        }
+        if (count == 0) {
+          await(SelectionKey.OP_READ);
+        }
+      }
+    }
+
+    @Override
+    void write(ByteBuffer from) throws IOException {
+      while (from.hasRemaining()) {
+        if (channel.write(from) == 0) {
+          await(SelectionKey.OP_WRITE);
+        }
+      }
+    }
+
+    @Override
+    public void close() {
+      try {
+        channel.close();
+        selector.close();
+      } catch (IOException ignored) {
+        // The connection is given up in any case.
+      }
+    }
+  }
+
+  private static final class Secured extends StoreLink {
+    private final SSLSocket socket;
+    private final byte[] chunk = new byte[1 << 16];
+
+    Secured(InetSocketAddress address, String host, Tls tls, double quiet) throws IOException {
+      this.quiet = quiet;
+      String name = tls.serverName() == null ? host : tls.serverName();
+      Socket plain = new Socket();
+      try {
+        plain.setTcpNoDelay(true);
+        plain.connect(address, millis(quiet));
+        socket = (SSLSocket) context(tls).getSocketFactory().createSocket(plain, name, address.getPort(), true);
+        socket.setSoTimeout(millis(quiet));
+        if (tls.checksHost()) {
+          SSLParameters parameters = socket.getSSLParameters();
+          parameters.setEndpointIdentificationAlgorithm("HTTPS");
+          socket.setSSLParameters(parameters);
+        }
+        socket.startHandshake();
+      } catch (IOException error) {
+        plain.close();
+        throw error;
+      }
+    }
+
+    private static int millis(double seconds) {
+      return Math.max((int) (1000 * Math.min(seconds, 86_400)), 1);
+    }
+
+    private static SSLContext context(Tls tls) throws IOException {
+      try {
+        SSLContext context = SSLContext.getInstance("TLS");
+        if (tls.authorities() == null) {
+          context.init(null, null, null);
+          return context;
+        }
+        KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+        trusted.load(null, null);
+        List<Certificate> found = new ArrayList<>(CertificateFactory.getInstance("X.509")
+            .generateCertificates(new ByteArrayInputStream(tls.authorities().getBytes("UTF-8"))));
+        for (int i = 0; i < found.size(); i++) {
+          trusted.setCertificateEntry("authority " + i, found.get(i));
+        }
+        TrustManagerFactory managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        managers.init(trusted);
+        context.init(null, managers.getTrustManagers(), null);
+        return context;
+      } catch (GeneralSecurityException error) {
+        throw new IOException("TLS cannot be set up: " + error.getMessage(), error);
+      }
+    }
+
+    @Override
+    void read(ByteBuffer into) throws IOException {
+      long end = System.nanoTime() + (long) (quiet * 1e9);
+      while (into.hasRemaining()) {
+        socket.setSoTimeout(Math.min(millis(quiet), SLICE_MILLIS));
+        int count;
+        try {
+          count = socket.getInputStream().read(chunk, 0, Math.min(chunk.length, into.remaining()));
+        } catch (SocketTimeoutException error) {
+          checkTask();
+          if (System.nanoTime() >= end) {
+            throw error;
+          }
+          continue;
+        }
+        if (count < 0) {
+          throw new EOFException("the segment store closed the connection");
+        }
+        into.put(chunk, 0, count);
+        end = System.nanoTime() + (long) (quiet * 1e9);
+      }
+    }
+
+    @Override
+    void write(ByteBuffer from) throws IOException {
+      byte[] bytes = new byte[from.remaining()];
+      from.get(bytes);
+      socket.getOutputStream().write(bytes);
+    }
+
+    @Override
+    public void close() {
+      try {
+        socket.close();
+      } catch (IOException ignored) {
+        // The connection is given up in any case.
+      }
+    }
+  }
+}

@@ -1,0 +1,56 @@
+package pravegaserde.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.spark.sql.connector.read.InputPartition;
+
+/** Ranges of segments that one task reads, one after the other. */
+final class Task implements InputPartition {
+  private static final long serialVersionUID = 1L;
+
+  /** Range [start, end) of a segment, and the segment store as the driver knows it: host is null if it does not. */
+  record Slice(
+      String scope, String stream, long segmentId, String segment, long start, long end,
+      String host, int port, String token, double renewal,
+      long[] places, long[] lows, long[] highs)
+      implements java.io.Serializable {}
+
+  final Slice[] slices;
+  final long stop;
+
+  private Task(Slice[] slices, long stop) {
+    this.slices = slices;
+    this.stop = stop;
+  }
+
+  static InputPartition[] all(JsonNode tasks) {
+    InputPartition[] found = new InputPartition[tasks.size()];
+    for (int i = 0; i < found.length; i++) {
+      JsonNode slices = tasks.get(i).get("slices");
+      Slice[] parts = new Slice[slices.size()];
+      for (int j = 0; j < parts.length; j++) {
+        parts[j] = slice(slices.get(j));
+      }
+      JsonNode stop = tasks.get(i).get("stop");
+      found[i] = new Task(parts, stop.isNull() ? Long.MAX_VALUE : stop.asLong());
+    }
+    return found;
+  }
+
+  private static Slice slice(JsonNode each) {
+    JsonNode host = each.get("host");
+    return new Slice(
+        each.get("scope").asText(), each.get("stream").asText(), each.get("segment_id").asLong(),
+        each.get("segment").asText(), each.get("start").asLong(), each.get("end").asLong(),
+        host.isNull() ? null : host.asText(), each.get("port").asInt(), each.get("token").asText(),
+        each.get("renewal").asDouble(),
+        longs(each.get("places")), longs(each.get("lows")), longs(each.get("highs")));
+  }
+
+  private static long[] longs(JsonNode values) {
+    long[] found = new long[values.size()];
+    for (int i = 0; i < found.length; i++) {
+      found[i] = values.get(i).asLong();
+    }
+    return found;
+  }
+}

@@ -1,0 +1,214 @@
+"""Planner of the JVM reader, in the driver's own process: Spark's JVM calls it back through py4j.
+
+It answers with the methods of the Python source, so options, offsets, limits and data-loss decisions are the same. The
+tasks of a plan travel as JSON, and a task gets what it needs to ask :mod:`pravega_connector.spark.jvm.support`.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import logging
+import pickle
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import datasource as spark_filters
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.core.deadline import QUIET
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.jvm.task_options import TaskOptions
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader, SlicesPartition
+from pravega_connector.wire import segment_name
+from pravega_serde.errors import PravegaError
+
+_log: Final = logging.getLogger(__name__)
+_NO_SCHEMA: Final = StructType()
+
+
+@dataclass(frozen=True)
+class _Python:
+    """Python of Spark's workers: executable, module path, and files of the job."""
+
+    executable: str
+    path: tuple[str, ...]
+    includes: tuple[str, ...]
+
+
+class Planner:
+    """Answers to requests of Spark's JVM. Thread safe, as far as Spark calls it."""
+
+    class Java:
+        """Interface that py4j implements with this class."""
+
+        implements = ["pravegaserde.spark.Planner"]  # noqa: RUF012 - py4j's protocol
+
+    def __init__(self, spark: SparkSession, source: type[PravegaDataSource] = PravegaDataSource) -> None:
+        """Plan the reads of a session; ``source`` has the session's defaults."""
+        context = spark.sparkContext
+        self.source = source
+        self._python = _Python(
+            context.pythonExec,
+            tuple(context.environment.get("PYTHONPATH", "").split(":")),
+            tuple(context._python_includes),
+        )
+        self._queries: dict[str, PravegaStreamReader] = {}
+        self._numbers = itertools.count(1)
+        self._actions: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+            "schema": self._schema,
+            "accepts": self._accepts,
+            "batch": self._batch,
+            "stream": self._stream,
+            "initial": lambda request: json.dumps(self._query(request).initialOffset()),
+            "latest": lambda request: json.dumps(self._query(request).latestOffset(json.loads(request["start"]))),
+            "report": self._report,
+            "available_now": lambda request: self._query(request).prepareForTriggerAvailableNow(),
+            "tasks": self._tasks_between,
+            "commit": lambda request: self._query(request).commit(json.loads(request["end"])),
+            "stop": self._stop,
+        }
+
+    def call(self, request: str) -> str:
+        """Answer a request of the JVM; both are JSON. An error is an answer, too: its text is the last line of Python's."""
+        try:
+            asked = json.loads(request)
+            return json.dumps({"ok": self._actions[asked["do"]](asked)})
+        except PravegaError as error:
+            return json.dumps({"error": "".join(traceback.format_exception_only(error)).strip()})
+        except Exception:  # noqa: BLE001 - Spark shows it
+            return json.dumps({"error": traceback.format_exc().strip()})
+
+    # ---- tables ----
+
+    def _schema(self, request: Mapping[str, Any]) -> str | None:
+        """Return the columns of a read that the JVM reader can do; None for others."""
+        source = self.source(dict(request["options"]))
+        return source.schema().json() if _is_raw(source.source_options(_NO_SCHEMA)) else None
+
+    def _accepts(self, request: Mapping[str, Any]) -> bool:
+        """Return True if the JVM reader can read the table with these columns."""
+        source, schema = self._source(request)
+        options = source.source_options(schema)
+        if not _is_raw(options):
+            return False
+        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+        from pravega_connector.spark.source.columns import decoded_fields  # noqa: PLC0415
+
+        known = {field.name: field.type for field in decoded_fields(options, None)}
+        return all(known.get(field.name) == field.type for field in to_arrow_schema(schema, timezone="UTC"))
+
+    def _source(self, request: Mapping[str, Any]) -> tuple[PravegaDataSource, StructType]:
+        return self.source(dict(request["options"])), StructType.fromJson(json.loads(request["schema"]))
+
+    # ---- batch ----
+
+    def _batch(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        source, schema = self._source(request)
+        reader = PravegaFilteringReader(*source.reader_arguments(schema))
+        list(reader.pushFilters([_filter(each) for each in request["filters"]]))
+        tasks = _tasks(reader.options.client(), reader.partitions())
+        return {"tasks": tasks, "support": self._support(reader.options)}
+
+    # ---- stream ----
+
+    def _stream(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        source, schema = self._source(request)
+        reader = PravegaStreamReader(*source.reader_arguments(schema))
+        query = str(next(self._numbers))
+        self._queries[query] = reader
+        return {"query": query, "support": self._support(reader.options)}
+
+    def _query(self, request: Mapping[str, Any]) -> PravegaStreamReader:
+        return self._queries[request["query"]]
+
+    def _report(self, request: Mapping[str, Any]) -> str | None:
+        found = self._query(request).reportLatestOffset()
+        return None if found is None else json.dumps(found)
+
+    def _tasks_between(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
+        reader = self._query(request)
+        partitions = reader.partitions(json.loads(request["start"]), json.loads(request["end"]))
+        return _tasks(reader.options.client(service=True), partitions)
+
+    def _stop(self, request: Mapping[str, Any]) -> None:
+        reader: DataSourceStreamReader | None = self._queries.pop(request["query"], None)
+        if reader is not None:
+            reader.stop()
+
+    # ---- tasks ----
+
+    def _support(self, options: SourceOptions) -> str:
+        config = options.config
+        tls = None
+        if config.uses_tls:
+            authorities = None if config.tls_ca_file is None else open(config.tls_ca_file).read()  # noqa: SIM115
+            tls = {
+                "authorities": authorities,
+                "server_name": config.tls_server_name,
+                "checks_host": config.tls_validate_hostname,
+            }
+        return json.dumps(
+            {
+                "python": self._python.executable,
+                "path": self._python.path,
+                "includes": self._python.includes,
+                "options": base64.b64encode(pickle.dumps(TaskOptions(options))).decode(),
+                "tls": tls,
+                "quiet": QUIET,
+            }
+        )
+
+
+def _is_raw(options: SourceOptions) -> bool:
+    """Return True if a read has nothing to decode: its columns are those of the JVM reader."""
+    if options.metadata is not None or options.format is not None or options.from_registry:
+        return False
+    return "encoding_id" not in options.metadata_columns
+
+
+def _filter(each: Mapping[str, Any]) -> spark_filters.Filter:
+    if each["kind"] == "Not":
+        return spark_filters.Not(_filter(each["child"]))
+    value = tuple(each["value"]) if each["kind"] == "In" else each["value"]
+    return getattr(spark_filters, each["kind"])((each["attribute"],), value)  # type: ignore[no-any-return]
+
+
+def _tasks(client: PravegaClient, partitions: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return the tasks of partitions, with the segment store and the token of each segment."""
+    return [
+        {"stop": part.stop, "slices": list(map(_slice, itertools.repeat(client), part.slices, part.times))}
+        for part in partitions
+        if isinstance(part, SlicesPartition)
+    ]
+
+
+def _slice(client: PravegaClient, piece: Any, times: Any) -> dict[str, Any]:
+    stores, stream = client.stores, piece.stream
+    host, port = stores.endpoint(stream, piece.segment_id)
+    stores.token(stream, write=False)
+    place = stores.known_place(stream, piece.segment_id)
+    assert place is not None
+    return {
+        "scope": stream.scope,
+        "stream": stream.stream,
+        "segment_id": piece.segment_id,
+        "segment": segment_name(stream, piece.segment_id),
+        "start": piece.start,
+        "end": piece.end,
+        "host": host,
+        "port": port,
+        "token": place.token,
+        "renewal": min(place.renewal, 1e15),
+        "places": times.places.tolist(),
+        "lows": times.lows.tolist(),
+        "highs": times.highs.tolist(),
+    }

@@ -1,0 +1,168 @@
+"""Process that helps the JVM reader on an executor: ``python -m pravega_connector.spark.jvm.support``.
+
+The JVM reads plain ranges. It asks this process, in lines of JSON, what to do about everything else: an answer that is
+no data, a lost connection, a token that expires, data that is lost. The decisions are those of
+:mod:`pravega_connector.reader.slices`, so retries, pauses, log lines and errors are the same as in the Python reader.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import logging
+import os
+import pickle
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.retry import Attempts
+from pravega_connector.errors import ConnectionLostError, DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from pravega_connector.reader.slices import SegmentSlice, data_loss
+from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.data_loss import pass_over
+from pravega_connector.stores.segment_stores import error_of
+from pravega_connector.wire import FrameParser, RangeRead, SegmentRead, StreamName, segment_name
+from pravega_connector.wire.codec import decode
+from pravega_serde.errors import PravegaError
+
+_logger: Final = logging.getLogger("pravega_connector.reader.slices")
+
+Request = Mapping[str, Any]
+
+
+class Sessions:
+    """Outages of the ranges that are read in this JVM. Thread safe: a session has one request at a time."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[int, Attempts] = {}
+
+    def answer(self, request: Request) -> dict[str, Any]:
+        """Return the answer to a request. Raises the error with which the task must end."""
+        options = _options(request["options"])
+        client = options.client(service=True)
+        stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
+        if request["do"] == "place":
+            return _place(client, stream, segment_id) | {"event": request["event"]}
+        attempts = self._attempts.get(request["session"])
+        if attempts is None:
+            attempts = client.stores.health.attempts(_logger, f"reading stream {stream}")
+            self._attempts[request["session"]] = attempts
+        if request["progressed"]:
+            attempts.done()
+        return _retry(client, options, attempts, request)
+
+    def end(self, session: int) -> None:
+        """Forget the outage of a range that was read, or given up."""
+        attempts = self._attempts.pop(session, None)
+        if attempts is not None:
+            attempts.done()
+
+
+@functools.lru_cache(maxsize=64)
+def _options(pickled: str) -> SourceOptions:
+    made: SourceOptions = pickle.loads(base64.b64decode(pickled)).options  # noqa: S301 - Spark's own protocol is pickle
+    return made
+
+
+def _place(
+    client: PravegaClient, stream: StreamName, segment_id: int, deadline: Deadline | None = None
+) -> dict[str, Any]:
+    host, port = client.stores.endpoint(stream, segment_id, deadline)
+    client.stores.token(stream, write=False, deadline=deadline)
+    place = client.stores.known_place(stream, segment_id)
+    assert place is not None
+    return {"host": host, "port": port, "token": place.token, "renewal": min(place.renewal, 1e15)}
+
+
+def _retry(client: PravegaClient, options: SourceOptions, attempts: Attempts, request: Request) -> dict[str, Any]:
+    """Wait until a failed read can continue, and return where. Raises the error if it cannot."""
+    stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
+    event = request["event"]
+    try:
+        error = _failure(client, stream, segment_id, attempts.share(), request)
+        while True:
+            attempts.settle(error, lambda each: client.stores.forget(stream, segment_id, each))
+            try:
+                found = _place(client, stream, segment_id, attempts.share())
+                return found | {"event": event, "quiet": attempts.share().seconds}
+            except PravegaError as next_error:
+                error = next_error
+    except (SegmentTruncatedError, NoSuchSegmentError) as cause:
+        loss = data_loss(stream, segment_id, request["position"], cause)
+        loss.__cause__ = cause
+        piece = SegmentSlice(stream, segment_id, request["start"], request["end"])
+        resumed = pass_over(piece, event, loss, fail=options.fail_on_data_loss)
+        if resumed >= piece.end:
+            return {"host": "", "port": 0, "token": "", "renewal": 0.0, "event": resumed, "quiet": 1.0}
+        return _place(client, stream, segment_id) | {"event": resumed, "quiet": attempts.share().seconds}
+
+
+def _failure(
+    client: PravegaClient, stream: StreamName, segment_id: int, deadline: Deadline, request: Request
+) -> PravegaError:
+    """Return the error of a failed read."""
+    name, store = segment_name(stream, segment_id), f"the segment store at {request['store']}"
+    try:
+        match request["do"]:
+            case "lost":
+                return ConnectionLostError(f"the connection to {store} was lost: {request['text']}")
+            case "frame":
+                parser = FrameParser(request["offset"], segment=name)
+                parser.feed(base64.b64decode(request["header"]))
+                parser.finish()
+            case "answered":
+                _check_answer(name, request)
+                return ConnectionLostError(f"{store} answered a read of segment {name} with no bytes")
+            case "replied":
+                reply = decode(request["type"], memoryview(base64.b64decode(request["reply"])))
+                plan = RangeRead(name, request["position"], request["end"])
+                plan.in_flight(dict(request.get("in_flight", ())))
+                plan.check(reply)
+                client.stores.confirm(stream, segment_id, error_of(reply, name), deadline)
+    except PravegaError as error:
+        return error
+    raise AssertionError(f"{request['do']} is not a failure")
+
+
+def _check_answer(name: str, request: Request) -> None:
+    """Raise the error about an answer with data: of another request, too long, or after the end of a segment."""
+    plan = RangeRead(name, request["position"], request["end"])
+    plan.in_flight({} if request["wanted"] is None else {request["offset"]: request["wanted"]})
+    data = memoryview(bytes(max(request["size"], 0)))
+    plan.receive(
+        SegmentRead(request["segment"], request["offset"], False, request["end_of_segment"], data, request["offset"])
+    )
+
+
+def main() -> None:
+    """Answer the lines of standard input until it ends."""
+    sessions, output = Sessions(), threading.Lock()
+
+    def answer(request: Request) -> None:
+        try:
+            made: dict[str, Any] = {"ok": sessions.answer(request)}
+        except PravegaError as error:
+            made = {"error": "".join(traceback.format_exception_only(error)).strip()}
+        except Exception:  # noqa: BLE001 - the task ends with it
+            made = {"error": traceback.format_exc().strip()}
+        with output:
+            print(json.dumps(made | {"id": request["id"]}), flush=True)
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["do"] == "end":
+            sessions.end(request["session"])
+        else:
+            threading.Thread(target=answer, args=(request,), daemon=True).start()
+    sys.stdout.flush()
+    os._exit(0)  # requests that still wait for servers have nobody to answer to
+
+
+if __name__ == "__main__":
+    main()
