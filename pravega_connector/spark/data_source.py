@@ -13,7 +13,7 @@ import pyspark
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from pravega_connector.errors import UnsupportedModeError
+from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_serde.errors import PravegaError
 
@@ -97,6 +97,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
         """Return the reader of a batch query."""
         options = self.source_options(schema)
+        _check_reader(options)
         if options.metadata is not None:
             from pravega_connector.spark.source.metadata import MetadataReader  # noqa: PLC0415
 
@@ -110,7 +111,9 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader  # noqa: PLC0415
 
         try:
-            return PravegaStreamReader(*self.reader_arguments(schema))
+            arguments = self.reader_arguments(schema)
+            _check_reader(arguments[0])
+            return PravegaStreamReader(*arguments)
         except PravegaError as error:
             return BrokenStreamReader(error)
 
@@ -169,3 +172,12 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         options = parse_options(SinkOptions, raw, also_known=known_names(SourceOptions))
         options.mode(streaming=streaming)
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)
+
+
+def _check_reader(options: SourceOptions) -> None:
+    """Raise ConfigError for a read that must be in the JVM: Spark asks this process only for other reads."""
+    if options.reader == "jvm":
+        raise ConfigError(
+            "reader=jvm: the JVM reader is not loaded in this session: call configure(spark) first, see its log line "
+            "about the reason, or set 'reader' to 'auto'"
+        )

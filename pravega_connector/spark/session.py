@@ -36,6 +36,8 @@ def configure(spark: SparkSession, config: PravegaConfig | None = None, **option
     The credentials are then not among the options of a query, so they are in no plan and no catalog. Spark keeps them
     in its memory, and passes them to the processes that plan. A second call replaces the defaults of the first.
 
+    Raw events are then read inside Spark's JVM, if this installation has the reader for it; see option ``reader``.
+
     Raises ConfigError for an unknown option.
     """
     found = PravegaConfig.resolve(properties=dict(spark.conf.getAll)) if config is None else config
@@ -46,7 +48,11 @@ def configure(spark: SparkSession, config: PravegaConfig | None = None, **option
             raise ConfigError(f"unknown option {name!r}" + (f": did you mean {hint!r}?" if hint else ""))
     given = _texts({each.name: getattr(found, each.name) for each in fields(found)}) | _texts(options)
     # A class created in this function is pickled with its contents, not by its name.
-    spark.dataSource.register(type("SessionDataSource", (PravegaDataSource,), {"defaults": given}))
+    source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given})
+    spark.dataSource.register(source)
+    from pravega_connector.spark.jvm.session import use_jvm_reader  # noqa: PLC0415 - loads the source
+
+    use_jvm_reader(spark, source)
 
 
 def _texts(options: Mapping[str, Any]) -> dict[str, str]:

@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 from pyspark.sql import datasource as spark_filters
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
+from pravega_connector.errors import ConfigError
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.task_options import TaskOptions
 from pravega_connector.spark.options.source import SourceOptions
@@ -51,10 +52,10 @@ class Planner:
 
         implements = ["pravegaserde.spark.Planner"]  # noqa: RUF012 - py4j's protocol
 
-    def __init__(self, spark: SparkSession, source: type[PravegaDataSource] = PravegaDataSource) -> None:
-        """Plan the reads of a session; ``source`` has the session's defaults."""
-        context = spark.sparkContext
-        self.source = source
+    def __init__(self, context: SparkContext) -> None:
+        """Plan the reads of a Spark application."""
+        self.context = context
+        self._sources: dict[str, type[PravegaDataSource]] = {}
         self._python = _Python(
             context.pythonExec,
             tuple(context.environment.get("PYTHONPATH", "").split(":")),
@@ -76,8 +77,12 @@ class Planner:
             "stop": self._stop,
         }
 
+    def plan_for(self, session: str, source: type[PravegaDataSource]) -> None:
+        """Use the default options of ``source`` in the session with this id."""
+        self._sources[session] = source
+
     def call(self, request: str) -> str:
-        """Answer a request of the JVM; both are JSON. An error is an answer, too: its text is the last line of Python's."""
+        """Return the answer to a request of the JVM, both as JSON. An error is an answer with the text of the error."""
         try:
             asked = json.loads(request)
             return json.dumps({"ok": self._actions[asked["do"]](asked)})
@@ -90,12 +95,16 @@ class Planner:
 
     def _schema(self, request: Mapping[str, Any]) -> str | None:
         """Return the columns of a read that the JVM reader can do; None for others."""
-        source = self.source(dict(request["options"]))
+        if request["session"] not in self._sources:
+            return None
+        source = self._source(request)
         return source.schema().json() if _is_raw(source.source_options(_NO_SCHEMA)) else None
 
     def _accepts(self, request: Mapping[str, Any]) -> bool:
-        """Return True if the JVM reader can read the table with these columns."""
-        source, schema = self._source(request)
+        """Return True if the JVM reader can read the table with these columns, in a session that was set up for it."""
+        if request["session"] not in self._sources:
+            return False
+        source, schema = self._source(request), _schema_of(request)
         options = source.source_options(schema)
         if not _is_raw(options):
             return False
@@ -106,13 +115,13 @@ class Planner:
         known = {field.name: field.type for field in decoded_fields(options, None)}
         return all(known.get(field.name) == field.type for field in to_arrow_schema(schema, timezone="UTC"))
 
-    def _source(self, request: Mapping[str, Any]) -> tuple[PravegaDataSource, StructType]:
-        return self.source(dict(request["options"])), StructType.fromJson(json.loads(request["schema"]))
+    def _source(self, request: Mapping[str, Any]) -> PravegaDataSource:
+        return self._sources[request["session"]](dict(request["options"]))
 
     # ---- batch ----
 
     def _batch(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        source, schema = self._source(request)
+        source, schema = self._source(request), _schema_of(request)
         reader = PravegaFilteringReader(*source.reader_arguments(schema))
         list(reader.pushFilters([_filter(each) for each in request["filters"]]))
         tasks = _tasks(reader.options.client(), reader.partitions())
@@ -121,7 +130,7 @@ class Planner:
     # ---- stream ----
 
     def _stream(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        source, schema = self._source(request)
+        source, schema = self._source(request), _schema_of(request)
         reader = PravegaStreamReader(*source.reader_arguments(schema))
         query = str(next(self._numbers))
         self._queries[query] = reader
@@ -168,18 +177,38 @@ class Planner:
         )
 
 
+def _schema_of(request: Mapping[str, Any]) -> StructType:
+    return StructType.fromJson(json.loads(request["schema"]))
+
+
 def _is_raw(options: SourceOptions) -> bool:
-    """Return True if a read has nothing to decode: its columns are those of the JVM reader."""
-    if options.metadata is not None or options.format is not None or options.from_registry:
+    """Return True if the JVM reader can do a read: there is nothing to decode.
+
+    Raises ConfigError if the options demand the JVM reader for another read.
+    """
+    if options.reader == "python":
         return False
-    return "encoding_id" not in options.metadata_columns
+    reason = _other_than_raw(options)
+    if reason is not None and options.reader == "jvm":
+        raise ConfigError(f"reader=jvm reads raw events only: leave out {reason}, or set 'reader' to 'auto'")
+    return reason is None
+
+
+def _other_than_raw(options: SourceOptions) -> str | None:
+    if options.metadata is not None:
+        return "option 'metadata'"
+    if options.format is not None:
+        return "option 'format'"
+    if options.from_registry:
+        return "option 'registry'"
+    return "column 'encoding_id'" if "encoding_id" in options.metadata_columns else None
 
 
 def _filter(each: Mapping[str, Any]) -> spark_filters.Filter:
     if each["kind"] == "Not":
         return spark_filters.Not(_filter(each["child"]))
     value = tuple(each["value"]) if each["kind"] == "In" else each["value"]
-    return getattr(spark_filters, each["kind"])((each["attribute"],), value)  # type: ignore[no-any-return]
+    return getattr(spark_filters, each["kind"])((each["attribute"],), value)
 
 
 def _tasks(client: PravegaClient, partitions: Iterable[Any]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.retry import Attempts
-from pravega_connector.errors import ConnectionLostError, DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.data_loss import pass_over
@@ -152,7 +152,8 @@ def main() -> None:
         except Exception:  # noqa: BLE001 - the task ends with it
             made = {"error": traceback.format_exc().strip()}
         with output:
-            print(json.dumps(made | {"id": request["id"]}), flush=True)
+            sys.stdout.write(json.dumps(made | {"id": request["id"]}) + "\n")
+            sys.stdout.flush()
 
     for line in sys.stdin:
         request = json.loads(line)
@@ -160,7 +161,6 @@ def main() -> None:
             sessions.end(request["session"])
         else:
             threading.Thread(target=answer, args=(request,), daemon=True).start()
-    sys.stdout.flush()
     os._exit(0)  # requests that still wait for servers have nobody to answer to
 
 

@@ -119,6 +119,12 @@ class SourceOptions(CommonOptions):
         flag,
         alias="inferSchema",
     )
+    reader: str = option(
+        "auto",
+        "reader of raw events: `jvm` reads them inside Spark's JVM, several times as fast, if `configure(spark)` has "
+        "loaded it; `python` reads them in Python; `auto` uses the JVM if it can",
+        choice("auto", "jvm", "python"),
+    )
     metadata: str | None = option(
         None,
         "batch: read metadata instead of events. `StreamInfo` is one row with the stream's `head_stream_cut` "

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
 
 /** Requests to the driver's Python, which plans all reads. */
 public final class Planning {
@@ -25,8 +26,13 @@ public final class Planning {
     return JSON.createObjectNode().put("do", action);
   }
 
-  static ObjectNode request(String action, Map<String, String> options, String schema) {
-    ObjectNode request = request(action).put("schema", schema);
+  /** Return the id of the session in which a table is created: a stream query runs in a copy of it. */
+  static String session() {
+    return SparkSession.active().sessionUUID();
+  }
+
+  static ObjectNode request(String action, String session, Map<String, String> options, String schema) {
+    ObjectNode request = request(action).put("schema", schema).put("session", session);
     request.set("options", JSON.valueToTree(options));
     return request;
   }

@@ -44,7 +44,7 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
     if (!Planning.isAvailable()) {
       return python.inferSchema(options);
     }
-    JsonNode schema = Planning.ask(Planning.request("schema", options.asCaseSensitiveMap(), null));
+    JsonNode schema = Planning.ask(Planning.request("schema", Planning.session(), options.asCaseSensitiveMap(), null));
     return schema.isNull() ? python.inferSchema(options) : (StructType) StructType.fromJson(schema.asText());
   }
 
@@ -59,6 +59,7 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
     private final PythonDataSourceV2 source;
     private final Transform[] partitioning;
     private final Map<String, String> properties;
+    private final String session = Planning.session();
     private Table python;
 
     PravegaTable(StructType schema, PythonDataSourceV2 source, Transform[] partitioning, Map<String, String> properties) {
@@ -100,8 +101,8 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
       if (Planning.isAvailable()) {
         Map<String, String> plain = options.asCaseSensitiveMap();
-        if (Planning.ask(Planning.request("accepts", plain, schema.json())).asBoolean()) {
-          return new RawScanBuilder(schema, plain);
+        if (Planning.ask(Planning.request("accepts", session, plain, schema.json())).asBoolean()) {
+          return new RawScanBuilder(schema, Planning.request("", session, plain, schema.json()));
         }
       }
       return ((SupportsRead) python()).newScanBuilder(options);

@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
@@ -23,15 +22,13 @@ import org.apache.spark.sql.types.StructType;
 
 /** Builder of a scan: it has the columns and the filters on metadata columns that Spark passes down. */
 final class RawScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownFilters {
-  private final StructType schema;
-  private final Map<String, String> options;
+  private final ObjectNode plan;
   private final ArrayNode pushed = Planning.JSON.createArrayNode();
   private final List<Filter> known = new ArrayList<>();
   private StructType columns;
 
-  RawScanBuilder(StructType schema, Map<String, String> options) {
-    this.schema = schema;
-    this.options = options;
+  RawScanBuilder(StructType schema, ObjectNode plan) {
+    this.plan = plan;
     this.columns = schema;
   }
 
@@ -100,7 +97,6 @@ final class RawScanBuilder implements ScanBuilder, SupportsPushDownRequiredColum
 
   @Override
   public Scan build() {
-    ObjectNode plan = Planning.request("", options, schema.json());
     plan.set("filters", (JsonNode) pushed);
     return new RawScan(columns, plan);
   }

@@ -1,0 +1,200 @@
+"""Raw events read inside Spark's JVM: the same rows, offsets and errors as with the Python reader, through faults."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pravega_connector.client import PravegaClient
+from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.wire import StreamName
+from tools import jvm
+
+CUTS = 20
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """A session with the JVM reader; other sessions of the application keep the Python reader."""
+    assert jvm.main() == 0, "the tests need a JDK"
+    own = spark.newSession()
+    assert use_jvm_reader(own), f"{JAR} is not usable"
+    return own
+
+
+@pytest.fixture
+def client(pravega: InProcessPravega, pravega_client: PravegaClient, source: StreamName) -> PravegaClient:
+    pravega_client.create_stream(source, 2)
+    return pravega_client
+
+
+@pytest.fixture
+def source(own_scope: str) -> StreamName:
+    return StreamName(own_scope, "source")
+
+
+@pytest.fixture
+def write(client: PravegaClient, source: StreamName) -> Callable[..., list[bytes]]:
+    """``write(sizes)`` writes events of these sizes under random keys, and returns them."""
+
+    def write(sizes: list[int], seed: int = 0) -> list[bytes]:
+        chance = random.Random(seed)
+        events = [chance.randbytes(size) for size in sizes]
+        with client.writer(source) as writer:
+            writer.write_column(pa.array(events, pa.binary()), pa.array([str(chance.randrange(50)) for _ in events]))
+        return events
+
+    return write
+
+
+@pytest.fixture
+def load(session: SparkSession, pravega: InProcessPravega, source: StreamName) -> Callable[..., DataFrame]:
+    """``load(**options)`` reads the source with the JVM reader; ``reader="python"`` with the other one."""
+
+    def load(name: object = source, **options: object) -> DataFrame:
+        return session.read.format("pravega").option("controller", pravega.uri).options(**options).load(str(name))
+
+    return load
+
+
+def rows(frame: DataFrame) -> list[tuple[object, ...]]:
+    return sorted((row.segment_id, row.offset, row.scope, row.stream, bytes(row.event)) for row in frame.collect())
+
+
+def is_read_by_the_jvm(frame: DataFrame) -> bool:
+    return "read by the JVM" in frame._jdf.queryExecution().toString()
+
+
+def test_rows_are_those_of_the_python_reader(
+    write: Callable[..., list[bytes]], client: PravegaClient, load: Callable[..., DataFrame]
+) -> None:
+    sizes = [0, 1, 7, 8, 9, 100, 5_000_000, 1 << 20, (1 << 20) - 8, 0, 3, *range(0, 3000, 3), *[70_000] * 40]
+    events = write(sizes)
+    found, expected = load(), load(reader="python")
+    assert (is_read_by_the_jvm(found), is_read_by_the_jvm(expected)) == (True, False)
+    assert found.schema == expected.schema
+    assert rows(found) == rows(expected)
+    assert sorted(row[-1] for row in rows(found)) == sorted(events)
+    assert found.count() == len(events)
+    assert {row.stream for row in found.select("stream").collect()} == {"source"}
+
+
+def test_ranges_between_random_cuts_are_equal(
+    write: Callable[..., list[bytes]], source: StreamName, client: PravegaClient, load: Callable[..., DataFrame]
+) -> None:
+    write([random.Random(1).randrange(2000) for _ in range(3000)], seed=1)
+    client.scale_stream(source, 3)
+    write([random.Random(2).randrange(2000) for _ in range(3000)], seed=2)
+    everything = rows(load(reader="python"))
+    chance = random.Random(3)
+    for _ in range(CUTS):
+        segment, offset = chance.choice(everything)[:2]
+        parts = chance.choice([1, 4, 9])
+        text = f"segment_id = {segment} AND offset >= {offset}"
+        found = rows(load(min_partitions=parts).where(text))
+        assert found == [row for row in everything if row[0] == segment and row[1] >= offset]
+
+
+def test_reads_continue_through_faults_of_the_stores(
+    write: Callable[..., list[bytes]], client: PravegaClient, load: Callable[..., DataFrame], pravega: InProcessPravega
+) -> None:
+    events = write([50_000] * 200)
+    pravega.faults.drop_before("read", times=2)
+    pravega.faults.drop_after("read", times=2)
+    pravega.faults.segment_moved("read", times=2)
+    pravega.faults.repeat_reply("read", times=1)
+    assert sorted(row[-1] for row in rows(load())) == sorted(events)
+    assert pravega.faults.pending == 0
+
+
+def test_truncated_data_is_an_error_or_skipped(
+    write: Callable[..., list[bytes]], source: StreamName, client: PravegaClient, load: Callable[..., DataFrame]
+) -> None:
+    write([1000] * 500)
+    frames = [load(reader=reader) for reader in ("jvm", "python")]
+    head = client.head(source)
+    middle = client.tail(source)
+    write([1000] * 500, seed=1)
+    client.truncate(source, middle)
+    errors = []
+    for frame in [load(reader=reader, start_stream_cut=head.to_text()) for reader in ("jvm", "python")]:
+        with pytest.raises(PySparkException) as raised:
+            frame.collect()
+        text = str(raised.value).partition("[PRAVEGA-DATA-LOSS]")[2]
+        errors.append(text.splitlines()[0].removesuffix(" SQLSTATE: 38000"))
+    assert errors[0] == errors[1] != ""
+    skipping = [
+        rows(load(reader=reader, start_stream_cut=head.to_text(), fail_on_data_loss=False))
+        for reader in ("jvm", "python")
+    ]
+    assert skipping[0] == skipping[1] == rows(load())
+    assert len(skipping[0]) == 500
+    assert all(is_read_by_the_jvm(frame) == (number == 0) for number, frame in enumerate(frames))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({"format": "string"}, "option 'format'"), ({"columns": "event,encoding_id"}, "column 'encoding_id'")],
+)
+def test_a_read_that_only_python_can_do(
+    write: Callable[..., list[bytes]],
+    client: PravegaClient,
+    load: Callable[..., DataFrame],
+    options: dict[str, str],
+    expected: str,
+) -> None:
+    write([3] * 10)
+    assert not is_read_by_the_jvm(load(**options))
+    assert load(**options).count() == 10
+    with pytest.raises(PySparkException, match=rf"reader=jvm reads raw events only: leave out {expected}"):
+        load(reader="jvm", **options)
+
+
+def test_a_session_without_the_reader_says_so(
+    write: Callable[..., list[bytes]],
+    source: StreamName,
+    spark: SparkSession,
+    pravega: InProcessPravega,
+    client: PravegaClient,
+) -> None:
+    write([3] * 10)
+    frame = spark.read.format("pravega").option("controller", pravega.uri).option("reader", "jvm")
+    with pytest.raises(PySparkException, match="the JVM reader is not loaded in this session"):
+        frame.load(str(source)).count()
+
+
+def test_a_stream_that_does_not_exist(source: StreamName, load: Callable[..., DataFrame]) -> None:
+    with pytest.raises(PySparkException, match=r"\[PRAVEGA-STREAM-NOT-FOUND\] stream \S+/none does not exist"):
+        load(StreamName(source.scope, "none")).count()
+
+
+def test_a_query_changes_its_reader_at_every_restart(
+    source: StreamName, session: SparkSession, client: PravegaClient, pravega: InProcessPravega, tmp_path: Path
+) -> None:
+    target = StreamName(source.scope, "target")
+    client.create_stream(target, 2)
+    seen = []
+    for run in range(6):
+        with client.writer(source) as writer:
+            for number in range(100 * run, 100 * (run + 1)):
+                writer.write(str(number).encode(), routing_key=str(number % 10))
+        if run == 3:
+            client.scale_stream(source, 4)
+        reader = "jvm" if run % 2 else "python"
+        frame = session.readStream.format("pravega").option("controller", pravega.uri).option("reader", reader)
+        frame = frame.option("start_stream_cut", "earliest").load(str(source))
+        keyed = frame.selectExpr("event", "right(CAST(event AS STRING), 1) AS routing_key").writeStream
+        keyed = keyed.format("pravega").option("controller", pravega.uri).option("path", str(target))
+        query = keyed.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        query.awaitTermination()
+        seen.append((query.lastProgress or {})["sources"][0]["metrics"].get("reader", "python"))
+    assert seen == ["python", "jvm"] * 3
+    copied = [int(event) for event in client.read(target)]
+    assert sorted(copied) == list(range(600))
+    for key in range(10):
+        assert [number for number in copied if number % 10 == key] == list(range(key, 600, 10))
