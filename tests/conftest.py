@@ -52,6 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="servers of the fixtures 'pravega' and 'registry': real ones; those of pravega_connector.testing (kit); "
         "or the kit for the suites in tests/suites.py, which pass on both, and real ones for all others (mixed)",
     )
+    parser.addoption(
+        "--reader",
+        choices=["python", "jvm"],
+        default="python",
+        help="reader of raw events in the Spark tests: Python, or the one inside Spark's JVM",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

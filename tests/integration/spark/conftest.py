@@ -12,8 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
+from pravega_connector.spark.jvm.session import use_jvm_reader
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
+from tools import jvm
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -26,7 +28,7 @@ def scope(own_scope: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark's own
         session = (
@@ -39,6 +41,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.log.level", "OFF")
             .getOrCreate()
         )
+    if pytestconfig.getoption("--reader") == "jvm":
+        assert jvm.main() == 0, "the JVM reader needs a JDK"
+        assert use_jvm_reader(session)
     yield session
     session.stop()
 
