@@ -178,6 +178,6 @@ def _check_reader(options: SourceOptions) -> None:
     """Raise ConfigError for a read that must be in the JVM: Spark asks this process only for other reads."""
     if options.reader == "jvm":
         raise ConfigError(
-            "reader=jvm: the JVM reader is not loaded in this session: call configure(spark) first, see its log line "
-            "about the reason, or set 'reader' to 'auto'"
+            "reader=jvm: the JVM reader is not loaded in this session: call configure(spark, jvm_reader=True) "
+            "first, see its log line about the reason, or set 'reader' to 'auto'"
         )

@@ -26,7 +26,9 @@ _LEDGER: Final = "-ledger"  # suffix of the ledger of a stream that is written e
 _NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)
 
 
-def configure(spark: SparkSession, config: PravegaConfig | None = None, **options: Any) -> None:
+def configure(
+    spark: SparkSession, config: PravegaConfig | None = None, *, jvm_reader: bool = False, **options: Any
+) -> None:
     """Set a configuration and options as the defaults of ``format("pravega")`` in a session and its tables.
 
     Without ``config``, the settings come from the session (``spark.pravega.controller.uri`` and others, as
@@ -36,7 +38,9 @@ def configure(spark: SparkSession, config: PravegaConfig | None = None, **option
     The credentials are then not among the options of a query, so they are in no plan and no catalog. Spark keeps them
     in its memory, and passes them to the processes that plan. A second call replaces the defaults of the first.
 
-    Raw events are then read inside Spark's JVM, if this installation has the reader for it; see option ``reader``.
+    With ``jvm_reader``, raw events are read inside Spark's JVM, see option ``reader``. The driver must be a Python
+    program with a classic session, and the reader must have been built. If not, a log line at level INFO has the
+    reason, and Python reads them.
 
     Raises ConfigError for an unknown option.
     """
@@ -50,9 +54,10 @@ def configure(spark: SparkSession, config: PravegaConfig | None = None, **option
     # A class created in this function is pickled with its contents, not by its name.
     source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given})
     spark.dataSource.register(source)
-    from pravega_connector.spark.jvm.session import use_jvm_reader  # noqa: PLC0415 - loads the source
+    if jvm_reader:
+        from pravega_connector.spark.jvm.session import use_jvm_reader  # noqa: PLC0415 - loads the source
 
-    use_jvm_reader(spark, source)
+        use_jvm_reader(spark, source)
 
 
 def _texts(options: Mapping[str, Any]) -> dict[str, str]:

@@ -161,7 +161,7 @@ def main() -> None:
             sessions.end(request["session"])
         else:
             threading.Thread(target=answer, args=(request,), daemon=True).start()
-    os._exit(0)  # requests that still wait for servers have nobody to answer to
+    os._exit(0)  # threads that wait for servers must not delay the end
 
 
 if __name__ == "__main__":

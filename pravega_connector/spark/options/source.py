@@ -121,8 +121,8 @@ class SourceOptions(CommonOptions):
     )
     reader: str = option(
         "auto",
-        "reader of raw events: `jvm` reads them inside Spark's JVM, several times as fast, if `configure(spark)` has "
-        "loaded it; `python` reads them in Python; `auto` uses the JVM if it can",
+        "reader of raw events. `jvm` reads them inside Spark's JVM, and needs `configure(spark, jvm_reader=True)`. "
+        "`python` reads them in Python. `auto` uses the JVM if it can",
         choice("auto", "jvm", "python"),
     )
     metadata: str | None = option(
