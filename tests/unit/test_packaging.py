@@ -60,8 +60,7 @@ def test_the_wheel_has_the_packages_and_nothing_else(files: _build.Files):
     assert names == {name for name in in_checkout(*PACKAGES) if not name.endswith(".java")}
     # The jar is there if it was compiled before.
     assert {Path(name).suffix for name in names} - {".jar"} == {".py", ".pyi", ".typed", ".lock"}
-    # What is only run from a checkout is in tools/. The supervisor of local servers and the helper of the JVM reader are
-    # processes of their own.
+    # Programs that are only run from a checkout are in tools/. These two are processes that the product starts.
     programs = {
         name for name in names if name.endswith(".py") and '__name__ == "__main__"' in (ROOT / name).read_text()
     }

@@ -14,6 +14,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark import SparkContext
@@ -159,7 +160,7 @@ class Planner:
         config = options.config
         tls = None
         if config.uses_tls:
-            authorities = None if config.tls_ca_file is None else open(config.tls_ca_file).read()  # noqa: SIM115
+            authorities = None if config.tls_ca_file is None else Path(config.tls_ca_file).read_text()
             tls = {
                 "authorities": authorities,
                 "server_name": config.tls_server_name,

@@ -1,0 +1,80 @@
+"""The JVM reader with TLS, users, and delegation tokens that expire between the plan and the read."""
+
+import secrets
+import time
+from collections.abc import Iterator
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import LocalPravega
+from pravega_connector.spark.jvm.session import use_jvm_reader
+from pravega_connector.wire import StreamName
+from tests.jvm import SOON_READY
+from tools import jvm
+
+pytestmark = pytest.mark.real_servers("TLS, users and tokens that expire")
+USER, PASSWORD = "admin", secrets.token_urlsafe(12)
+TOKEN_SECONDS = 4
+EVENTS = 500
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    assert jvm.main() == 0, "the tests need a JDK"
+    own = spark.newSession()
+    assert use_jvm_reader(own)
+    return own
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PravegaConfig]:
+    with LocalPravega(
+        username=USER, password=PASSWORD, tls=True, token_seconds=TOKEN_SECONDS, heap_mb=512, java_options=SOON_READY
+    ) as started:
+        ((_, port),) = started.config.endpoints
+        yield PravegaConfig(controller=f"tls://localhost:{port}", tls_ca_file=started.config.tls_ca_file)
+
+
+@pytest.fixture(scope="module")
+def stream(server: PravegaConfig) -> StreamName:
+    name = StreamName("secured", "raw")
+    with PravegaClient(server.with_credentials(USER, PASSWORD)) as client:
+        client.create_stream(name, 2)
+        with client.writer(name, "string") as writer:
+            for number in range(EVENTS):
+                writer.write(f"event {number} " + "x" * (number * 37 % 4000), routing_key=str(number))
+    return name
+
+
+def load(session: SparkSession, server: PravegaConfig, stream: StreamName, **options: str) -> DataFrame:
+    reader = session.read.format("pravega").option("controller", server.controller)
+    given = {"tls_ca_file": str(server.tls_ca_file), "username": USER, "password": PASSWORD} | options
+    return reader.options(**given).load(str(stream))
+
+
+def test_events_are_read_over_tls_with_tokens(session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
+    found = load(session, server, stream, reader="jvm")
+    expected = load(session, server, stream, reader="python")
+    assert sorted(map(tuple, found.collect())) == sorted(map(tuple, expected.collect()))
+    assert found.count() == EVENTS
+
+
+def test_a_token_that_has_expired_since_the_plan_is_renewed(
+    session: SparkSession, server: PravegaConfig, stream: StreamName
+) -> None:
+    frame = load(session, server, stream, reader="jvm", min_partitions="4")
+    found = []
+    for row in frame.toLocalIterator():  # the task of a partition begins when the one before has been read
+        if not found:
+            time.sleep(TOKEN_SECONDS + 2)  # the time itself is what is tested: a token expires
+        found.append(row)
+    assert len({(row.segment_id, row.offset) for row in found}) == len(found) == EVENTS
+
+
+def test_an_untrusted_server_is_an_error(session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
+    with pytest.raises(PySparkException, match=r"PRAVEGA-AUTHENTICATION"):
+        load(session, server, stream, reader="jvm", password="wrong").count()
