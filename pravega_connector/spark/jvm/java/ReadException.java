@@ -12,7 +12,7 @@ final class ReadException extends SparkRuntimeException {
   ReadException(String message) {
     super(
         "PYTHON_DATA_SOURCE_ERROR",
-        PythonUtils.toScalaMap(Map.of("action", "read", "type", "pravega", "msg", message)),
+        PythonUtils.toScalaMap(Map.of("action", "read", "type", "pravega", "msg", message + "\n")),
         null,
         new QueryContext[0],
         "");
