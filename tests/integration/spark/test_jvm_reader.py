@@ -163,7 +163,7 @@ def test_a_session_without_the_reader_says_so(
     client: PravegaClient,
 ) -> None:
     write([3] * 10)
-    frame = spark.read.format("pravega").option("controller", pravega.uri).option("reader", "jvm")
+    frame = spark.newSession().read.format("pravega").option("controller", pravega.uri).option("reader", "jvm")
     with pytest.raises(PySparkException, match="the JVM reader is not loaded in this session"):
         frame.load(str(source)).count()
 
