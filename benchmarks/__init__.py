@@ -1,1 +1,1 @@
-"""Comparisons with the other Pravega clients and connectors; ``python -m benchmarks --help`` says more."""
+"""Comparisons with the other Pravega clients and connectors: see ``python -m benchmarks --help``."""

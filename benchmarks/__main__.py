@@ -33,7 +33,7 @@ def _note(text: str) -> None:
 
 
 def _measured(part: str, cases: Iterator[Result]) -> dict[str, Any]:
-    """Print one part's table, also when a later case fails, and give back what goes into the JSON."""
+    """Print the table of one part, also if a later case fails, and return the part's JSON."""
     results: list[Result] = []
     try:
         results.extend(cases)
@@ -49,7 +49,7 @@ def _measured(part: str, cases: Iterator[Result]) -> dict[str, Any]:
 def _scala_peer(jar: Path | None, python: Path | None) -> ScalaPeer | None:
     if (jar is None) != (python is None):
         raise click.UsageError("--peer-jar and --peer-python go together")
-    # Not resolved: the interpreter of a virtual environment is a link.
+    # Not resolved, because the interpreter of a virtual environment is a link.
     return None if jar is None or python is None else ScalaPeer(jar.absolute(), python.absolute())
 
 
@@ -104,7 +104,7 @@ def main(
             raise click.UsageError("rows of --quick are not for the docs")
         document(Results(plan.results))
         return
-    # However it is told to end: servers and peers end with it, and the rows that are measured are kept.
+    # After each of these signals, servers and peers end with this process, and the measured rows are kept.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     scala = _scala_peer(peer_jar, peer_python)

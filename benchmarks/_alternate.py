@@ -1,4 +1,7 @@
-"""Runs that alternate: A B A B, never A A B B, because a machine's speed drifts and other work comes and goes."""
+"""Runs that alternate: A B A B, never A A B B.
+
+The speed of a machine drifts, and other work starts and ends.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ __all__ = ["Case", "run_case"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """The same work for several peers.
+    """Same work for several peers.
 
-    Each of `peers` does it once and answers ``seconds`` and ``events``, and the CPU seconds ``cpu`` and ``server_cpu``
-    where they are known.
+    Each peer of `peers` does it once, and returns ``seconds`` and ``events``. It also returns the CPU seconds ``cpu``
+    and ``server_cpu`` if they are known.
     """
 
     name: str
@@ -27,7 +30,7 @@ class Case:
 
 
 def run_case(case: Case, *, rounds: int, warm_ups: int = 1, note: Callable[[str], None] = lambda _: None) -> Result:
-    """Measure a case: every peer `warm_ups` times without counting, then `rounds` rounds in turn."""
+    """Measure a case: `warm_ups` runs of each peer that do not count, and then `rounds` alternating rounds."""
     answers: dict[str, list[Mapping[str, Any]]] = {peer: [] for peer in case.peers}
     for turn in range(-warm_ups, rounds):
         for peer, once in case.peers.items():

@@ -1,4 +1,4 @@
-"""Our client beside the Java client and the Rust binding."""
+"""Comparison of our client with the Java client and the Rust binding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JAVA: Final = "Java client"
 _RUST: Final = "Rust binding"
 _ROWS: Final = "ours, events"
 _COLUMNS: Final = "ours, columns"
-# (size, events written, events read): about as many bytes at either size
+# (size, events written, events read): about the same number of bytes at each size
 _LOADS: Final = ((100, 1_000_000, 2_000_000), (1024, 150_000, 300_000))
 _QUICK_PART: Final = 10
 _WRITE_AIMS: Final = {_ROWS: 2.0, _COLUMNS: 2.0}
@@ -36,7 +36,7 @@ Note = Callable[[str], None]
 
 
 def run_client(*, rounds: int, quick: bool, only: str, note: Note) -> Iterator[Result]:
-    """Measure writing and reading at each size, case by case; only cases whose name contains `only`."""
+    """Measure writing and reading at each size, case by case. Only cases whose name contains `only` are run."""
     with ExitStack() as stack:
         server = stack.enter_context(Server(note))
         java = stack.enter_context(_java_peer())
@@ -56,7 +56,7 @@ def _java_peer() -> Peer:
         f"-Dlogback.configurationFile={_JAVA_FOLDER / 'logback.xml'}",
         "-cp",
         f"{pravega_jars()}/*",
-        str(_JAVA_FOLDER / "Peer.java"),  # a source file as the program: Java compiles it at the start
+        str(_JAVA_FOLDER / "Peer.java"),  # Java compiles this source file at the start
     ]
     return Peer(_JAVA, command)
 
@@ -70,14 +70,14 @@ def _rust_peer(stack: ExitStack, note: Note) -> Peer | None:
 
 
 class _Suite:
-    """The cases, and what a single run of each is."""
+    """Cases, and the single runs of each."""
 
     def __init__(self, server: Server, java: Peer, rust: Peer | None, ours: Peer, *, part: int, only: str) -> None:
         self._server, self._java, self._rust, self._ours = server, java, rust, ours
         self._part, self._only = part, only
 
     def cases(self) -> Iterator[Case]:
-        """Reads of a size follow its writes; each case is made when the one before is done."""
+        """Yield the cases. Reads of a size follow its writes. Each case is created after the previous one."""
         for size, written, read in _LOADS:
             if self._only in (name := f"write {size} B"):
                 yield self._write_case(name, size, written // self._part)

@@ -13,19 +13,19 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has taken so far, its ended children included."""
+    """Return the CPU time of a process until now, including its ended children."""
     return _cpu_time(_stat(pid))
 
 
 def tree_cpu_seconds(pid: int) -> float:
-    """CPU time of a process and of all that descend from it."""
+    """Return the CPU time of a process and of all its descendants."""
     children = defaultdict(list)
     times = {pid: cpu_seconds(pid)}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             stat = _stat(int(folder.name))
         except OSError:
-            continue  # it has ended meanwhile; its parent has its time
+            continue  # it has ended, and its parent has its time
         times[int(folder.name)] = _cpu_time(stat)
         children[int(stat[1])].append(int(folder.name))
     total, pending = 0.0, [pid]
@@ -41,5 +41,5 @@ def _cpu_time(stat: list[str]) -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of proc_pid_stat(5) behind the command, of which the first is the state."""
+    """Return the fields of proc_pid_stat(5) after the command. The first one is the state."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,7 +1,7 @@
-"""The asking side of the driver protocol: one long-lived process for each peer.
+"""Client side of the driver protocol: one long-lived process for each peer.
 
-A peer prints ``{"ready": VERSION}``, then answers each request line with one line. So its JIT and its imports are warm,
-and the runs of all peers can alternate.
+A peer prints ``{"ready": VERSION}``, and then answers each request line with one line. Therefore its JIT and its
+imports are warm, and the runs of all peers can alternate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks._cpu import tree_cpu_seconds
 __all__ = ["Peer", "PeerError"]
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
-_LOG_LINES: Final = 12  # of a failed peer's standard error: enough for a stack trace's head
+_LOG_LINES: Final = 12  # of a failed peer's standard error: enough for the first lines of a stack trace
 _ERROR_CHARACTERS: Final = 1000  # Spark's errors hold whole Java stack traces
 
 
@@ -31,7 +31,7 @@ class PeerError(RuntimeError):
 
 
 class Peer:
-    """A peer's process. Context manager; the process ends with the ``with`` block."""
+    """Process of a peer, as a context manager. The process ends with the ``with`` block."""
 
     def __init__(
         self, name: str, command: Sequence[str], *, env: Mapping[str, str] | None = None, start_timeout: float = 120.0
@@ -53,7 +53,7 @@ class Peer:
         self.version = str(self._next(start_timeout)["ready"])
 
     def ask(self, do: str, *, timeout: float = 300.0, **request: Any) -> dict[str, Any]:
-        """The answer to one request; PeerError when there is none within the timeout, or when it is an error."""
+        """Return the answer to one request. Raises PeerError for an error, or without an answer within the timeout."""
         stdin = self._process.stdin
         assert stdin is not None
         try:
@@ -65,15 +65,15 @@ class Peer:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """Process id."""
         return self._process.pid
 
     def cpu_seconds(self) -> float:
-        """CPU time that the process and its descendants have taken so far."""
+        """Return the CPU time of the process and its descendants until now."""
         return tree_cpu_seconds(self._process.pid)
 
     def close(self) -> None:
-        """End the process: politely first."""
+        """Close the standard input of the process, and kill it if it does not end."""
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -102,7 +102,7 @@ class Peer:
         try:
             line = self._answers.get(timeout=timeout)
         except queue.Empty:
-            self._process.kill()  # a late answer would be taken for the next one's
+            self._process.kill()  # a late answer would be treated as the next answer
             raise PeerError(f"{self.name} did not answer within {timeout:.0f} s\n{self._tail()}") from None
         if not line:
             raise PeerError(f"{self.name} has ended\n{self._tail()}")

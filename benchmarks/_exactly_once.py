@@ -1,4 +1,4 @@
-"""What exactly once costs: rows a second beside at least once, and what it adds to each micro-batch."""
+"""Cost of exactly once: rows per second compared with at least once, and the time added to each micro-batch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_
 
 AT_LEAST_ONCE: Final = "at_least_once"
 EXACTLY_ONCE: Final = "exactly_once"
-#: The least part of the rate of at least once.
+#: Smallest part of the rate of at least once.
 AIM: Final = 0.9
 LEASE: Final = 600.0
 _TASKS: Final = 2
@@ -55,7 +55,10 @@ Note = Callable[[str], None]
 
 
 def write_modes() -> dict[str, dict[str, str]]:
-    """The options of a batch write in each mode, but the version of exactly once, which is to grow."""
+    """Return the options of a batch write in each mode.
+
+    The version of exactly once is not included, because it must grow.
+    """
     once = {"writer_mode": EXACTLY_ONCE, "txn_app_id": f"benchmark-{uuid.uuid4()}"}
     return {AT_LEAST_ONCE: {"writer_mode": AT_LEAST_ONCE}, EXACTLY_ONCE: once}
 
@@ -63,9 +66,10 @@ def write_modes() -> dict[str, dict[str, str]]:
 def micro_batch_case(
     name: str, once: Callable[[str], Mapping[str, Any]], *, rounds: int, warm_ups: int, note: Note
 ) -> Result:
-    """Queries of small batches, one mode after the other; ``once`` runs one and answers its batches' milliseconds.
+    """Measure queries of small batches, with alternating modes.
 
-    The rates are of rows. What matters stands below them: how long one batch takes, as Spark reports it.
+    ``once`` runs one query, and returns the milliseconds of its batches. The rates are in rows. The remarks below the
+    table matter more: the time of one batch, as Spark reports it.
     """
     found: Durations = {AT_LEAST_ONCE: [], EXACTLY_ONCE: []}
     left = dict.fromkeys(found, warm_ups)
@@ -87,9 +91,9 @@ def micro_batch_case(
 
 
 def steps(controller: str, stream: StreamName, *, batches: int, rows: int) -> tuple[str, ...]:
-    """What one batch asks of the servers, step by step and timed, by the sink's own parts in one process.
+    """Run one batch step by step with the sink's parts in one process, and return the times as lines of text.
 
-    Two tasks of half the rows write one after the other, which Spark has write at once. Lines to show.
+    Two tasks with half of the rows each write one after the other. In Spark, they write at the same time.
     """
     with PravegaClient(controller) as client:
         batch = _Batch(client, stream, rows // _TASKS)
@@ -119,7 +123,7 @@ class _Clock:
 
 
 class _Batch:
-    """One batch after the other, in both modes."""
+    """Batches in both modes, one after the other."""
 
     def __init__(self, client: PravegaClient, stream: StreamName, rows: int) -> None:
         self.clock = _Clock()
@@ -130,7 +134,7 @@ class _Batch:
         self._app = str(uuid.uuid4())
 
     def run_at_least_once(self) -> None:
-        """What a task does instead."""
+        """Run a task in the mode at least once."""
         with self.clock.time("at least once, a task: connect, write, flush"), self._writer() as writer:
             writer.write_column(self._events, self._keys)
             writer.flush()
@@ -139,7 +143,7 @@ class _Batch:
         return self._client.writer(self._stream)
 
     def run_exactly_once(self, number: int) -> None:
-        """Both tasks, then the driver."""
+        """Run both tasks, and then the driver."""
         parts = tuple(self._task() for _ in range(_TASKS))
         job = Job(self._app, self._app, self._app, str(uuid.uuid4()), number, parts)
         servers = _TimedServers(self.clock, self._client, self._stream, self._ledger)
@@ -163,7 +167,7 @@ class _Batch:
 
 
 class _TimedServers(Servers):
-    """The servers of one commit, every request timed."""
+    """Servers of one commit. Each request is timed."""
 
     def __init__(self, clock: _Clock, client: PravegaClient, stream: StreamName, ledger: Ledger) -> None:
         super().__init__(client.controller, stream, ledger, lease=LEASE, timeout=LEASE)

@@ -1,4 +1,4 @@
-"""Readers that share a stream in a group: one and four of ours, one and four of the Java client's."""
+"""Readers that share a stream in a group: one and four of ours, and one and four of the Java client's."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Note = Callable[[str], None]
 
 
 def run_groups(*, rounds: int, quick: bool, only: str, note: Note) -> Iterator[Result]:
-    """Measure reading at each size; only cases whose name contains `only`.
+    """Measure reading at each size. Only cases whose name contains `only` are run.
 
-    Java's readers are threads of one JVM, ours processes of their own. ``follow`` reads without a group: what is
-    between it and one reader is what sharing costs.
+    Java's readers are threads of one JVM. Ours are separate processes. ``follow`` reads without a group. The difference
+    between it and one reader is the cost of a group.
     """
     with ExitStack() as stack:
         server = stack.enter_context(Server(note))
@@ -63,13 +63,13 @@ def _java_peer() -> Peer:
 
 
 class _Suite:
-    """What a single run of each is."""
+    """Single runs of each case."""
 
     def __init__(self, server: Server, java: Peer, ours: list[Peer]) -> None:
         self._server, self._java, self._ours = server, java, ours
 
     def peers(self, stream: StreamName, events: int, size: int) -> dict[str, Callable[[], Mapping[str, Any]]]:
-        """Everybody, by name."""
+        """Return all peers by name."""
         runs: dict[str, Callable[[], Mapping[str, Any]]] = {}
         for count in (1, _MOST):
             readers = f"{count} reader" + "s" * (count > 1)

@@ -1,4 +1,4 @@
-"""Our ingestion of CSV and Parquet files beside a Java program with the client's transactional writer."""
+"""Comparison of our ingestion of CSV and Parquet files with a Java program that uses the transactional writer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SCHEMA: Final = json.dumps(
         "fields": [{"name": name, "type": kind} for name, kind in _TYPES.items()],
     }
 )
-#: SHA-256 and size of what Java needs to read Parquet as Avro records; what these build upon comes with PySpark.
+#: SHA-256 and size of the jars with which Java reads Parquet as Avro records. PySpark has their dependencies.
 _OF_MAVEN: Final = {
     "parquet-avro": ("a324c216f973f0c5a73c93bf9c1e105264913f97da6b522b43a71f437945d3a6", 2198366),
     "parquet-variant": ("daecf8161e7bba63f7ba9fd62c1e8a77730c9a9d76a335191dc9d0a0fcaaec52", 81268),
@@ -74,7 +74,7 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """Files of one kind, and the events that they become."""
+    """Files of one kind, and the events in them."""
 
     name: str
     folder: Path
@@ -83,13 +83,13 @@ class _Input:
 
     @property
     def options(self) -> dict[str, str]:
-        """Those of our ingestion."""
+        """Options of our ingestion."""
         more = {"avro_schema": SCHEMA} if self.format == "avro" else {}
         return {"format": self.format, "routing_key_field": KEY, **more}
 
 
 def run_ingest(*, rounds: int, quick: bool, only: str, note: Note) -> Iterator[Result]:
-    """Measure each kind of files, in transactions of a file each; only cases whose name contains `only`."""
+    """Measure each kind of files, with one transaction per file. Only cases whose name contains `only` are run."""
     rows = ROWS // (_QUICK_PART if quick else 1)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-")))
@@ -109,7 +109,7 @@ def _java_peer() -> Peer:
     java = find_java()
     spark = Path(pyspark.__file__).parent / "jars"
     libraries = [str(jar) for jar in sorted(spark.glob("*.jar")) if jar.name.startswith(_OF_SPARK)]
-    # Spark's first: its Avro needs a later Jackson than the server's.
+    # Spark's jars first, because its Avro needs a later Jackson than the server's.
     folders = [f"{ensure_jars(_PARQUET)}/*", *libraries, f"{pravega_jars()}/*"]
     logging = f"-Dlogback.configurationFile={_JAVA_FOLDER / 'logback.xml'}"
     program = str(_JAVA_FOLDER / "IngestPeer.java")
@@ -117,7 +117,7 @@ def _java_peer() -> Peer:
 
 
 def _write_files(folder: Path, kind: str, rows: int) -> None:
-    """The same rows in files of either kind."""
+    """Write the same rows to files of either kind."""
     folder.mkdir()
     for file in range(FILES):
         ids = np.arange(file * rows, (file + 1) * rows)
@@ -129,7 +129,7 @@ def _write_files(folder: Path, kind: str, rows: int) -> None:
             "ok": ids % 2 == 0,
         }
         table = pa.table(columns)
-        # As the schema of the events has it: nothing is null.
+        # Not nullable, as in the schema of the events.
         table = table.cast(pa.schema([field.with_nullable(False) for field in table.schema]))
         path = folder / f"part-{file:02}.{kind}"
         if kind == "csv":
@@ -143,7 +143,7 @@ class _Suite:
         self._server, self._java, self._ours = server, java, ours
 
     def case(self, name: str, files: _Input, events: int) -> Case:
-        """Both over the same files; first it is made sure that they write the same events."""
+        """Return the case of both peers with the same files, after a check that both write the same events."""
         written = {peer.name: self._once(peer, files, events, keep=True) for peer in (self._java, self._ours)}
         if _events(self._server.uri, written[_JAVA]["stream"]) != _events(self._server.uri, written[_OURS]["stream"]):
             raise PeerError(f"{name}: the peers write different events")
@@ -179,7 +179,7 @@ class _Suite:
 
 
 def _events(controller: str, stream: StreamName) -> pa.Array:
-    """All events of a stream, sorted."""
+    """Return all events of a stream, sorted."""
     with PravegaClient(controller) as client:
         found = pa.chunked_array([batch.events for batch in client.read_columns(stream)], pa.binary())
     return found.combine_chunks().sort()

@@ -1,4 +1,4 @@
-"""The server under test, with room, and replaced before it has taken too much of the disk."""
+"""Server under test, which is replaced before it has used too much disk space."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["SCOPE", "Server"]
 SCOPE: Final = "bench"
 HEAP_MB: Final = 4096
 CACHE_MB: Final = 1500
-# Its log and its long-term storage lie in a temporary folder, deleted streams for a while too.
+# Its log and its long-term storage are in a temporary folder. Deleted streams stay there for a while.
 MOST_WRITTEN: Final = 3_000_000_000
-_FRAMING: Final = 8  # bytes in front of each event
+_FRAMING: Final = 8  # bytes before each event
 _SETTLE_SECONDS: Final = 10.0
 _SETTLE_STEP: Final = 0.5
 _IDLE_PART: Final = 0.2  # of one core
 
 
 class Server:
-    """A Pravega with a budget of bytes. Context manager."""
+    """Pravega with a limit of written bytes, as a context manager."""
 
     def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
         self._note = note
@@ -36,17 +36,20 @@ class Server:
 
     @property
     def uri(self) -> str:
-        """The controller's; another one after each replacement."""
+        """Address of the controller, which changes with each replacement."""
         assert self._pravega is not None
         return self._pravega.controller_uri
 
     @property
     def life(self) -> int:
-        """Number of the server that is there: streams of an earlier one are gone."""
+        """Number of the present server. The streams of earlier servers were deleted."""
         return self._life
 
     def stream(self, events: int, size: int, *, segments: int = 3) -> StreamName:
-        """A new stream that is going to take these events. The server is replaced first if they would not fit."""
+        """Create a stream for this number of events.
+
+        If they would not fit, the server is replaced first.
+        """
         self._make_room(events * (size + _FRAMING))
         self._streams += 1
         stream = StreamName(SCOPE, f"s{self._streams}")
@@ -55,18 +58,21 @@ class Server:
         return stream
 
     def drop(self, stream: StreamName) -> None:
-        """Delete a stream, so that the server has less to look after."""
+        """Delete a stream, so that the server has less work."""
         with PravegaClient(self.uri) as client:
             client.controller.seal_stream(stream)
             client.controller.delete_stream(stream)
 
     def cpu_seconds(self) -> float:
-        """CPU time that the server has taken so far."""
+        """Return the CPU time of the server until now."""
         assert self._pravega is not None
         return cpu_seconds(self._pravega.pid)
 
     def settle(self) -> None:
-        """Wait until the server has done what the last run left it: moving events to storage, collecting garbage."""
+        """Wait until the server has completed the work that the last run left.
+
+        It moves events to storage and collects garbage.
+        """
         end = time.monotonic() + _SETTLE_SECONDS
         before = self.cpu_seconds()
         while time.monotonic() < end:

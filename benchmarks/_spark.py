@@ -1,4 +1,4 @@
-"""Our Spark source and sink beside the Scala connector, row by row; each result is kept as soon as it is there."""
+"""Comparison of our Spark source and sink with the Scala connector, row by row. Each result is saved at once."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from pravega_connector.wire import StreamName
 
 __all__ = ["SparkPlan", "run_spark"]
 
-_SIZE: Final = 100  # of the events that are written
+_SIZE: Final = 100  # of the written events
 _SCALA: Final = "Scala connector"
 _OURS: Final = "ours"
-#: Heap of each side's application: with 6 GB of the server they fit into 24. The Scala connector's grows by some 50 MB
-#: with each exactly-once query; the one that does nothing holds nothing.
+#: Heap of each side's application. With the server's 6 GB, they fit into 24 GB. The Scala connector's heap grows by some
+#: 50 MB with each exactly-once query. The side that does nothing keeps no data.
 _MEMORY: Final = {_SCALA: "6g", _OURS: "6g", NOTHING: "3g"}
 _START_SECONDS: Final = 300.0
 _RUN_SECONDS: Final = 900.0
-_WARM_UPS: Final = 2  # a JVM with its Spark needs more than one
+_WARM_UPS: Final = 2  # a JVM with Spark needs more than one
 _FILES: Final = 2  # one for each of the application's cores
 _FEED: Final = 10  # events of a micro-batch
-_FIRST_BATCHES: Final = 8  # of a query, which start processes and import
+_FIRST_BATCHES: Final = 8  # of a query; they start processes and import modules
 _FEW_BATCHES: Final = 4
 _MICRO_ROWS: Final = 1_000
 
@@ -55,18 +55,18 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkPlan:
-    """What to measure, and where it is kept."""
+    """Rows to measure, and the file of the results."""
 
     results: Path
     rounds: int
     only: str = ""
     most_events: int | None = None
-    """Bound of the events of a row, to show that all works; its batches are few then, and it is warmed up once."""
+    """Limit of the events of a row in a quick check. It then has few batches, and one warm-up."""
     again: bool = False
-    """Measure also what is there already."""
+    """Measure rows with a result again."""
 
     def rows(self) -> list[Row]:
-        """The rows with ``only`` in their names, in the size in which they are to be measured."""
+        """Return the rows with ``only`` in their names, each with the size to measure."""
         wanted = [row for row in ROWS if self.only in row.name]
         if (most := self.most_events) is None:
             return wanted
@@ -75,9 +75,10 @@ class SparkPlan:
 
 
 def run_spark(scala: ScalaPeer | None, plan: SparkPlan, note: Note) -> Iterator[Result]:
-    """Measure what the results do not have yet, and yield all rows that were asked for.
+    """Measure the rows that have no result yet, and yield all requested rows.
 
-    A row that fails is told and left out; the others go on with fresh applications and servers. PeerError at the end.
+    A failed row is reported and left out. The other rows continue with new applications and servers. Raises PeerError
+    at the end if a row failed.
     """
     results, failed = Results(plan.results), []
     peers = {_OURS, NOTHING} if scala is None else {_SCALA, _OURS, NOTHING}
@@ -107,7 +108,7 @@ def run_spark(scala: ScalaPeer | None, plan: SparkPlan, note: Note) -> Iterator[
 
 
 class _Suite:
-    """The cases. Applications and servers start with the first that needs them. Context manager."""
+    """Cases, as a context manager. Applications and servers start with the first case that needs them."""
 
     def __init__(self, scala: ScalaPeer | None, note: Note) -> None:
         self._scala, self._note = scala, note
@@ -120,15 +121,15 @@ class _Suite:
         self._registry: LocalSchemaRegistry | None = None
         self._folder: Path | None = None
         self.checked: Mapping[str, Any] = {}
-        """Of the last row: rows and the sum of their hashes, the same on all sides."""
+        """Rows of the last row and the sum of their hashes, which are equal on all sides."""
 
     @property
     def versions(self) -> dict[str, str]:
-        """Of each side's Spark."""
+        """Spark version of each side."""
         return {name: peer.version for name, peer in self._started.items()}
 
     def measure(self, row: Row, rounds: int, warm_ups: int) -> Result:
-        """One row, the sides in turn; PeerError also where they do not have the same rows."""
+        """Measure one row with alternating sides. Raises PeerError also if their rows differ."""
         self.checked = {}
         if row.work is Work.OWN_WRITE:
             return self._own_write(row, rounds, warm_ups)
@@ -150,7 +151,7 @@ class _Suite:
         kind = self._kind(row.kind)
         stream = self._stream(row, kind)
         asks = {name: self._ask_for(name, row, kind, stream) for name in self._peers()}
-        # The Scala connector ships five columns in any case: it is compared by those that ours ships.
+        # The Scala connector always returns five columns. Only those that ours returns are compared.
         alone = row.ours.get("columns") == "event"
         found = {
             name: peer.ask(
@@ -161,7 +162,7 @@ class _Suite:
             )
             for name, peer in self._peers().items()
         }
-        nothing = found.pop(NOTHING)  # it repeats its rows
+        nothing = found.pop(NOTHING)  # this side repeats its rows
         self._agree(row.events, found)
         if nothing["rows"] != row.events:
             raise PeerError(f"{NOTHING}: {nothing['rows']} rows of {row.events}")
@@ -181,7 +182,10 @@ class _Suite:
         return ours if side == _OURS else {"options": self._nothing(row, row.events, **ours)}
 
     def _nothing(self, row: Row, rows: int, options: Mapping[str, str], columns: str | None = None) -> dict[str, str]:
-        """Options of the source that does nothing, for rows as ours reads them with these; made once."""
+        """Return the options of the source that does nothing, for the rows that our source reads with these options.
+
+        The rows are prepared once.
+        """
         if row.name not in self._prepared:
             schema = self._peers()[_OURS].ask("schema", options=options, columns=columns)["schema"]
             folder = self._scratch() / f"nothing-{len(self._prepared)}"
@@ -189,7 +193,7 @@ class _Suite:
         return self._prepared[row.name]
 
     def _kind(self, name: str) -> Kind:
-        """Events of a kind; made once."""
+        """Return the events of a kind, which are created once."""
         if name not in self._kinds:
             if self._registry is None:
                 self._registry = LocalSchemaRegistry()
@@ -199,7 +203,10 @@ class _Suite:
         return self._kinds[name]
 
     def _stream(self, row: Row, kind: Kind) -> StreamName:
-        """A stream with the row's events; that of the row before if it has them, and its server is still there."""
+        """Return a stream with the events of the row.
+
+        The stream of the previous row is reused if it has them and its server still runs.
+        """
         key = (row.kind, row.events)
         if key in self._filled and self._filled[key][0] == self._server.life:
             return self._filled[key][1]
@@ -223,10 +230,10 @@ class _Suite:
         return _SIZE, {name: partial(self._write_once, name, row, parquet, expected) for name in self._peers()}
 
     def _write_once(self, side: str, row: Row, parquet: str, expected: Mapping[str, Any]) -> Mapping[str, Any]:
-        """One write to a new stream, which is read back by our side, and dropped."""
+        """Write to a new stream once. Our side reads it back, and the stream is deleted."""
         streaming = row.work is Work.WRITE_STREAM
         if side == NOTHING:
-            options = {"rows": str(row.events)}  # its sink counts them itself
+            options = {"rows": str(row.events)}  # its sink counts the rows itself
             more = {"parquet": parquet, "events": row.events, "stream": streaming}
             return self._timed(self._peers()[side], "write", options=options, **more)
         stream = self._server.stream(row.events, _SIZE, segments=row.segments)
@@ -242,7 +249,7 @@ class _Suite:
         return answer
 
     def _parquet(self, events: int) -> str:
-        """Folder with the rows to write: ten digits and filler, 4096 routing keys."""
+        """Return the folder with the rows to write: ten digits and filler, 4096 routing keys."""
         folder = self._scratch() / f"events-{events}.parquet"
         if not folder.exists():
             folder.mkdir()
@@ -263,7 +270,7 @@ class _Suite:
         return _SIZE, once | {NOTHING: partial(self._nothing_once, row)}
 
     def _latency_once(self, side: str, row: Row) -> Mapping[str, Any]:
-        """One query from stream to stream, which has ten new events whenever it has done with the last."""
+        """Run one query from stream to stream. It gets ten new events when it has processed the last ones."""
         feeds = _FIRST_BATCHES + row.events
         source, sink = self._pair(feeds * _FEED, row.segments)
         mode = row.theirs if side == _SCALA else row.ours
@@ -286,7 +293,7 @@ class _Suite:
         return answer
 
     def _nothing_once(self, row: Row) -> Mapping[str, Any]:
-        """The same query between a source and a sink that do nothing."""
+        """Run the same query with a source and a sink that do nothing."""
         source = self._prepared.get(row.name) or self._nothing_fed(row)
         folder = Path(source["folder"])
         unfeed(folder)
@@ -297,7 +304,7 @@ class _Suite:
         return answer
 
     def _nothing_fed(self, row: Row) -> dict[str, str]:
-        """Options of the source that does nothing, for the events of one micro-batch."""
+        """Return the options of the source that does nothing, for the events of one micro-batch."""
         stream = self._server.stream(_FEED, _SIZE, segments=row.segments)
         with PravegaClient(self._server.uri) as client, client.writer(stream) as writer:
             _write_feed(writer, 0)
@@ -306,7 +313,7 @@ class _Suite:
         return options
 
     def _fed(self, side: str, feeds: int, feed_once: Callable[[int], None], **query: Any) -> dict[str, Any]:
-        """Run a query that is fed so many times; its time is that of the batches that count."""
+        """Run a query with ``feeds`` feeds. Its time is that of the batches that count."""
         peer = self._peers()[side]
         cpu, server = peer.cpu_seconds(), self._server.cpu_seconds()
         peer.ask("start_query", **query)
@@ -316,13 +323,13 @@ class _Suite:
         answer = peer.ask("stop_query", skip=_FIRST_BATCHES)
         cpu, server = peer.cpu_seconds() - cpu, self._server.cpu_seconds() - server
         batches = answer["batch_ms"]
-        # The processes' time is of the whole query, so of the first batches and its start, too.
+        # The CPU time is that of the whole query, including its start and the first batches.
         part = len(batches) / (len(batches) + _FIRST_BATCHES)
         took = {"seconds": sum(batches) / 1000, "events": len(batches), "rows": answer["rows"], "cpu": cpu * part}
         return took if side == NOTHING else took | {"server_cpu": server * part}
 
     def _pair(self, events: int, segments: int) -> tuple[StreamName, StreamName]:
-        """Two new streams of one server: it may be replaced for the second."""
+        """Create two streams on one server, which may be replaced for the second."""
         first = self._server.stream(events, _SIZE, segments=segments)
         life = self._server.life
         second = self._server.stream(events, _SIZE, segments=segments)
@@ -331,7 +338,10 @@ class _Suite:
     # ---- our own modes -----------------------------------------------------------------------------------------------
 
     def _own_write(self, row: Row, rounds: int, warm_ups: int) -> Result:
-        """Batch writes in two modes into one stream, as of an application that goes on: its ledger is there already."""
+        """Measure batch writes in two modes to one stream.
+
+        The ledger exists already, as in an application that keeps running.
+        """
         peer, modes, runs = self._peers()[_OURS], write_modes(), itertools.count(1)
         parquet = self._parquet(row.events)
         total = row.events * len(modes) * (rounds + warm_ups)
@@ -355,7 +365,7 @@ class _Suite:
         return result
 
     def _own_latency(self, row: Row, rounds: int) -> Result:
-        """Queries of small batches in two modes, and the steps that make the difference."""
+        """Measure queries of small batches in two modes, and the steps that make the difference."""
 
         def once(mode: str) -> Mapping[str, Any]:
             stream = self._server.stream(_MICRO_ROWS * row.events * 2, _SIZE)
@@ -372,7 +382,7 @@ class _Suite:
     # ---- processes ---------------------------------------------------------------------------------------------------
 
     def _peers(self) -> dict[str, Peer]:
-        """The applications, the Scala connector's first; started now if they are not there."""
+        """Return the applications, the Scala connector's first. Start those that do not run."""
         if not self._started:
             if self._scala is not None:
                 jars = self._scala.jars(self._scratch())
@@ -402,7 +412,7 @@ class _Suite:
         return {"controller": self._server.uri, "scope": SCOPE, "stream": stream.stream, **more}
 
     def close(self) -> None:
-        """End all processes. What is needed of them starts again."""
+        """End all processes. They restart when they are needed."""
         self._started, self._registry, self._folder = {}, None, None
         self._filled.clear()
         self._kinds.clear()

@@ -1,8 +1,11 @@
-"""What the rows of the Spark benchmark read: events of each kind, and how either side makes columns of them.
+"""Events of each kind for the Spark benchmark, and the options with which either side decodes them to columns.
 
-A stream is filled from a pool of some thousand different events, taken at random. The values are such that no reader
-has it easier than in life: doubles that use all their digits, integers of all lengths, fields that a third of the
-events do not have, names of which a few are frequent, lists of which most have up to two items and a few have hundreds.
+A stream is filled at random from a pool of some thousand different events. The values are as hard to read as real ones:
+
+- Doubles use all their digits, and integers have all lengths.
+- Some fields are absent in a third of the events.
+- A few names are frequent.
+- Most lists have up to two items, and a few have hundreds.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ _POOL: Final = 16_384
 _NESTED_POOL: Final = 4_096
 _STEP_BYTES: Final = 8 << 20
 _PRESENT: Final = 0.7
-_SHUFFLED: Final = 0.1  # of JSON's events: keys in any order
+_SHUFFLED: Final = 0.1  # part of the JSON events with keys in any order
 _SKEW: Final = 1.2  # exponent of the lengths of lists
 _LONGEST: Final = 300
 
@@ -42,7 +45,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the events of one kind go to."""
+    """Folder, registry and group for the events of one kind."""
 
     folder: Path
     registry: str
@@ -55,22 +58,22 @@ class Kind:
 
     events: Sequence[bytes]
     ours: Mapping[str, str] = field(default_factory=dict)
-    """Options of our source that give columns."""
+    """Options with which our source returns columns."""
     columns: str | None = None
-    """Columns as DDL, where the user has to name them: for both sides."""
+    """Columns as DDL for both sides, if the user must name them."""
     theirs: Mapping[str, Any] | None = None
-    """What makes columns of the Scala connector's events: see ``decoded`` of peers/spark_app.py."""
+    """Arguments that decode the Scala connector's events to columns: see ``_decoded`` in peers/spark_app.py."""
     absent_is_default: bool = False
-    """Whether a field that is not there reads as its type's default on one side and as null on the other."""
+    """True if an absent field is its type's default on one side and null on the other."""
 
     @property
     def size(self) -> int:
-        """Bytes of an event, on average."""
+        """Average number of bytes of an event."""
         return round(sum(map(len, self.events)) / len(self.events))
 
 
 def fill(controller: str, stream: StreamName, events: Sequence[bytes], count: int) -> None:
-    """Write so many events, any of these."""
+    """Write ``count`` random events of these."""
     source = np.random.default_rng(20_240_101)
     pool, keys = pa.array(events, pa.binary()), pa.array([str(key) for key in range(KEYS)])
     step = max(1, _STEP_BYTES // (pool.nbytes // len(pool)))
@@ -311,7 +314,7 @@ def _json(columns: str, rows: Iterator[Row]) -> Kind:
 
 
 def _present(value: Any, source: random.Random) -> Any:
-    """The value without the keys whose values are null; some objects with their keys in another order."""
+    """Return the value without null fields. Some objects have their keys in another order."""
     if isinstance(value, list):
         return [_present(each, source) for each in value]
     if not isinstance(value, dict):

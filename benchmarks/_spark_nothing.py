@@ -1,4 +1,4 @@
-"""Rows for the Spark source that does nothing: the first batches of what ours makes of a stream."""
+"""Rows for the Spark source that does nothing: the first batches that our source reads from a stream."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _MOST_BATCHES: Final = 16
 
 
 def prepare(folder: Path, options: Mapping[str, str], schema: Mapping[str, Any], rows: int) -> dict[str, str]:
-    """Options of ``format("nothing")`` for rows as our source reads them with these options, in as many tasks.
+    """Return the options of ``format("nothing")`` for rows that our source reads with these options.
 
-    ``schema`` is that of our source's DataFrame, as Spark's JSON. The batches come into the folder, which is new.
+    The number of tasks is the same. ``schema`` is that of our source's DataFrame, as Spark's JSON. The batches are
+    written to the folder, which must be new.
     """
     reader = PravegaDataSource(dict(options)).reader(StructType.fromJson(dict(schema)))
     partitions = reader.partitions()
@@ -38,11 +39,11 @@ def prepare(folder: Path, options: Mapping[str, str], schema: Mapping[str, Any],
 
 
 def feed(folder: Path) -> None:
-    """Let a streaming query have the rows once more."""
+    """Let a streaming query read the rows once more."""
     with (folder / FED).open("ab") as fed:
         fed.write(b".")
 
 
 def unfeed(folder: Path) -> None:
-    """Let the next streaming query have none yet."""
+    """Let the next streaming query read no rows at first."""
     (folder / FED).write_bytes(b"")

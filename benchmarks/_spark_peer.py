@@ -1,4 +1,4 @@
-"""The Scala connector's side: its jar, the Python of a PySpark it fits, and what Spark decodes events with there."""
+"""Scala connector: its jar, the Python with a matching PySpark, and Spark's functions to decode events there."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ HOW_TO_POINT: Final = (
     "PRAVEGA_PEER_JAR and PRAVEGA_PEER_PYTHON."
 )
 _ROOT: Final = Path(__file__).parent
-#: Spark's own functions for Avro and Protobuf, which are no part of PySpark. Of spark-protobuf there is no 3.5 on Maven
-#: Central that fits; 3.4.1 runs on 3.5.
+#: Spark's own functions for Avro and Protobuf, which are not part of PySpark. Maven Central has no matching
+#: spark-protobuf 3.5; version 3.4.1 runs on 3.5.
 _SPARK: Final = JarSet(
     "spark-formats",
     "3.5.7",
@@ -51,18 +51,21 @@ _COMPILE_SECONDS: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ScalaPeer:
-    """A built Scala connector and the Python whose PySpark can load it."""
+    """Built Scala connector, and the Python with a PySpark that can load it."""
 
     jar: Path
     python: Path
 
     def jars(self, folder: Path) -> str:
-        """All jars that its Spark is to load, with commas between them; what is made for it comes into the folder."""
+        """Return all jars that its Spark must load, separated by commas.
+
+        Jars that are built for it are written to the folder.
+        """
         formats = sorted(ensure_jars(_SPARK).glob("*.jar"))
         return ",".join(map(str, (self.jar, *formats, self._functions(folder))))
 
     def _functions(self, folder: Path) -> Path:
-        """The jar of ObjectColumns.java, which reads Java objects for Spark SQL."""
+        """Return the jar of ObjectColumns.java, which reads Java objects for Spark SQL."""
         classes = folder / "functions"
         classes.mkdir()
         javac = find_java().path.with_name("javac")

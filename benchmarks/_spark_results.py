@@ -1,4 +1,4 @@
-"""The file that keeps the results of the Spark benchmark, row by row, and the table and plot made of it."""
+"""File with the results of the Spark benchmark, row by row, and their table and plot."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ _BOUND_SAYS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A row's result, and how it was got."""
+    """Result of a row, and the conditions under which it was measured."""
 
     events: int
     rounds: int
     when: str
     took: float
-    """Seconds, with writing the stream and warming up."""
+    """Seconds, including the writing of the stream and the warm-ups."""
     load: float
-    """Of the last minute, when it began."""
+    """Load of the last minute at the start."""
     cores: int
     machine: str
     versions: Mapping[str, str]
     checked: Mapping[str, Any]
-    """Rows and the sum of their hashes, which were the same on both sides."""
+    """Rows and the sum of their hashes, which were equal on both sides."""
     result: Result
 
     @classmethod
@@ -67,7 +67,7 @@ class Measured:
         took: float,
         load: float,
     ) -> Measured:
-        """A result that has just been got."""
+        """Return a result that was measured now."""
         return cls(
             events=row.events,
             rounds=rounds,
@@ -83,19 +83,22 @@ class Measured:
 
     @classmethod
     def of_json(cls, found: dict[str, Any]) -> Measured:
-        """What :meth:`as_json` made."""
+        """Parse the output of :meth:`as_json`."""
         result = dict(found["result"])
         runs = {name: Runs(**each) for name, each in result.pop("runs").items()}
         remarks = tuple(result.pop("remarks"))
         return cls(**{**found, "result": Result(**result, runs=runs, remarks=remarks)})
 
     def as_json(self) -> dict[str, Any]:
-        """With every single rate."""
+        """Return the result with every single rate."""
         return asdict(self)
 
 
 class Results:
-    """One JSON file, written anew with each row: what ends a run, the next one goes on behind the last row."""
+    """JSON file that is rewritten after each row.
+
+    After an interrupted run, the next run continues after the last row.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -103,18 +106,18 @@ class Results:
         self._rows = {name: Measured.of_json(each) for name, each in found.items()}
 
     def get(self, row: Row, rounds: int, peers: Set[str]) -> Measured | None:
-        """The row's result, if it was got with these events, as many rounds and all of these sides."""
+        """Return the row's result if it was measured with these events, as many rounds and all of these sides."""
         known = self._rows.get(row.name)
         if known is None or known.events != row.events or known.rounds < rounds:
             return None
         return known if row.is_own or peers <= known.result.runs.keys() else None
 
     def any_of(self, row: Row) -> Measured | None:
-        """The row's result, however it was got."""
+        """Return the row's result, measured under any conditions."""
         return self._rows.get(row.name)
 
     def keep(self, row: Row, measured: Measured) -> None:
-        """Put a row's result into the file, in place of the one that was there."""
+        """Save a row's result in the file, in place of the earlier one."""
         self._rows[row.name] = measured
         text = json.dumps({name: each.as_json() for name, each in self._rows.items()}, indent=1)
         self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +128,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What table and plot show of a row."""
+    """Content of the table and the plot for a row."""
 
     name: str
     baseline: str
@@ -135,13 +138,13 @@ class _Line:
     bound: float | None = None
     """Ratio of the source or sink that does nothing, if it was measured."""
     served: float | None = None
-    """Ratio of its CPU time with our server's, where the rate is one of events."""
+    """Ratio of its CPU time with our server's, if the rate is in events."""
     cpu: tuple[str, ...] = ()
     """CPU time of each side, if it was measured."""
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Whether the aim is above what does nothing."""
+        """True if the aim is above the ratio of the side that does nothing."""
         bounds = [bound for bound in (self.bound, self.served) if bound is not None]
         return self.aim is not None and bool(bounds) and min(bounds) < self.aim
 
@@ -178,7 +181,10 @@ def _lines(results: Results) -> Iterator[_Line]:
 
 
 def _marginal(results: Results) -> _Line | None:
-    """What an event costs without what a query costs: the difference of two sizes. None where noise is more than it."""
+    """Return the cost of an event without the cost of a query, which is the difference of two sizes.
+
+    None if the noise is larger than the difference.
+    """
     pair = {row.name: results.any_of(row) for row in ROWS if row.name in (NEAR, FAR)}
     near, far = pair[NEAR], pair[FAR]
     if near is None or far is None or near.events >= far.events:
@@ -218,7 +224,10 @@ def _shown(rate: float, in_batches: bool) -> str:
 
 
 def _served(result: Result, ours: str) -> float | None:
-    """Ratio of what does nothing in CPU time, with the time that the server needs for ours; None if it is not known."""
+    """Return the CPU time ratio of the side that does nothing, with the server's time for ours.
+
+    None if it is not known.
+    """
     theirs, least, server = result.runs[result.baseline], result.runs.get(NOTHING), result.runs[ours].server_cpu
     if least is None or not (theirs.cpu and least.cpu and server):
         return None
@@ -226,12 +235,12 @@ def _served(result: Result, ours: str) -> float | None:
 
 
 def _cpu_seconds(runs: Runs) -> float:
-    """Median CPU time of the side with the server's, for an event or a batch."""
+    """Return the median CPU time of the side and the server, for an event or a batch."""
     return statistics.median(runs.cpu) + (statistics.median(runs.server_cpu) if runs.server_cpu else 0)
 
 
 def _cpu(runs: Runs, in_batches: bool) -> str:
-    """The CPU time as the table has it; nothing where it is not known."""
+    """Return the CPU time for the table, or an empty text if it is not known."""
     if not runs.cpu:
         return ""
     seconds = _cpu_seconds(runs)
@@ -277,7 +286,7 @@ def _aim(line: _Line) -> str:
 
 # ---- the plot --------------------------------------------------------------------------------------------------------
 
-_LEFT: Final = 270  # room for names
+_LEFT: Final = 270  # space for names
 _WIDTH: Final = 760
 _STEP: Final = 20
 _TOP: Final = 44
@@ -289,9 +298,9 @@ _TICKS: Final = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 def plot(lines: Sequence[_Line]) -> str:
-    """An SVG: each row's median ratio as a dot in its range, its aim as a bar, what does nothing as a diamond.
+    """Return an SVG of the ratios, with a logarithmic scale.
 
-    The scale is logarithmic.
+    The median ratio of each row is a dot in its range. Its aim is a bar, and the side that does nothing is a diamond.
     """
     shown = [value for line in lines for value in (*line.ratio, line.aim or 1, line.bound or 1)]
     ticks = [tick for tick in _TICKS if min(shown) / 1.5 <= tick <= max(shown) * 1.5] or [1]

@@ -1,4 +1,4 @@
-"""The rows of the Spark benchmark: what is done how often, and what ratio to the Scala connector is the aim."""
+"""Rows of the Spark benchmark: the work of each, and the aimed ratio to the Scala connector."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 
 __all__ = ["FAR", "MARGINAL_AIM", "NEAR", "NOTHING", "ROWS", "Row", "Work"]
 
-#: The side whose source and sink do nothing: what it reaches is the most that any in Python can.
+#: Side with a source and a sink that do nothing. Its rate is the maximum of any source and sink in Python.
 NOTHING: Final = "does nothing"
 
 
 class Work(StrEnum):
-    """What is timed."""
+    """Timed work."""
 
     READ = "a batch read into Spark's empty sink"
     COUNT = "count() of a batch read"
@@ -28,37 +28,37 @@ class Work(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table."""
+    """Line of the table."""
 
     name: str
     work: Work
     events: int
-    """Of a timed run; for queries of micro-batches, how many batches of it count."""
+    """Number in a timed run. For queries of micro-batches, the number of batches that count."""
     kind: str = "100 B"
-    """What is read, by its name in ``KINDS``."""
+    """Name in ``KINDS`` of the events that are read."""
     ours: Mapping[str, str] = field(default_factory=dict)
-    """Our options, beside those of the kind."""
+    """Our options, in addition to those of the kind."""
     theirs: Mapping[str, str] = field(default_factory=dict)
-    """The Scala connector's."""
+    """Options of the Scala connector."""
     segments: int = 3
     aim: float | None = None
-    """The least ratio of rates; for times of micro-batches, too, more is faster."""
+    """Smallest ratio of rates. Larger is faster, also for the times of micro-batches."""
 
     @property
     def in_batches(self) -> bool:
-        """Whether the rate is one of batches, so that its inverse is what is of interest."""
+        """True if the rate is in batches. The time of a batch is then of interest."""
         return self.work is Work.LATENCY
 
     @property
     def is_own(self) -> bool:
-        """Whether only our own modes are compared."""
+        """True if only our own modes are compared."""
         return self.work in (Work.OWN_WRITE, Work.OWN_LATENCY)
 
 
 _EXACTLY_ONCE: Final = ({"writer_mode": "exactly_once"}, {"exactly_once": "true", "transaction_timeout_ms": "120000"})
 _AT_LEAST_ONCE: Final = ({"writer_mode": "at_least_once"}, {"exactly_once": "false"})
 _MODES: Final = {"exactly once": _EXACTLY_ONCE, "at least once": _AT_LEAST_ONCE}
-#: The pair of rows whose difference is what an event costs without what a query costs.
+#: Pair of rows. Their difference is the cost of an event without the cost of a query.
 NEAR: Final = "AvailableNow 4 M, event alone"
 FAR: Final = "AvailableNow 16 M, event alone"
 MARGINAL_AIM: Final = 1.4
@@ -127,5 +127,5 @@ def _own() -> Iterator[Row]:
     yield Row(name="own micro-batches, exactly once", work=Work.OWN_LATENCY, events=40)
 
 
-#: In the order in which they are measured: those that read the same stream stand together.
+#: In the order of measurement. Rows that read the same stream are adjacent.
 ROWS: Final[tuple[Row, ...]] = (*_reads(), *_decodes(), *_writes(), *_latencies(), *_own())

@@ -1,4 +1,4 @@
-"""What was measured, and how it is shown: medians, ranges, ratios to one baseline of the same run."""
+"""Results and their display: medians, ranges, and ratios to one baseline of the same run."""
 
 from __future__ import annotations
 
@@ -14,40 +14,43 @@ __all__ = ["Result", "Runs", "as_json", "as_table"]
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The rates of one peer in one case, in the order of the rounds."""
+    """Rates of one peer in one case, in the order of the rounds."""
 
     rates: Sequence[float]
-    """Events a second."""
+    """Events per second."""
     event_size: int
     """Payload bytes of an event."""
     cpu: Sequence[float] = ()
-    """CPU seconds of the peer for each event, if known: steadier than rates where a machine has other work."""
+    """CPU seconds of the peer for each event, if known. They vary less than rates if a machine has other work."""
     server_cpu: Sequence[float] = ()
-    """The same of the server."""
+    """CPU seconds of the server for each event, if known."""
 
     @property
     def median(self) -> float:
         return statistics.median(self.rates)
 
     def ratios(self, baseline: Runs) -> list[float]:
-        """Rates over the baseline's, round by round: what disturbed one round disturbed both."""
+        """Return the ratios to the baseline's rates, round by round. A disturbance in a round affects both rates."""
         return [mine / theirs for mine, theirs in zip(self.rates, baseline.rates, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One case: everybody did the same work, in turns."""
+    """Result of one case. All peers did the same work in turns."""
 
     case: str
     baseline: str
     runs: Mapping[str, Runs]
     aims: Mapping[str, float] = field(default_factory=dict)
-    """The least ratio to the baseline that a peer is meant to have."""
+    """Aimed smallest ratio of a peer to the baseline."""
     remarks: tuple[str, ...] = ()
-    """Lines to show below the table: what rates do not tell."""
+    """Lines below the table with facts that rates do not show."""
 
     def ratio(self, peer: str) -> tuple[float, float, float] | None:
-        """Median, least and greatest ratio to the baseline; None for the baseline and where it was not run."""
+        """Return median, smallest and largest ratio to the baseline.
+
+        None for the baseline, and for peers without runs.
+        """
         if peer == self.baseline or self.baseline not in self.runs:
             return None
         ratios = self.runs[peer].ratios(self.runs[self.baseline])
@@ -55,7 +58,7 @@ class Result:
 
 
 def as_table(results: Sequence[Result], title: str) -> Table:
-    """The results for a terminal."""
+    """Return the results as a table for a terminal."""
     table = Table(title=title, title_justify="left", caption="CPU: the peer's + the server's", caption_justify="left")
     table.add_column("case")
     table.add_column("peer")
@@ -90,7 +93,7 @@ def _aim(median: float, aim: float | None) -> str:
 
 
 def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """The results with every single rate, for other programs."""
+    """Return the results with every single rate, for other programs."""
     return [
         {
             "case": result.case,

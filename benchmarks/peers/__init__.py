@@ -1,1 +1,1 @@
-"""The programs that are compared. Each is a process of its own that answers requests until its standard input ends."""
+"""Compared programs. Each is a separate process that answers requests until its standard input ends."""

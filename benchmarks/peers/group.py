@@ -1,4 +1,4 @@
-"""One of our readers in a group: several of these processes share a stream. And one that reads it without a group."""
+"""One of our readers in a group, which several of these processes share, and a reader without a group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _joined: dict[str, tuple[GroupReader[bytes], ExitStack]] = {}
 
 
 def join(controller: str, scope: str, group: str, reader: str) -> dict[str, Any]:
-    """Come into a group; no segment is acquired yet."""
+    """Join a group. No segment is acquired yet."""
     with ExitStack() as stack:
         client = stack.enter_context(PravegaClient(controller))
         there = stack.enter_context(client.reader_group(f"{scope}/{group}"))
@@ -28,7 +28,7 @@ def join(controller: str, scope: str, group: str, reader: str) -> dict[str, Any]
 
 
 def read_rows(group: str) -> dict[str, Any]:
-    """Read event by event until none comes."""
+    """Read event by event until no more arrive."""
     reader, _ = _joined[group]
     return _counted([event.value or b"" for event in read if not event.is_checkpoint] for read in _polled(reader))
 
@@ -39,7 +39,7 @@ def _polled(reader: GroupReader[bytes]) -> Iterator[Any]:
 
 
 def read_columns(group: str) -> dict[str, Any]:
-    """Read in columns until none comes."""
+    """Read in columns until no more events arrive."""
     reader, _ = _joined[group]
     return _counted(_blocks(reader))
 
@@ -51,14 +51,14 @@ def _blocks(reader: GroupReader[bytes]) -> Iterator[pa.Array]:
 
 
 def follow(controller: str, scope: str, stream: str) -> dict[str, Any]:
-    """Read a stream in columns, without a group, until none comes."""
+    """Read a stream in columns, without a group, until no more events arrive."""
     with PravegaClient(controller) as client, client.follow(f"{scope}/{stream}", start="head") as reader:
         batches = (reader.poll(0.1) for _ in iter(int, 1))
         return _counted([] if batch is None else batch.events for batch in batches)
 
 
 def _counted(blocks: Iterator[Any]) -> dict[str, Any]:
-    """Times of the clock on the wall, which the processes share."""
+    """Count the events, and return times of the wall clock, which all processes share."""
     begin = last = time.time()
     began = cpu = time.process_time()
     events = size = 0

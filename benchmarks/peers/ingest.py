@@ -11,7 +11,10 @@ from pravega_connector.ingest import ingest
 
 
 def run(controller: str, stream: str, folder: str, options: dict[str, str]) -> dict[str, Any]:
-    """Ingest a folder, each file in one transaction, from finding it until the last event can be read."""
+    """Ingest a folder, each file in one transaction.
+
+    The time is from listing the files until the last event can be read.
+    """
     watch = Stopwatch()
     summary = ingest(folder, stream, client=PravegaConfig.resolve(controller=controller), options=options)
     return watch.answer(summary.counts.events, summary.counts.bytes)

@@ -1,7 +1,7 @@
-"""``format("nothing")``: a source of prepared rows and a sink that takes rows and does nothing with them.
+"""``format("nothing")``: a source of prepared rows, and a sink that drops rows.
 
-What they reach is Spark's own part alone, which no source or sink in Python can do without. Every task of Spark imports
-this module, so it imports nothing but PySpark and Arrow.
+Their rate is that of Spark itself, which limits every source and sink in Python. Every task of Spark imports this
+module, so it imports only PySpark and Arrow.
 """
 
 from __future__ import annotations
@@ -30,52 +30,53 @@ from pyspark.sql.types import StructType
 
 __all__ = ["BATCHES", "FED", "SCHEMA", "NothingDataSource"]
 
-# What the folder of a source holds.
+# Files in the folder of a source.
 #: Spark's schema as JSON.
 SCHEMA: Final = "schema.json"
-#: Record batches as an Arrow file; tasks hand them out again and again.
+#: Record batches as an Arrow file, which tasks return repeatedly.
 BATCHES: Final = "batches.arrow"
-#: A byte for each time that a query is to get the rows.
+#: One byte for each time that a query must get the rows.
 FED: Final = "fed"
 
-# As ours in the workers of Spark: the collection of garbage after each task passes over what is loaded.
+# Like our source in Spark's workers: the garbage collection after each task skips loaded objects.
 if getattr(sys.modules["__main__"].__spec__, "name", None) == "pyspark.daemon":
     gc.collect()
     gc.freeze()
 
-# Of this process, which Spark uses for many tasks.
+# Cache of this process, which Spark uses for many tasks.
 _loaded: Final[dict[str, list[pa.RecordBatch]]] = {}
 
 
 class NothingDataSource(DataSource):  # type: ignore[misc]
-    """Source and sink of these options.
+    """Source and sink with these options.
 
-    Of the source: ``folder``, and the ``rows`` and ``tasks`` of a read. Of the sink: the ``rows`` of each commit.
+    Options of the source: ``folder``, and the ``rows`` and ``tasks`` of a read. Option of the sink: the ``rows`` of
+    each commit.
     """
 
     @classmethod
     def name(cls) -> str:
-        """Name of the format."""
+        """Return the name of the format."""
         return "nothing"
 
     def schema(self) -> StructType:
-        """The prepared rows' columns."""
+        """Return the columns of the prepared rows."""
         return StructType.fromJson(json.loads(Path(self.options["folder"], SCHEMA).read_text()))
 
     def reader(self, schema: StructType) -> _BatchReader:  # noqa: ARG002
-        """Reader of a batch query."""
+        """Return the reader of a batch query."""
         return _BatchReader(self.options)
 
     def streamReader(self, schema: StructType) -> _StreamReader:  # noqa: ARG002, N802
-        """Reader of a streaming query."""
+        """Return the reader of a streaming query."""
         return _StreamReader(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> _BatchWriter:  # noqa: ARG002
-        """Writer of a batch query."""
+        """Return the writer of a batch query."""
         return _BatchWriter(int(self.options["rows"]))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: ARG002, N802
-        """Writer of a streaming query."""
+        """Return the writer of a streaming query."""
         return _StreamWriter(int(self.options["rows"]))
 
 
@@ -91,9 +92,9 @@ class _Reader:
         self.folder, self.rows, self.tasks = options["folder"], int(options["rows"]), int(options["tasks"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The prepared batches, from the first one again after the last one."""
+        """Yield the prepared batches. After the last one, continue with the first."""
         if not isinstance(partition, _Part):
-            return  # Spark asks once, for None, when there are no partitions
+            return  # without partitions, Spark calls this once with None
         left = partition.rows
         for batch in itertools.cycle(_batches(self.folder)):
             yield batch.slice(0, left)
@@ -102,7 +103,7 @@ class _Reader:
                 return
 
     def parts(self, rows: int) -> Sequence[InputPartition]:
-        """A partition for each task, as even as can be."""
+        """Return a partition for each task, of almost equal size."""
         ends = [task * rows // self.tasks for task in range(self.tasks + 1)]
         return [_Part(end - start) for start, end in itertools.pairwise(ends) if end > start]
 
@@ -144,7 +145,7 @@ class _Taken(WriterCommitMessage):  # type: ignore[misc]
 
 
 class _Writer:
-    """``rows`` is how many each commit has to have."""
+    """Writer that drops rows. ``rows`` is the required number of rows in each commit."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -158,7 +159,7 @@ class _Writer:
             raise ValueError(f"the sink got {taken} rows of {self.rows}")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:  # noqa: N803
-        """Nothing was done."""
+        """Do nothing."""
 
 
 class _BatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]

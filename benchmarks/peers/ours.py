@@ -34,7 +34,7 @@ def write_rows(controller: str, scope: str, stream: str, events: int, size: int,
 
 
 def write_columns(controller: str, scope: str, stream: str, events: int, size: int, keys: int) -> dict[str, Any]:
-    """Write the same events in columns, as a program that has them in record batches would."""
+    """Write the same events in columns, like a program that has them in record batches."""
     batches = list(_batches(events, size, keys))
     with PravegaClient(controller) as client, client.writer(f"{scope}/{stream}") as writer:
         writer.write(b"a" * size, "0")
@@ -47,7 +47,7 @@ def write_columns(controller: str, scope: str, stream: str, events: int, size: i
 
 
 def _batches(events: int, size: int, keys: int) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """All events but the first, which has connected."""
+    """Yield all events but the first, which was used to connect."""
     pool = pa.array(_pool(size), pa.binary())
     names = pa.array([str(i) for i in range(keys)], pa.string())
     step = BATCH_BYTES // size

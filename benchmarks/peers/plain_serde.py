@@ -11,7 +11,7 @@ _EXTRAS: Final = ("pyruhvro", "ptars")
 def main(count: int) -> None:
     assert sys.modules.keys().isdisjoint(_EXTRAS), "they were imported before they could be hidden"
     for package in _EXTRAS:
-        sys.modules[package] = None  # type: ignore[assignment]  # an import of it fails
+        sys.modules[package] = None  # type: ignore[assignment]  # importing it fails
     from benchmarks.peers._serve import serve  # noqa: PLC0415
     from benchmarks.serde._run import all_subjects  # noqa: PLC0415
     from benchmarks.serde._subject import Subject, Work, ours, timed  # noqa: PLC0415
@@ -21,7 +21,7 @@ def main(count: int) -> None:
 
     def run(subject: str, way: str) -> dict[str, Any]:
         if subject not in ways:
-            ways.clear()  # the subjects come one after the other
+            ways.clear()  # subjects are measured one after the other
             ways[subject] = ours(subjects[subject])
         return timed(ways[subject][way], len(subjects[subject].events))()
 

@@ -1,4 +1,4 @@
-"""The official Rust client through its Python binding (PyPI: ``pravega``)."""
+"""Official Rust client with its Python binding (PyPI: ``pravega``)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pravega_client
 
 from benchmarks.peers._serve import Stopwatch, serve
 
-# By default the binding waits for each event; of 0, 100, 1,000, 10,000 and 100,000 in flight this was the fastest.
+# By default, the binding waits for each event. This was the fastest of 0, 100, 1,000, 10,000 and 100,000 in flight.
 IN_FLIGHT = 10_000
 DISTINCT_EVENTS = 1024
 
 
 def write(controller: str, scope: str, stream: str, events: int, size: int, keys: int) -> dict[str, Any]:
-    """Write events one by one, as many in flight as serves the binding best."""
-    manager = pravega_client.StreamManager(controller)  # kept: with it goes the runtime that its writers need
+    """Write events one by one, with the number in flight that is fastest for the binding."""
+    manager = pravega_client.StreamManager(controller)  # kept, because the runtime of its writers ends with it
     writer = manager.create_writer(scope, stream, IN_FLIGHT)
     pool = [bytes([ord("a") + i % 26]) * size for i in range(DISTINCT_EVENTS)]
     names = [str(i) for i in range(keys)]

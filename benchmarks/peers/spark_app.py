@@ -1,6 +1,6 @@
-"""One warm Spark application that reads and writes with one connector: ours, the Scala one in a jar, or none at all.
+"""Warm Spark application that reads and writes with one connector: ours, the Scala one in a jar, or none.
 
-It runs under each side's Python and PySpark, so it imports nothing else, but for ``format("nothing")``.
+It runs with the Python and PySpark of each side, so it imports nothing else, except for ``format("nothing")``.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _KEY_AND_EVENT = (
     "CAST(value % 64 AS STRING) AS routing_key",
     "CAST(rpad(CAST(value AS STRING), 100, 'y') AS BINARY) AS event",
 )
-_WARM_BATCHES = 5  # the first ones start processes and import
+_WARM_BATCHES = 5  # the first ones start processes and import modules
 
 
 class Application:
-    """A session with two cores, as on the smallest executor, and the runs that are timed in it."""
+    """Session with two cores, like the smallest executor, and its timed runs."""
 
     def __init__(self, connector: str, memory: str, jars: str | None) -> None:
         self._connector = connector
@@ -61,7 +61,7 @@ class Application:
             builder = builder.config("spark.jars", jars)
         self.spark = builder.getOrCreate()
         if connector == "nothing":
-            from benchmarks.peers.nothing import NothingDataSource  # noqa: PLC0415  # not in every side's PySpark
+            from benchmarks.peers.nothing import NothingDataSource  # noqa: PLC0415  # some sides' PySpark lacks what it imports
 
             self.spark.dataSource.register(NothingDataSource)
         self._query: StreamingQuery | None = None
@@ -77,7 +77,7 @@ class Application:
         columns: str | None = None,
         count: bool = False,
     ) -> dict[str, Any]:
-        """Time a batch read of the whole stream into Spark's own empty sink, or its ``count()``."""
+        """Time a batch read of the whole stream to Spark's empty sink, or its ``count()``."""
         start = time.perf_counter()
         frame = self._frame(options, decode, columns)
         if count:
@@ -87,7 +87,7 @@ class Application:
         return {"seconds": time.perf_counter() - start, "events": events}
 
     def available_now(self, options: dict[str, str], events: int) -> dict[str, Any]:
-        """Time a whole query of what is there, from its start to its end, into Spark's own empty sink."""
+        """Time a query of all present events, from its start to its end, to Spark's empty sink."""
         with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
             source = self.spark.readStream.format(self._connector).options(**options, start_stream_cut="earliest")
             start = time.perf_counter()
@@ -101,11 +101,11 @@ class Application:
         return {"seconds": seconds, "events": events}
 
     def schema(self, options: dict[str, str], columns: str | None = None) -> dict[str, Any]:
-        """The columns of a read, as Spark's JSON; not timed."""
+        """Return the columns of a read, as Spark's JSON. Not timed."""
         return {"schema": self._frame(options, columns=columns).schema.jsonValue()}
 
     def check(self, options: dict[str, str]) -> dict[str, Any]:
-        """Count what is in the stream; not timed."""
+        """Count the events in the stream. Not timed."""
         row = self._frame(options).selectExpr("count(*) c", "sum(length(event)) b").first()
         assert row is not None
         return {"events": row["c"], "bytes": row["b"]}
@@ -118,12 +118,15 @@ class Application:
         only: list[str] | None = None,
         absent_is_default: bool = False,
     ) -> dict[str, Any]:
-        """Rows, and the sum of a hash of each with all its values, which does not depend on their order; not timed."""
+        """Return the number of rows, and the sum of a hash of all values of each row. Not timed.
+
+        The sum does not depend on the order of the rows.
+        """
         frame = self._frame(options, decode, columns)
         return _checksum(frame if only is None else frame.select(*only), absent_is_default)
 
     def checksum_of_parquet(self, parquet: str) -> dict[str, Any]:
-        """The same of the events in a Parquet folder."""
+        """Return the same for the events in a Parquet folder."""
         return _checksum(self.spark.read.parquet(parquet).select("event"), absent_is_default=False)
 
     def _frame(
@@ -145,14 +148,17 @@ class Application:
         function: str = "",
         header: int = 0,
     ) -> Column:
-        """What the column ``event`` decodes to by Spark's own functions; Java objects by those of ObjectColumns."""
+        """Return the column ``event``, decoded with Spark's own functions.
+
+        Java objects are decoded with the functions of ObjectColumns.
+        """
         event = expr(f"substring(event, {header + 1})") if header else col("event")
         if how == "avro":
             return from_avro(event, schema)
         if how == "json":
             return from_json(event.cast("string"), schema)
         if how == "protobuf":
-            # PySpark's function hands over the descriptor's bytes, which spark-protobuf 3.4 cannot take.
+            # PySpark's function passes the descriptor's bytes, which spark-protobuf 3.4 does not accept.
             functions = self.spark._jvm.org.apache.spark.sql.protobuf.functions
             return Column(functions.from_protobuf(event._jc, message, descriptor))
         name = function.replace("$", "_")
@@ -162,7 +168,10 @@ class Application:
     # ---- writes ------------------------------------------------------------------------------------------------------
 
     def write(self, options: dict[str, str], parquet: str, events: int, stream: bool = False) -> dict[str, Any]:
-        """Time the writing of a Parquet folder with the columns ``event`` and ``routing_key``: a batch, or a query."""
+        """Time a write of a Parquet folder with the columns ``event`` and ``routing_key``.
+
+        The write is a batch or a query.
+        """
         frame = self.spark.read.parquet(parquet)
         if not stream:
             start = time.perf_counter()
@@ -176,7 +185,7 @@ class Application:
             return {"seconds": time.perf_counter() - start, "events": events}
 
     def micro_batches(self, options: dict[str, str], rows: int, batches: int) -> dict[str, Any]:
-        """Run a query of small batches into a stream; how long Spark says that each of the last ones took."""
+        """Run a query of small batches to a stream. Return Spark's reported time of each of the last ones."""
         source = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows)
         frame = source.option("numPartitions", 2).load().selectExpr(*_KEY_AND_EVENT)
         with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
@@ -196,7 +205,7 @@ class Application:
     # ---- a query from stream to stream -------------------------------------------------------------------------------
 
     def start_query(self, source: dict[str, str], sink: dict[str, str]) -> dict[str, Any]:
-        """Start a query that copies each event of one stream to another as soon as it is there."""
+        """Start a query that copies each event of one stream to another when it arrives."""
         self._checkpoint = tempfile.TemporaryDirectory(prefix="benchmark-")
         frame = self.spark.readStream.format(self._connector).options(**source, start_stream_cut="earliest").load()
         copied = frame.selectExpr("event", "CAST(event AS STRING) AS routing_key")
@@ -205,13 +214,13 @@ class Application:
         return {}
 
     def drain_query(self) -> dict[str, Any]:
-        """Wait until the query has written all that is in its source."""
+        """Wait until the query has written all events of its source."""
         assert self._query is not None
         self._query.processAllAvailable()
         return {}
 
     def stop_query(self, skip: int) -> dict[str, Any]:
-        """End the query; how long Spark says that each batch with rows took, without the first ones."""
+        """End the query. Return Spark's reported time of each batch with rows, without the first ones."""
         assert self._query is not None
         assert self._checkpoint is not None
         self._query.stop()
@@ -230,7 +239,7 @@ def _type_of(schema: str) -> DataType:
 
 def _checksum(frame: DataFrame, absent_is_default: bool) -> dict[str, Any]:
     values = [_same(field.dataType, f"`{field.name}`", absent_is_default, 0) for field in frame.schema.fields]
-    # The names in order: columns of one connector may come in another order than the other's.
+    # Sorted names, because connectors may return columns in different orders.
     ordered = [value for _, value in sorted(zip(frame.columns, values, strict=True))]
     row = frame.selectExpr(f"CAST(xxhash64({', '.join(ordered)}) AS DECIMAL(20, 0)) AS hash").selectExpr(
         "count(*) AS rows", "CAST(sum(hash) AS STRING) AS hash"
@@ -241,7 +250,10 @@ def _checksum(frame: DataFrame, absent_is_default: bool) -> dict[str, Any]:
 
 
 def _same(kind: DataType, name: str, absent_is_default: bool, depth: int) -> str:
-    """SQL for a value in a form that does not depend on the widths that a connector chose; null counts as a value."""
+    """Return SQL for a value that does not depend on the widths of a connector's types.
+
+    Null counts as a value.
+    """
     if isinstance(kind, StructType):
         parts = [
             f"'{each.name}', {_same(each.dataType, f'{name}.`{each.name}`', absent_is_default, depth)}"
@@ -273,7 +285,7 @@ def _same(kind: DataType, name: str, absent_is_default: bool, depth: int) -> str
 
 
 if __name__ == "__main__":
-    # This interpreter and its PySpark: each side has its own, and workers would take the python3 of PATH.
+    # This interpreter and its PySpark, because each side has its own. Workers would use the python3 of PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.pop("SPARK_HOME", None)
     parser = argparse.ArgumentParser()

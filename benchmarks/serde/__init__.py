@@ -1,4 +1,4 @@
-"""The serializers beside other libraries and Java: ``python -m benchmarks serde``."""
+"""Comparison of the serializers with other libraries and Java: ``python -m benchmarks serde``."""
 
 from benchmarks.serde._run import run_serde
 

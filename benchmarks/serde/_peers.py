@@ -1,4 +1,4 @@
-"""The processes beside this one: a warm JVM, and ours where the extra packages are missing."""
+"""Other processes: a warm JVM, and our serializers without the extra packages."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _LOGBACK: Final = f"-Dlogback.configurationFile={_PROGRAM.with_name('logback.xml
 
 
 class JavaPeer:
-    """SerdePeer.java in one JVM. ``folder`` takes the events on their way. Context manager."""
+    """SerdePeer.java in one JVM, as a context manager. ``folder`` holds the events that are passed to it."""
 
     def __init__(self, folder: Path) -> None:
         java = find_java()
         jars = registry_jars()
-        # The serial collector: one thread here, as everywhere else. The program is compiled at the start.
+        # The serial collector, because all peers use one thread. The program is compiled at the start.
         command = [str(java.path), "-Xmx1g", "-XX:+UseSerialGC", _LOGBACK, "-cp", f"{jars}/*", str(_PROGRAM)]
         self.peer = Peer("Java", command)
         self._folder = folder
 
     def runs(self, name: str, form: str, events: Sequence[bytes], schema: str) -> Callable[[str], Mapping[str, Any]]:
-        """Runs of ``read`` and ``write`` over events, which Java reads from a file the first time."""
+        """Return a function that runs ``read`` or ``write`` over events. Java reads them from a file the first time."""
         file = self._folder / f"{name.replace(' ', '-')}.events"
         file.write_bytes(b"".join(struct.pack(">i", len(event)) + event for event in events))
         return lambda verb: self.peer.ask(verb, format=form, file=str(file), schema=schema)
@@ -43,5 +43,5 @@ class JavaPeer:
 
 
 def plain_peer(count: int) -> Peer:
-    """Ours in a process to which the ``fast`` extra looks as if it were not installed."""
+    """Return our serializers in a process in which the ``fast`` extra seems not to be installed."""
     return Peer("ours, no extras", [sys.executable, "-m", "benchmarks.peers.plain_serde", str(count)])

@@ -1,4 +1,4 @@
-"""The cases of all formats, one after the other."""
+"""Cases of all formats, one after the other."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ _VERBS: Final = {"decode rows": "read", "encode rows": "write", "decode columns"
 
 
 def all_subjects(count: int) -> Iterator[Subject]:
-    """What is measured; nested ones have fewer events."""
+    """Return all subjects. Nested ones have fewer events."""
     for module in _FORMATS:
         yield from module.subjects(count)
 
 
 def run_serde(*, rounds: int, quick: bool, only: str, note: Callable[[str], None]) -> Iterator[Result]:
-    """Measure each format by row and by column, reading and writing; only cases whose name contains `only`."""
+    """Measure reading and writing of each format, by row and by column.
+
+    Only cases whose name contains `only` are run.
+    """
     count = QUICK_COUNT if quick else COUNT
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -68,7 +71,7 @@ def _cases(subject: Subject, jvm: JavaPeer, plain: Peer) -> Iterator[Case]:
 
 
 def _compared(result: Result, subject: Subject) -> Result:
-    """The result with its baseline: the peer that the aim names, or the fastest library."""
+    """Return the result with its baseline: the peer that the aim names, or the fastest library."""
     way = result.case.rpartition(", ")[2]
     peer, least = subject.aims.get(way, ("", 0.0))
     others = [name for name in result.runs if not name.startswith(OURS)]

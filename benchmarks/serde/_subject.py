@@ -1,4 +1,4 @@
-"""What is measured: events of one kind, the same bytes for everybody, and who reads and writes them how."""
+"""Events of one kind, the same bytes for all peers, and the functions that read and write them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["OURS", "WAYS", "Once", "Subject", "Work", "batches", "ours", "timed"
 OURS: Final = "ours"
 WAYS: Final = ("decode rows", "encode rows", "decode columns", "encode columns")
 
-#: Seconds that a timed run takes at the least: a column of our events may be read in a few milliseconds.
+#: Minimum seconds of a timed run, because a column of our events may be read in a few milliseconds.
 SHORTEST: Final = 0.08
 
 Work = Callable[[], object]
@@ -33,34 +33,34 @@ class Subject:
     serializer: Serializer[Any]
     events: list[bytes]
     libraries: Mapping[str, Mapping[str, Work]] = field(default_factory=dict)
-    """For each way, the libraries that go it: from the same events (or values) to the same output."""
+    """Libraries by kind of work. All have the same events (or values) as input, and the same output."""
     slow: Mapping[str, tuple[int, Callable[[list[bytes]], Work]]] = field(default_factory=dict)
-    """For each way, a library that would take minutes for all events: it is given so many."""
+    """By kind of work, a library that would need minutes for all events, and the number of its events."""
     slow_name: str = ""
     batch: int = 0
-    """Events of a column; 0: all are one column."""
+    """Number of events in a column; 0 means one column of all."""
     extras: bool = True
-    """Whether the packages of the ``fast`` extra make a difference."""
+    """True if the packages of the ``fast`` extra make a difference."""
     java: str = ""
-    """The name of the format in SerdePeer.java; empty where Java is not asked."""
+    """Name of the format in SerdePeer.java; empty if Java is not measured."""
     aims: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """For each way, the peer that ours is compared with, and the least ratio. Without a peer's name, the fastest."""
+    """By kind of work, the peer to compare with, and the smallest ratio. An empty name is the fastest peer."""
 
 
 def batches(values: Any, size: int) -> list[Any]:
-    """A list, or an array, in parts of so many values; 0: as one part."""
+    """Split a list or an array into parts of ``size`` values; 0 means one part."""
     return [values[start : start + size] for start in range(0, len(values), size)] if size else [values]
 
 
 def ours(subject: Subject) -> dict[str, Work]:
-    """Our own way of each kind. All that is prepared once for a serializer is prepared here."""
+    """Return our functions of each kind. Preparations that a serializer needs once are done here."""
     serializer, events = subject.serializer, subject.events
     column = pa.array(events, pa.binary())
     values = [serializer.deserialize(event) for event in events]
     columns = batches(column, subject.batch)
     decoded = [serializer.decode_column(each) for each in columns]
     serializer.encode_column(decoded[0].slice(0, 1))
-    # Whoever makes many objects makes Python's collector look at all that are there: not at these.
+    # Work that creates many objects makes Python's collector visit all existing ones. Exclude these.
     gc.collect()
     gc.freeze()
     return {
@@ -72,7 +72,10 @@ def ours(subject: Subject) -> dict[str, Work]:
 
 
 def timed(work: Work, count: int) -> Once:
-    """Runs of some work on so many events, until SHORTEST has passed. What a run makes is freed off the clock."""
+    """Return a function that repeats some work on ``count`` events until SHORTEST has passed.
+
+    The time to free the results of a run is not counted.
+    """
 
     def once() -> dict[str, Any]:
         seconds = cpu = 0.0
@@ -88,7 +91,7 @@ def timed(work: Work, count: int) -> Once:
 
 
 def version(package: str) -> str:
-    """A package's name and version."""
+    """Return the name and version of a package."""
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Avro: a flat record of six fields, and a nested one; against fastavro, pyruhvro and Java's generic reader."""
+"""Avro: a flat record of six fields and a nested one, compared with fastavro, pyruhvro and Java's generic reader."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ _TRIP: Final = {
 
 
 def subjects(count: int) -> Iterator[Subject]:
-    """The same records as in the other formats."""
+    """Return the same records as for the other formats."""
     start = datetime(2024, 1, 1, tzinfo=UTC)
     yield _subject("Avro flat", _SENSOR, [sensor(i) | {"ts": start + timedelta(seconds=i)} for i in range(count)])
     yield _subject("Avro nested", _TRIP, [trip(i) for i in range(count // 2)])
 
 
 def sensor(i: int) -> dict[str, Any]:
-    """Five fields of the flat record; the sixth is a time, for which each format has its own type."""
+    """Return five fields of the flat record. The sixth is a time, with another type in each format."""
     return {"id": i, "name": f"sensor-{i % 1000}", "temp": i / 8, "count": i % 500, "ok": i % 2 == 0}
 
 
 def trip(i: int) -> dict[str, Any]:
-    """A nested record, with up to three items in its list and one in its map."""
+    """Return a nested record, with up to three items in its list and one in its map."""
     stops = [{"x": n / 4, "label": f"stop {n}" if n else None} for n in range(i % 4)]
     return {
         "id": i,
@@ -113,7 +113,7 @@ def _add_fastavro(
 
 
 def _mapped(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of Arrow, whose maps are lists of pairs."""
+    """Return a row of Arrow with maps instead of lists of pairs."""
     return row | {"counts": dict(row["counts"])} if "counts" in row else row
 
 

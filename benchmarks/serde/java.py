@@ -1,4 +1,4 @@
-"""Java object streams: strings, boxed longs, flat objects; against javaobj-py3 and Java's own streams."""
+"""Java object streams: strings, boxed longs, flat objects, compared with javaobj-py3 and Java's own streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["PACKAGES", "subjects"]
 PACKAGES: Final = ("javaobj-py3",)
 _JAVAOBJ_EVENTS: Final = 2_000
 
-#: As SerdePeer.java declares it.
+#: The same class as in SerdePeer.java.
 _READING: Final = dict(  # noqa: C408 -- names without quotes
     id="long",
     count="int",
@@ -41,7 +41,7 @@ def _by_javaobj(events: list[bytes]) -> Work:
 
 
 def subjects(count: int) -> Iterator[Subject]:
-    """Events in which nothing repeats but the class descriptors."""
+    """Return events in which only class descriptors repeat."""
     text = JavaSerializer("java.lang.String")
     strings = pa.array([f"a reading of sensor {i:05}" for i in range(count)])
     yield _subject("strings", text, strings, rows=20, columns=1)
@@ -63,7 +63,7 @@ def _readings(count: int) -> list[dict[str, Any]]:
 def _subject(
     name: str, serializer: JavaSerializer, values: pa.Array, *, rows: float = 0, columns: float = 0
 ) -> Subject:
-    """With the aims for decoding: how many times javaobj by row, and Java by column."""
+    """Return a subject with the aims for decoding: the ratio to javaobj by row, and to Java by column."""
     return Subject(
         name=f"Java {name}",
         serializer=serializer,

@@ -1,6 +1,6 @@
-"""JSON as it comes: doubles that use their digits, absent and shuffled keys, lists of all lengths, small columns.
+"""Realistic JSON: doubles with all digits, absent and shuffled keys, lists of all lengths, small columns.
 
-Against orjson, msgspec, pyarrow.json and Jackson.
+It is compared with orjson, msgspec, pyarrow.json and Jackson.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TRIP: Final = pa.schema(
     ]
 )
 
-#: Share of the keys that a sparse record has, and events of a small column, as a poll or a micro-batch gives it.
+#: Part of the keys in a sparse record, and number of events in a small column, as in a poll or a micro-batch.
 _PRESENT: Final = 0.7
 _BATCH: Final = 50
 #: Exponent of the lengths of lists: most have up to two items, a few have hundreds.
@@ -53,7 +53,10 @@ _LONGEST: Final = 1000
 
 
 def subjects(count: int) -> Iterator[Subject]:
-    """The other formats' records with JSON's own trouble; the nested one without maps, which pyarrow.json lacks."""
+    """Return the other formats' records with the variations of real JSON.
+
+    The nested record has no maps, which pyarrow.json does not support.
+    """
     source = random.Random(20_240_101)
     flat = [_sensor(i, source) for i in range(count)]
     yield _subject("JSON flat", _SENSOR, flat, java="json")
@@ -105,7 +108,7 @@ def _subject(name: str, schema: pa.Schema, values: list[dict[str, Any]], java: s
 
 
 def _by_pyarrow(events: list[bytes], schema: pa.Schema) -> pa.Table:
-    """One thread, like everybody here; one block, like a record batch."""
+    """Decode with one thread, like all peers here, and with one block, like a record batch."""
     text = b"\n".join(events)
     return pyarrow.json.read_json(
         io.BytesIO(text),

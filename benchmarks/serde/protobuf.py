@@ -1,4 +1,4 @@
-"""Protobuf: the flat and the nested record; against upb, ptars and protobuf-java."""
+"""Protobuf: the flat and the nested record, compared with upb, ptars and protobuf-java."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def _messages() -> dict[str, type[Message]]:
 
 
 def subjects(count: int) -> Iterator[Subject]:
-    """The same records as in the other formats; of the nested one without the map, for which ptars has another type."""
+    """Return the same records as for the other formats.
+
+    The nested record has no map, because ptars has another type for it.
+    """
     messages = _messages()
     flat = [sensor(i) | {"ts": 1_704_067_200_000 + 1000 * i} for i in range(count)]
     yield _subject("Protobuf flat", messages["Sensor"], flat, java="protobuf")
