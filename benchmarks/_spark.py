@@ -38,8 +38,8 @@ __all__ = ["SparkPlan", "run_spark"]
 _SIZE: Final = 100  # of the written events
 _SCALA: Final = "Scala connector"
 _OURS: Final = "ours"
-#: Heap of each side's application. With the server's 6 GB, they fit into 24 GB. The Scala connector's heap grows by some
-#: 50 MB with each exactly-once query. The side that does nothing keeps no data.
+#: Heap of each side's application. With the server's 6 GB, they fit into 24 GB. The Scala connector's heap grows by
+#: some 50 MB with each exactly-once query. The side that does nothing keeps no data.
 _MEMORY: Final = {_SCALA: "6g", _OURS: "6g", NOTHING: "3g"}
 _START_SECONDS: Final = 300.0
 _RUN_SECONDS: Final = 900.0
