@@ -1,4 +1,4 @@
-"""What every test may use. A test that needs a server fails where there is none: nothing is skipped."""
+"""Fixtures of all tests. A test that needs a server fails if there is none: no test is skipped."""
 
 import itertools
 import os
@@ -24,19 +24,19 @@ from tests.suites import files_on_kit
 from tools.processes import stat_of
 
 _TESTS = Path(__file__).parent
-# How long examples take says nothing on a machine that has other work; pytest's own limit catches what hangs.
+# Hypothesis deadlines are useless on a machine with other work. pytest's timeout ends a test that hangs.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# ./run test; the usual number is 100
+# for ./run test; the default is 100
 settings.register_profile("short", settings.get_profile("tests"), max_examples=30)
 settings.load_profile("tests")
 
-# For every Spark application that a test starts, here or in another process.
+# For every Spark application of a test, in this process or another one.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*SOON_READY, *class_options())))
 if (home := spark_home()) is not None:
     os.environ.setdefault("SPARK_HOME", str(home))
 
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
-#: Files whose tests are on the kit.
+#: Files whose tests run on the kit.
 _ON_KIT = pytest.StashKey[set[Path]]()
 _numbers = itertools.count(1)
 
@@ -74,48 +74,48 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Name what failed at once: a run that is ended from outside prints no summary."""
+    """Name a failed test at once, because a run that is ended from outside prints no summary."""
     if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
         print(f"\n{report.nodeid} failed in its {report.when}: {report.longreprtext.strip().splitlines()[-1]}")
 
 
 @pytest.fixture(scope="session")
 def real_pravega() -> Iterator[LocalPravega]:
-    """A real Pravega server that the whole session shares."""
+    """Real Pravega server, which the whole session shares."""
     with LocalPravega(heap_mb=1024, cache_mb=512, java_options=SOON_READY) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def kit_pravega() -> Iterator[InProcessPravega]:
-    """A Pravega of pravega_connector.testing that the whole session shares."""
+    """Pravega of pravega_connector.testing, which the whole session shares."""
     with InProcessPravega() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def real_registry() -> Iterator[str]:
-    """Address of a real schema registry, in memory, that the whole session shares."""
+    """Address of a real schema registry in memory, which the whole session shares."""
     with LocalSchemaRegistry() as server:
         yield server.uri
 
 
 @pytest.fixture(scope="session")
 def kit_registry() -> Iterator[str]:
-    """Address of a schema registry of pravega_connector.testing that the whole session shares."""
+    """Address of a schema registry of pravega_connector.testing, which the whole session shares."""
     with InProcessRegistry() as server:
         yield server.uri
 
 
 @pytest.fixture(scope="module")
 def on_kit(request: pytest.FixtureRequest) -> bool:
-    """Whether the servers of this file are those of pravega_connector.testing."""
+    """True if the servers of this file are those of pravega_connector.testing."""
     return request.path in request.config.stash[_ON_KIT]
 
 
 @pytest.fixture(scope="module")
 def pravega(on_kit: bool, request: pytest.FixtureRequest) -> LocalPravega | InProcessPravega:
-    """The Pravega server of this file, which other files share."""
+    """Pravega server of this file, which other files share."""
     server: LocalPravega | InProcessPravega = request.getfixturevalue("kit_pravega" if on_kit else "real_pravega")
     return server
 
@@ -128,39 +128,45 @@ def registry(on_kit: bool, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def config(pravega: LocalPravega, scope: str) -> PravegaConfig:
-    """How to reach the shared server, with the test's own scope."""
+    """Configuration for the shared server, with the test's own scope."""
     return pravega.config.with_scope(scope)
 
 
 @pytest.fixture(scope="module")
 def scope() -> str:
-    """A scope name of the module's own: to make one costs a server a third of a stream. Nothing is created."""
+    """Scope name of the module. No scope is created.
+
+    The tests of a module share it, because to create a scope costs a server a third of the work for a stream.
+    """
     return f"scope{next(_numbers)}"
 
 
 @pytest.fixture
 def own_scope() -> str:
-    """A scope name of the test's own, for a module whose tests look at all that is in a scope. Nothing is created."""
+    """Scope name of one test, for modules whose tests list the contents of a scope. No scope is created."""
     return f"scope{next(_numbers)}"
 
 
 @pytest.fixture
 def stream_name(scope: str) -> StreamName:
-    """A stream name of the test's own, in ``scope``. Nothing is created."""
+    """Stream name of one test, in ``scope``. No stream is created."""
     return StreamName(scope, f"stream{next(_numbers)}")
 
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port of 127.0.0.1 that refuses connections, and that no other program can take meanwhile."""
+    """Port of 127.0.0.1 that refuses connections, and that no other program can take during the test."""
     with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))  # and no listen()
+        holder.bind(("127.0.0.1", 0))  # without listen()
         yield int(holder.getsockname()[1])
 
 
 @pytest.fixture
 def eventually() -> Eventually:
-    """Await a condition: ``eventually(lambda: file.exists())``; the test fails when it does not come true in time."""
+    """Wait for a condition: ``eventually(lambda: file.exists())``.
+
+    The test fails if the condition is not true in time.
+    """
 
     def wait(condition: Callable[[], object], *, seconds: float = 30.0) -> None:
         deadline = time.monotonic() + seconds
@@ -173,9 +179,9 @@ def eventually() -> Eventually:
 
 @pytest.fixture
 def start_process() -> Iterator[StartProcess]:
-    """``start_process(arguments, environment, **options)``: Python in the background, killed after the test.
+    """Start Python in the background: ``start_process(arguments, environment, **options)``.
 
-    It can import this project. The options are those of ``subprocess.Popen``.
+    The process can import this project, and is killed after the test. The options are those of ``subprocess.Popen``.
     """
     started: list[subprocess.Popen[Any]] = []
 
@@ -196,7 +202,10 @@ def start_process() -> Iterator[StartProcess]:
 
 @pytest.fixture
 def start_python(start_process: StartProcess, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """``start_python(source, *args, **environment)``: a program in a folder of the test, its output in pipes."""
+    """Start a program in a folder of the test: ``start_python(source, *args, **environment)``.
+
+    Its output is in pipes.
+    """
 
     def start(source: str, *args: object, **environment: str) -> subprocess.Popen[str]:
         flows = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
@@ -207,7 +216,7 @@ def start_python(start_process: StartProcess, tmp_path: Path) -> Callable[..., s
 
 @pytest.fixture
 def is_gone() -> Callable[[int], bool]:
-    """Whether a process has ended; one that nobody has waited for yet counts as ended."""
+    """Return True if a process has ended. A zombie counts as ended."""
 
     def check(pid: int) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Tests that are loops over data: one test for all cases, which reports every case that fails."""
+"""Tests that are loops over data: one test for all cases, which reports every failed case."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _SHOWN = 20
 
 
 def each_case(cases: Iterable[tuple[str, Any]], check: Callable[[Any], object]) -> None:
-    """Run ``check`` with every case, and fail at the end with the names and errors of those that failed.
+    """Run ``check`` with every case, and fail at the end with the names and errors of the failed ones.
 
-    Fails for no cases at all, too: data that was not found must not pass for data that is right.
+    It also fails without cases, so that missing data does not pass.
     """
     count, failed = 0, []
     for name, case in cases:
         count += 1
         try:
             check(case)
-        # The second one is what pytest.raises fails with.
+        # pytest.raises fails with the second one.
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 -- it is reported below
             failed.append(f"{name}: {type(error).__name__}: {str(error)[:500]}")
     assert count, "there are no cases"

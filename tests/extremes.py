@@ -1,7 +1,8 @@
-"""The least, the greatest and the oddest values of every Arrow type, for every format.
+"""Smallest, largest and unusual values of every Arrow type, for every format.
 
-A format joins by the table of formats, and by more ways to use it in :data:`FORMATS`; a type by being listed in
-:func:`columns`. What must hold for each value of each type in each format is in ``unit/serde/test_extremes.py``.
+To add a format, add it to the table of formats. Other configurations of a format are in :data:`FORMATS`. To add a type,
+list it in :func:`columns`. The assertions for each value of each type in each format are in
+``unit/serde/test_extremes.py``.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from pravega_serde.serializer import FORMATS as FORMAT_TABLE
 __all__ = ["FORMATS", "Format", "columns", "expected"]
 
 FIELD: Final = "v"
-"""The one field of the records that values are tried in."""
+"""Only field of the tested records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a format takes single values of a type."""
+    """Functions with which a format handles single values of a type."""
 
     make: Callable[[pa.DataType], Serializer[Any]]
-    """A serializer of columns of :attr:`wrap`'s type; :class:`SchemaError` for a type that the format has not."""
+    """Returns a serializer of columns of :attr:`wrap`'s type. Raises :class:`SchemaError` for an unsupported type."""
     wrap: Callable[[pa.Array], pa.Array]
-    """A column of values as the column that is written."""
+    """Returns the column to write for a column of values."""
     rows_are_untyped: bool = False
-    """Whether a row does not know of which type its values are: JSON's decimals are floats there."""
+    """True if rows do not keep the types of values: JSON's decimals are floats in rows."""
 
 
 def _record(values: pa.Array) -> pa.Array:
@@ -71,7 +72,7 @@ def _cbor(kind: pa.DataType) -> Serializer[Any]:
 
 
 def _read_from_json(kind: pa.DataType) -> pa.DataType:
-    """The nearest type that JSON and CBOR are read as."""
+    """Return the nearest type that JSON and CBOR are decoded to."""
     t = pa.types
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         return pa.list_(pa.field("element", _read_from_json(kind.value_type)))
@@ -135,7 +136,7 @@ def _java_timestamp(kind: pa.DataType) -> Serializer[Any]:
 
 
 def _declared(name: str) -> Format:
-    """A format as the table has it, whose columns are read as the type that was written."""
+    """Return a format of the table, with columns of the written type."""
     entry = FORMAT_TABLE[name]
 
     def make(kind: pa.DataType) -> Serializer[Any]:
@@ -159,7 +160,7 @@ FORMATS: Final[Mapping[str, Format]] = {name: _declared(name) for name in format
 
 
 def _raw(kind: pa.DataType, numbers: list[int], width: int) -> pa.Array:
-    """An array of a type from the numbers that it is stored as, sensible or not."""
+    """Return an array of a type from its stored numbers, valid or not."""
     data = np.array(numbers, f"i{width}")
     return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(data)])
 
@@ -175,7 +176,7 @@ def _floats() -> Iterator[pa.Array]:
     yield pa.array(np.array([*common, 65504.0, 6e-8], np.float16), pa.float16())
     yield pa.array(np.array([*common, 3.4028235e38, -3.4028235e38, 1e-45, 0.1], np.float32))
     yield pa.array([*common, 1.7976931348623157e308, 5e-324, 2.2250738585072014e-308, 0.1, 2.0**53, 1e22, 1e23])
-    # A signalling NaN, which no conversion may report.
+    # A signaling NaN, which must not make a conversion fail.
     yield pa.array(np.frombuffer(struct.pack("<2I", 0x7FA00000, 0xFFC12345), np.float32))
 
 
@@ -201,7 +202,7 @@ def _decimals() -> Iterator[pa.Array]:
 
 
 _DAY: Final = 86_400
-#: Seconds of: years 0 and 1, the last day of Python's calendar, the first second after it.
+#: Seconds of years 0 and 1, of the last day of Python's calendar, and of the first second after it.
 _SECONDS: Final = (-62_167_219_200, -62_135_596_800, 253_402_300_799, 253_402_300_800, 0, -1)
 _DAYS: Final = (-719_529, -719_528, -719_162, -719_163, 2_932_896, 2_932_897, 0, -1, 2**31 - 1, -(2**31))
 
@@ -224,7 +225,7 @@ def _times() -> Iterator[pa.Array]:
 
 
 def _nested() -> Iterator[pa.Array]:
-    """Lists, maps and structs of what is most often out of range, and of nulls."""
+    """Yield lists, maps and structs of nulls, and of values that are often out of range."""
     moments = _raw(pa.timestamp("us", "UTC"), [2**63 - 1, 0, -62_135_596_800 * 10**6 - 1], 8)
     for kind in (pa.list_(moments.type), pa.large_list(moments.type), pa.list_(moments.type, 1)):
         one = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), moments)
@@ -242,14 +243,14 @@ def _nested() -> Iterator[pa.Array]:
 
 
 def columns() -> list[pa.Array]:
-    """Arrays without nulls, but for the type null: one for each type."""
+    """Return one array for each type, without nulls except for the type null."""
     return [*_integers(), *_floats(), *_texts(), *_decimals(), *_times(), *_nested()]
 
 
 def expected(value: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A value in the type that it is read back as: what is finer is rounded down, nothing else may change.
+    """Return a value in the type that it is decoded to. Finer values are rounded down, and nothing else may change.
 
-    Raises ``pa.ArrowException`` where that type has no such value: then it must have been refused.
+    Raises ``pa.ArrowException`` if that type has no such value. The format must then refuse it.
     """
     t = pa.types
     if t.is_dictionary(value.type):
@@ -270,7 +271,7 @@ def expected(value: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _entries(value: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The last entry of each key, as maps have it."""
+    """Return the last entry of each key, as in a map."""
     keys = value.keys.slice(*_bounds(value))
     items = value.items.slice(*_bounds(value))
     last = sorted({key: place for place, key in enumerate(keys.to_pylist())}.values())

@@ -1,7 +1,7 @@
-"""A segment store that remembers its requests, and the controller of one stream, as far as readers and writers ask it.
+"""Segment store that records its requests, and the controller calls of one stream that readers and writers make.
 
-They are for what a whole server cannot be asked to do at a chosen moment; what it can, ``pravega_connector.testing``
-has.
+They are for events that a complete server cannot produce at a chosen moment. For other faults, use
+``pravega_connector.testing``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pravega_connector.wire import (
 
 
 class FakeSegmentStore(SegmentStore):
-    """A segment store that keeps the requests that it got, and takes nothing but whole events from writers."""
+    """Segment store that records its requests, and asserts that writers append only whole events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,9 +48,9 @@ class FakeSegmentStore(SegmentStore):
 
 
 class FakeStream(ControllerClient):
-    """A stream on a fake store: epochs of key ranges, scaled by :meth:`scale`. Counts what it is asked.
+    """Stream on a fake store: epochs of key ranges, scaled by :meth:`scale`. It counts its calls.
 
-    It takes the place of a client's controller: ``with stream.client() as client``.
+    It replaces the controller of a client: ``with stream.client() as client``.
     """
 
     def __init__(self, store: FakeSegmentStore, segments: int = 1, name: StreamName | None = None) -> None:
@@ -59,9 +59,9 @@ class FakeStream(ControllerClient):
         self.asked: Counter[str] = Counter()
         self.exists = True
         self.places: dict[int, FakeSegmentStore] = {}
-        """Where segments live that have left ``store``."""
+        """Stores of the segments that were moved from ``store``."""
         self.on_endpoint: Callable[[int], None] = lambda number: None
-        """Called with a segment before the controller says where it lives."""
+        """Called with a segment before the controller returns its store."""
         self.valid_token = ""
         self.transactions: dict[uuid.UUID, TransactionStatus] = {}
         bounds = [i / segments for i in range(segments + 1)]
@@ -82,9 +82,9 @@ class FakeStream(ControllerClient):
         return segment_name(self.name, number)
 
     def scale(self, seal: list[int], *bounds: float, sealed: bool = True) -> list[int]:
-        """Replace segments by new ones between the bounds; return the ids of these.
+        """Replace segments by new ones between the bounds. Return the ids of the new segments.
 
-        With ``sealed`` False the old segments go on for a while, as they do on a real server.
+        With ``sealed=False``, the old segments stay open for a while, as on a real server.
         """
         self._epoch += 1
         old = [r for r in self.ranges if r.id in seal]
@@ -111,7 +111,7 @@ class FakeStream(ControllerClient):
         for number in numbers:
             self.store.seal(self.segment(number))
 
-    # ---------------------------------------------------------------- what a client asks
+    # ---------------------------------------------------------------- calls of a client
 
     def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
         self._ask("current_segments")
@@ -199,7 +199,7 @@ class FakeStream(ControllerClient):
         return TransactionStatus.ABORTED
 
     def end(self, transaction: uuid.UUID, status: TransactionStatus) -> None:
-        """Merge a transaction's segments into the stream's, or drop them."""
+        """Merge a transaction's segments into the stream, or drop them."""
         self.transactions[transaction] = status
         with self.store.lock:
             for name in [name for name in self.store.segments if name.endswith(f"{transaction.int:032x}")]:

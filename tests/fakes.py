@@ -1,4 +1,4 @@
-"""Stand-ins for servers, for what a real one does not do on request: failing, being slow, answering nonsense."""
+"""Fake servers that fail, answer slowly, or answer nonsense, which a real server does not do on request."""
 
 import socket
 import threading
@@ -27,7 +27,7 @@ class Call:
 
 
 class FakeController(grpc.GenericRpcHandler):
-    """A gRPC server that answers each method with the steps given for it, and with the last of them for ever.
+    """gRPC server that answers each method with its steps. The last step is repeated.
 
     A step is an answer, a status code to fail with, or a function from the request to an answer.
     """
@@ -95,7 +95,7 @@ class FakeController(grpc.GenericRpcHandler):
 
 
 class SilentServer:
-    """Takes TCP connections and never says a word, like a firewall or a hung process."""
+    """Server that accepts TCP connections and never answers, like a firewall or a hung process."""
 
     def __init__(self) -> None:
         self.accepted = 0
@@ -123,7 +123,7 @@ class SilentServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() alone would not
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() does not
         self._listener.close()
         self._thread.join()
         for connection in self._open:

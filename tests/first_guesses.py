@@ -1,12 +1,11 @@
-"""What people type first, from what they know: Pravega's Java client and Rust binding, Kafka's and Pulsar's, PySpark.
+"""First guesses of users who know Pravega's Java client or Rust binding, Kafka, Pulsar, or PySpark.
 
-Written down before the names and calls were made to meet it. Each line either works, or its error names what is meant.
+They were collected before the names and calls were chosen. Each line either works, or its error names the right one.
 """
 
 from typing import Final
 
-#: What the author of a statement knows -> the statement, which is run by itself in a new process -> None if it works,
-#: else what its error names.
+#: Known project -> statement, which runs alone in a new process -> None if it works, otherwise the name in its error.
 IMPORTS: Final[dict[str, dict[str, str | None]]] = {
     "this project": {
         "from pravega_serde import AvroSerializer": None,
@@ -109,8 +108,8 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
     },
 }
 
-#: Statements, and what the one line of their error holds; None for those that work. There is a ``client`` of a server,
-#: and the stream ``s/x`` of strings with three events.
+#: Statements, and a part of their error's only line, or None if they work. ``client`` is connected to a server, and the
+#: stream ``s/x`` of strings has three events.
 CALLS: Final[dict[str, dict[str, str | None]]] = {
     "this project": {
         "client.writer('s/x', 'string')": None,

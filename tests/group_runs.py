@@ -1,6 +1,6 @@
-"""Runs of reader groups: what readers and managers, or nobody in his right mind, would write one after the other.
+"""Runs of reader groups: updates by readers and managers in sequence, some of them unreasonable.
 
-Each is an initial value, and updates, by a seed. Java's classes and ours are to make the same of it.
+Each run is an initial value and updates from a seed. Java's classes and ours must derive the same state.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class _Member:
 
 @dataclass
 class _Life:
-    """A group, its streams as they are scaled, and readers that are late, die and come back."""
+    """Group, its streams as they are scaled, and readers that are late, die and return."""
 
     random: random.Random
     state: GroupState
     run: list[StateUpdate]
     segments: dict[Segment, KeyRange]
-    """Those that are not sealed."""
+    """Segments that are not sealed."""
     after: dict[Segment, Succession] = field(default_factory=dict)
     members: dict[str, _Member] = field(default_factory=dict)
     at: float = 100.0
@@ -92,7 +92,7 @@ class _Life:
         self.named += 1
         return f"{uuid.UUID(int=self.random.getrandbits(128))}-{self.named}"
 
-    # -- what happens
+    # -- events
 
     def come(self) -> None:
         name = f"reader-{self.random.randrange(6)}"
@@ -101,7 +101,7 @@ class _Life:
         reader = Reader.join(name, self.now, delay=self.random.choice([0, 2]), new_name=self.name)
         try:
             self._drive(name, _Member(reader, self.state))
-        except ReaderGroupError:  # one of that name has died
+        except ReaderGroupError:  # a reader of that name has died
             self.write(take_offline(self.state, name))
 
     def turn(self) -> None:
@@ -169,7 +169,7 @@ class _Life:
     def wait(self) -> None:
         self.at += self.random.choice([0.5, 3.0, 31.0])
 
-    # -- inside
+    # -- internal
 
     def _drive(self, name: str, member: _Member) -> None:
         reader, seen = member.reader, member.seen
@@ -202,7 +202,7 @@ class _Life:
 
 
 def lived_run(seed: int, steps: int = 60) -> tuple[list[StateUpdate], GroupState]:
-    """What the members of a group write in its life, and the state in which they leave it."""
+    """Return the updates that the members of a group write in its life, and the final state."""
     rng = random.Random(seed)
     streams = STREAMS[: rng.randrange(1, 4)]
     segments = {Segment(s, n): KeyRange(n / 3, (n + 1) / 3) for s in streams for n in range(rng.randrange(1, 4))}
@@ -239,7 +239,7 @@ def lived_run(seed: int, steps: int = 60) -> tuple[list[StateUpdate], GroupState
 
 @dataclass(frozen=True)
 class _Any:
-    """Values of any content that Java's classes take."""
+    """Values of any content that Java's classes accept."""
 
     random: random.Random
     names: Sequence[str] = ("r1", "r2", "r3")
@@ -305,7 +305,7 @@ class _Any:
         return Init(self.config(), self.ranged(), self.positions(), self.random.random() < 0.5)
 
     def update(self) -> StateUpdate:
-        """An update of any kind but one that replaces the state."""
+        """Return an update of any kind except one that replaces the state."""
         makes: list[tuple[Callable[[], StateUpdate], int]] = [
             (lambda: AddReader(self.name()), 3),
             (lambda: RemoveReader(self.name(), self.positions()), 2),
@@ -331,9 +331,9 @@ class _Any:
 
 
 def any_run(seed: int, steps: int = 40) -> tuple[list[StateUpdate], GroupState | None]:
-    """Updates at random, most of which fit, and the state after them.
+    """Return random updates and the state after them. Most of the updates are valid.
 
-    The state is None if the last update is one that does not fit.
+    The state is None if the last update is not valid.
     """
     rng = random.Random(seed)
     draw = _Any(rng)
@@ -358,7 +358,7 @@ def any_run(seed: int, steps: int = 40) -> tuple[list[StateUpdate], GroupState |
 
 
 def any_values(seed: int, count: int) -> list[StateUpdate]:
-    """Values of all kinds and any content; the states are those of runs."""
+    """Return values of all kinds and any content. The states are those of runs."""
     draw = _Any(random.Random(seed), names=("", "r1", "é", "日本\0", "\ud800", "q" * 300))
     values: list[StateUpdate] = []
     for number in range(count):

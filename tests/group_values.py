@@ -1,4 +1,4 @@
-"""Values of reader groups as plain ones, as java/GroupBytes.java has them too."""
+"""Values of reader groups as plain JSON values, in the same form as in java/GroupBytes.java."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["plain", "plain_checkpoint"]
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold of a value. Orders are lost, and of what was read from bytes all but the values."""
+    """Return a value as plain JSON.
+
+    The order of sets and maps is lost. For a value decoded from bytes, only its content is kept.
+    """
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -43,5 +46,5 @@ def plain(value: Any) -> Any:
 
 
 def plain_checkpoint(name: str, cuts: Mapping[StreamName, StreamCut]) -> Any:
-    """The same for a checkpoint that the languages hand each other."""
+    """Return a checkpoint, which both languages exchange, as plain JSON."""
     return {"type": "Checkpoint", "name": name, "cuts": plain(cuts)}

@@ -1,4 +1,4 @@
-"""Steps of an ingestion as a run leaves them that has ended."""
+"""Steps of an ingestion, as left by a run that has ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pravega_connector.exactly_once.steps import ALL, Outcome, Step, StepLog, Tu
 from pravega_connector.ingest import FileSource
 from pravega_connector.ingest.takeover import Owner, _host
 
-#: A run of this machine whose process id no Linux gives, and one that nothing is known of.
+#: A run on this machine with a process id that Linux never uses, and a run on an unknown machine.
 ENDED = Owner("gone", _host(), 2**22 + 1, 0)
 ELSEWHERE = Owner("elsewhere", "another machine", 1, 0)
 
@@ -22,7 +22,7 @@ def record(
     lease: float = 30.0,
     previous: Step | None = None,
 ) -> Step:
-    """Record a step with the first source as a whole; ``previous`` is the committed step before it."""
+    """Record a step with the whole first source. ``previous`` is the committed step before it."""
     id_ = source.ids()[0]
     moves = {id_: (None, [source.mark(id_), -1, True])}
     after = () if previous is None else (previous.transaction,)

@@ -4,5 +4,5 @@ from typing import Final
 
 __all__ = ["SOON_READY"]
 
-#: What runs for seconds or minutes gains nothing from a second compiler and a parallel collector.
+#: A JVM that runs for seconds or minutes gains nothing from a second compiler or a parallel collector.
 SOON_READY: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

@@ -1,4 +1,4 @@
-"""Metrics of this process, and of an endpoint, as tests look at them."""
+"""Metrics of this process and of an endpoint, for assertions."""
 
 import urllib.request
 from typing import Any
@@ -7,7 +7,10 @@ from pravega_connector.metrics import snapshot
 
 
 def value(name: str, **attributes: str) -> Any:
-    """Sum of a metric's values, of all that have these attributes (``__`` for a dot); a histogram's count."""
+    """Return the sum of a metric's values that have these attributes (``__`` for a dot).
+
+    For a histogram, it is the count.
+    """
     wanted = {key.replace("__", "."): each for key, each in attributes.items()}
     return sum(
         point["count"] if "count" in point else point["value"]
@@ -17,11 +20,11 @@ def value(name: str, **attributes: str) -> Any:
 
 
 def of_stream(name: str, stream: object, **attributes: str) -> Any:
-    """:func:`value` of one stream."""
+    """Return :func:`value` of one stream."""
     return value(name, messaging__destination__name=str(stream), **attributes)
 
 
 def fetched(url: str) -> str:
-    """Text that an endpoint serves."""
+    """Return the text that an endpoint serves."""
     with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.read().decode()

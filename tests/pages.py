@@ -1,7 +1,7 @@
-"""The code on the pages of the site: which blocks there are, who runs each, and which are not run, with the reason.
+"""Code blocks on the pages of the site: the test that runs each, or the reason why none does.
 
-A page is a program: its blocks run in their order, with one set of names, in one folder, on servers that have
-nothing of it yet. ``python -m tests.pages`` counts them.
+A page is a program. Its blocks run in order, with one set of names, in one folder, on servers without its streams.
+``python -m tests.pages`` counts them.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ __all__ = [
 LANGUAGES: Final = ("python", "sh", "sql")
 _SHOWN: Final = ("json", "py", "text", "toml", "yaml")
 
-#: Where the pages have their servers.
+#: Addresses of the servers on the pages.
 CONTROLLER: Final = "tcp://localhost:9090"
 REGISTRY: Final = "http://localhost:9092"
 
-#: What runs blocks that no other line names: on the servers that ``--pravega`` chooses.
+#: Test that runs all other blocks, on the servers that ``--pravega`` chooses.
 ON_SERVERS: Final = "tests/integration/test_pages.py"
 #: The same with a Spark session.
 WITH_SPARK: Final = "tests/integration/spark/test_pages.py"
 
-#: Who else runs blocks: a page, ``page#section`` or ``page:first words`` -> the test, which names the page. The more
-#: special line holds.
+#: Other tests: a page, ``page#section`` or ``page:first words`` -> the test, which names the page. The more specific
+#: line applies.
 ELSEWHERE: Final[Mapping[str, str]] = {
     "README.md:from pyspark": WITH_SPARK,
     "docs/spark/batches-and-ordering.md": WITH_SPARK,
@@ -90,7 +90,7 @@ _CLUSTER: Final = "needs a Spark cluster"
 _JAR: Final = "needs a jar for the Spark of the tests; those that were found are for Spark 4.1"
 _TORN: Final = "needs a partially committed batch, as in tests/integration/exactly_once/test_ledger.py"
 
-#: Blocks that no test runs -> why.
+#: Blocks that no test runs -> the reason.
 NOT_RUN: Final[Mapping[str, str]] = {
     "docs/spark/lakehouse.md#Delta Lake with its Spark connector": _JAR,
     "docs/spark/lakehouse.md#Iceberg": _JAR,
@@ -121,7 +121,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: where it stands, and what it says."""
+    """Fenced block: its position and its text."""
 
     page: str
     line: int
@@ -130,7 +130,10 @@ class Block:
     text: str
 
     def found_in(self, table: Mapping[str, str]) -> str | None:
-        """The line of a table that it is under: by its first words, by its section, or by its page."""
+        """Return the key of a table that applies to this block, or None.
+
+        A key names a block by its first words, a section, or a page.
+        """
         head = f"{self.page}:"
         words = [each for each in table if each.startswith(head) and self.text.startswith(each.removeprefix(head))]
         return next((place for place in (*words, f"{self.page}#{self.section}", self.page) if place in table), None)
@@ -141,7 +144,10 @@ class Block:
 
 @cache
 def blocks(page: str) -> tuple[Block, ...]:
-    """Those of a page, in their order. Raises ValueError for a fence that has no language, or one that is not known."""
+    """Return the blocks of a page in order.
+
+    Raises ValueError for a fence without a language, or with an unknown one.
+    """
     found = []
     section, language, start = "", None, 0
     lines = (site.ROOT / page).read_text().splitlines()
@@ -162,22 +168,22 @@ def blocks(page: str) -> tuple[Block, ...]:
 
 
 def programs() -> Iterator[Block]:
-    """Blocks of all pages that are programs."""
+    """Yield the blocks of all pages that are programs."""
     for page in site.pages():
         yield from (block for block in blocks(str(page)) if block.language in LANGUAGES)
 
 
 def who_runs(block: Block) -> str | None:
-    """The test that runs a block; None for one that is not run."""
+    """Return the test that runs a block, or None if no test runs it."""
     left, run = block.found_in(NOT_RUN), block.found_in(ELSEWHERE)
-    # What names a section or a block is more special than what names a page.
+    # A key for a section or a block is more specific than a key for a page.
     if left is not None and (run is None or len(left) > len(run)):
         return None
     return ON_SERVERS if run is None else ELSEWHERE[run]
 
 
 def run_by(test: str) -> dict[str, list[Block]]:
-    """Pages with the blocks that a test runs."""
+    """Return the pages with the blocks that a test runs."""
     found: dict[str, list[Block]] = {}
     for block in programs():
         if who_runs(block) == test:
@@ -187,10 +193,10 @@ def run_by(test: str) -> dict[str, list[Block]]:
 
 @dataclass
 class Follower:
-    """Someone who follows a page: runs one block after the other, in a folder, with the servers at other addresses.
+    """Reader of a page who runs one block after the other, in a folder, with the servers at other addresses.
 
-    ``names`` are the names of the Python blocks: at first ``controller``, ``folder`` and, where there is a session,
-    ``spark``, which pages use without making them. ``spark`` runs SQL. Checkpoints are in the folder as well.
+    ``names`` are the names of the Python blocks. At first, they are ``controller``, ``folder`` and, if there is a
+    session, ``spark``. Pages use these without defining them. ``spark`` runs SQL. Checkpoints are in the folder, too.
     """
 
     folder: Path
@@ -209,12 +215,12 @@ class Follower:
                 each.close()
 
     def run(self, block: Block) -> str:
-        """Run a block, and return the standard output of a shell. Raises what a Python block raises.
+        """Run a block, and return the standard output of a shell. Raises the error of a Python block.
 
         Raises AssertionError if the result of a statement differs from the comment that shows it.
         """
         text = block.text.replace(CONTROLLER, self.controller).replace(REGISTRY, self.registry)
-        # Spark takes paths from the folder in which its JVM was started.
+        # Spark resolves paths in the folder in which its JVM was started.
         text = text.replace('"checkpoints/', f'"{self.folder}/checkpoints/')
         if block.language == "python":
             shown_results.run(text, block.page, block.line, self.names)
@@ -252,7 +258,7 @@ class Follower:
 
 
 def main() -> None:
-    """Print how many blocks there are, and who runs how many."""
+    """Print the number of blocks, and how many each test runs."""
     every = list(programs())
     pages = {block.page for block in every}
     shown = sum(len(blocks(str(page))) for page in site.pages()) - len(every)

@@ -26,7 +26,7 @@ _PRINTS: Final = frozenset({"print", "pprint", "show", "printSchema"})
 def run(text: str, page: str, line: int, names: dict[str, Any]) -> None:
     """Execute ``text``, which begins after ``line`` of ``page``, with ``names`` as its global names.
 
-    Raises AssertionError if a shown result differs from the actual one, and whatever the block raises.
+    Raises AssertionError if a shown result differs from the actual one, and any error of the block.
     """
     tree = ast.parse("\n" * line + text, page)
     results = _Results(page)

@@ -1,4 +1,4 @@
-"""A full disk, as far as one process can have it to itself."""
+"""Simulation of a full disk for this process."""
 
 import resource
 from collections.abc import Iterator
@@ -9,9 +9,10 @@ __all__ = ["no_file_beyond"]
 
 @contextmanager
 def no_file_beyond(size: int) -> Iterator[None]:
-    """The kernel refuses to write files beyond so many bytes, as a full disk does.
+    """Let the kernel refuse to write files larger than ``size`` bytes in this block, like a full disk.
 
-    It holds for the test run's own output as well, which may be a file: keep what is inside short, and no fixture.
+    The limit also applies to the output of the test run, which may be a file. Keep the block short, and do not use this
+    in a fixture.
     """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

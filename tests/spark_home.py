@@ -1,7 +1,8 @@
-"""A home of Spark whose Python processes take PySpark as it is installed.
+"""Home of Spark whose Python processes use the installed PySpark.
 
-Spark puts ``python/lib/pyspark.zip`` in front of the path of all of them. Its modules are not compiled, and each of the
-hundreds of processes that the tests start would compile them anew, half a second of a core: so here it is left out.
+Spark puts ``python/lib/pyspark.zip`` first in the path of its Python processes. The modules in it are not compiled.
+Each of the hundreds of processes in the tests would compile them again, which takes half a second of a core. Therefore
+this home does not contain the file.
 """
 
 import os
@@ -20,18 +21,18 @@ _START = Path("bin/spark-submit")
 
 
 def spark_home() -> Path | None:
-    """The home, made of links to the installed PySpark; None without one."""
+    """Return the home, which has links to the installed PySpark, or None without PySpark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
-    # Resolved: a checkout that reaches the environment by a link may be gone before the environment is.
+    # Resolved, because a checkout with a link to the environment may be deleted before the environment.
     installed = Path(spec.origin).resolve().parent
     home = Path(sys.prefix).resolve() / f"spark-home-{version('pyspark')}"
     if not (home / _START).exists():
-        shutil.rmtree(home, ignore_errors=True)  # links to what is not there any more
+        shutil.rmtree(home, ignore_errors=True)  # its links are broken
         made = Path(tempfile.mkdtemp(dir=home.parent))
         _link(installed, made, Path())
-        with suppress(OSError):  # another process was faster
+        with suppress(OSError):  # another process created it first
             made.rename(home)
     return home
 

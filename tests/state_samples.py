@@ -1,6 +1,6 @@
-"""Samples of what the project leaves behind (``vectors/state``): taken from a server, and put back into one.
+"""Samples of the project's stored state (``vectors/state``), dumped from a server and restored to one.
 
-Only names that the packages export are used here, so that the samples outlive a move of what is behind them.
+Only exported names are used here, so that the samples outlive internal moves.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from pravega_connector.client import PravegaClient, Revision, ScalingPolicy, Str
 __all__ = ["GENERATIONS", "STATE", "Log", "Script", "dump", "good_number", "lines_of", "scope_of", "write_lines"]
 
 STATE = Path(__file__).parent / "vectors" / "state"
-#: Folders of samples, each with the same things of another version, the oldest first.
+#: Folders of samples, each with the same state in another version, the oldest first.
 GENERATIONS = sorted(path for path in STATE.iterdir() if path.is_dir()) if STATE.is_dir() else []
 
 _TRANSACTION = re.compile(rb"00000000-0000-0000-0000-[0-9a-f]{12}")
 
 
 def scope_of(samples: Path) -> str:
-    """The scope that a folder of samples is of."""
+    """Return the scope of a folder of samples."""
     return f"state-{samples.name}"
 
 
 def lines_of(path: Path) -> list[Any]:
-    """The values of a file of JSON lines."""
+    """Return the values in a file of JSON lines."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:
-    """The inverse of :func:`lines_of`."""
+    """Write values as JSON lines, which :func:`lines_of` reads."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(value) + "\n" for value in values))
 
 
 @dataclass(frozen=True)
 class Log:
-    """A stream of one segment, all of it: a ledger, or the state of an ingestion.
+    """Complete stream of one segment: a ledger, or the state of an ingestion.
 
-    ``entries`` are (offset, bytes) from the head on; ``mark`` is the offset that somebody has marked, if any. In a file
-    the bytes are the characters of Latin-1.
+    ``entries`` are (offset, bytes), beginning at the head. ``mark`` is the marked offset, or None. In a file, the bytes
+    are characters of Latin-1.
     """
 
     stream: StreamName
@@ -54,31 +54,35 @@ class Log:
 
     @classmethod
     def load(cls, path: Path) -> Log:
-        """From a file."""
+        """Read a log from a file."""
         first, *rest = lines_of(path)
         entries = tuple((entry["offset"], entry["bytes"].encode("latin-1")) for entry in rest)
         return cls(StreamName.parse(first["stream"]), entries, first["mark"])
 
     def save(self, path: Path) -> None:
-        """Into a file."""
+        """Write the log to a file."""
         entries = [{"offset": offset, "bytes": data.decode("latin-1")} for offset, data in self.entries]
         write_lines(path, [{"stream": str(self.stream), "mark": self.mark}, *entries])
 
     @property
     def values(self) -> list[bytes]:
-        """The bytes of the entries."""
+        """Bytes of the entries."""
         return [data for _, data in self.entries]
 
     def first(self, count: int) -> Log:
-        """As it was when it had so many entries: one that was truncated was marked at its head before."""
+        """Return the log as it was with ``count`` entries.
+
+        If it was truncated, its head was marked before.
+        """
         entries = self.entries[:count]
         before = entries[0][0] or None
         return Log(self.stream, entries, before if self.mark is None or self.mark > entries[-1][0] else self.mark)
 
     def with_transactions(self, ids: Mapping[str, uuid.UUID]) -> Log:
-        """With other transactions in the places of those that were; the others are such as no server knows.
+        """Return the log with other transactions.
 
-        Servers count transactions: another one has given the same ids to others.
+        Transactions that are not in ``ids`` get ids that no server knows. Servers count transactions, so another server
+        may use the same ids for other ones.
         """
         there = {str(id_).encode(): str(new).encode() for id_, new in ids.items()}
 
@@ -88,13 +92,16 @@ class Log:
         return Log(self.stream, tuple((at, _TRANSACTION.sub(other, data)) for at, data in self.entries), self.mark)
 
     def restore(self, client: PravegaClient) -> None:
-        """Make the stream, and in it what was in this one; entries that were truncated are another one, truncated."""
+        """Create the stream with these entries.
+
+        If entries were truncated, a filler entry is written in their place and truncated.
+        """
         client.controller.create_scope(self.stream.scope)
         assert client.controller.create_stream(self.stream, ScalingPolicy.fixed(1)), f"{self.stream} is there already"
         head = self.entries[0][0]
         with client.revisioned(self.stream) as log:
             start = log.oldest_revision()
-            if head:  # a frame of eight bytes around nothing, as often as there is room for one
+            if head:  # a filler entry with a frame of eight bytes
                 log.write_unconditionally(b"x" * (head - 8))
                 start = log.latest_revision()
             for offset, data in self.entries:
@@ -107,7 +114,7 @@ class Log:
 
 
 def dump(client: PravegaClient, stream: StreamName) -> Log:
-    """All that a stream of one segment has."""
+    """Return the whole content of a stream of one segment."""
     with client.revisioned(stream) as log:
         offset, entries = log.oldest_revision().offset, []
         for revision, data in log.read_from(log.oldest_revision()):
@@ -119,9 +126,9 @@ def dump(client: PravegaClient, stream: StreamName) -> Log:
 
 @dataclass(frozen=True)
 class Script:
-    """How a stream was made: its segments, and then events with their keys, and scalings.
+    """Script that creates a stream: its segments, and then events with their keys, and scalings.
 
-    Done again on any server it gives the same events at the same offsets of the same segments.
+    On any server, it produces the same events at the same offsets of the same segments.
     """
 
     stream: StreamName
@@ -130,28 +137,28 @@ class Script:
 
     @classmethod
     def load(cls, path: Path) -> Script:
-        """From a file."""
+        """Read a script from a file."""
         first, *steps = lines_of(path)
         return cls(StreamName.parse(first["stream"]), first["segments"], tuple(steps))
 
     def save(self, path: Path) -> None:
-        """Into a file."""
+        """Write the script to a file."""
         write_lines(path, [{"stream": str(self.stream), "segments": self.segments}, *self.steps])
 
     @property
     def events(self) -> list[bytes]:
-        """The events in the order of their writing."""
+        """Events in the order of writing."""
         return [step["event"].encode("latin-1") for step in self.steps if "event" in step]
 
     def perform(self, client: PravegaClient) -> None:
-        """Make the stream."""
+        """Create the stream."""
         client.controller.create_scope(self.stream.scope)
         fixed = ScalingPolicy.fixed(self.segments)
         assert client.controller.create_stream(self.stream, fixed), f"{self.stream} is there already"
         self.go_on(client)
 
     def go_on(self, client: PravegaClient) -> None:
-        """Do the steps, with a stream that is there."""
+        """Run the steps on an existing stream."""
         with client.writer(self.stream) as writer:
             for step in self.steps:
                 if "event" in step:
@@ -162,7 +169,7 @@ class Script:
 
 
 def good_number(event: bytes) -> int | None:
-    """The number in an event ``{"n":7}``; None for a bad event."""
+    """Return the number in an event ``{"n":7}``, or None for a malformed event."""
     try:
         number = json.loads(event)["n"]
     except (ValueError, TypeError, KeyError):

@@ -10,7 +10,7 @@ __all__ = ["ON_BOTH", "files_on_kit"]
 
 _INTEGRATION: Final = Path(__file__).parent / "integration"
 
-#: Name -> how many of its tests pass on the kit at least.
+#: Name -> minimum number of its tests that pass on the kit.
 ON_BOTH: Final = {
     "client": 170,
     "exactly_once": 36,
