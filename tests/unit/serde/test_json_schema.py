@@ -140,7 +140,7 @@ class TestSchemas:
 
     def test_that_are_lists(self, tmp_path: Path) -> None:
         (tmp_path / "x.json").write_text("[]")
-        with pytest.raises(SchemaError, match="is an object"):
+        with pytest.raises(SchemaError, match="must be an object"):
             JsonSerializer(schema=tmp_path / "x.json")
 
     def test_that_are_nested_too_deeply(self) -> None:

@@ -160,7 +160,7 @@ def test_padding_is_refused_as_the_java_reader_does():
 def test_an_event_over_the_limit_is_refused_by_its_header():
     parser = FrameParser(7, max_event_size=99)
     assert len(parser.feed(frame_events([b"x" * 99]).data).payload) == 1
-    with pytest.raises(ProtocolError, match="offset 114 claims 100 bytes; 99 are allowed"):
+    with pytest.raises(ProtocolError, match="offset 114 claims 100 bytes; the limit is 99"):
         parser.feed(frame_events([b"x" * 100]).data[:8])
 
 
