@@ -40,7 +40,7 @@ __all__ = [
 
 #: Languages whose blocks are programs. The others show data, output, a signature (py) or a drawing.
 LANGUAGES: Final = ("python", "sh", "sql")
-_SHOWN: Final = ("json", "py", "text", "toml", "yaml")
+_SHOWN: Final = ("java", "json", "py", "text", "toml", "yaml")
 
 #: Addresses of the servers on the pages.
 CONTROLLER: Final = "tcp://localhost:9090"
@@ -105,6 +105,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/measurements/ingestion.md": _CHECKOUT,
     "docs/tools/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/ingest_and_export/test_flow_docs.py",
     "docs/tools/local-server.md:pravega-serde": _FIXED_PORTS,
+    "docs/tools/local-server.md#Compile Java programs": "needs a program in Java",
     "docs/tools/local-server.md#Download and cache": "needs a mirror of Maven Central",
     "docs/measurements/packaging.md": _CHECKOUT,
     "docs/measurements/start-up.md": _CHECKOUT,
