@@ -285,7 +285,8 @@ class RegistryNotFoundError(RegistryError):
     """The group, schema, version or encoding is not in the schema registry (404).
 
     Cause: no writer has created the group yet, its name is misspelled or has the stream's scope, or it is in another
-    namespace or registry. Or the registered schema has another text, such as a Java class with ``avro.java.string``.
+    namespace or registry. Or the registered schema has another text, such as the schema of a Java class with
+    ``avro.java.string``.
 
     Fix: check group and namespace. To create the group, use ``create_group`` and ``register_schema``, or call
     ``add_group`` first. For another text, pass the registered schema: ``client.latest_schemas(group)[0].schema``.
