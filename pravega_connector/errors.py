@@ -645,7 +645,7 @@ class ExactlyOnceError(ConnectorError):
 
     Cause: the commit failed for a reason that has no subclass.
 
-    Fix: restart the query. Check the ledger with ``pravega-serde recover``.
+    Fix: restart the query. Check the ledger with ``pravega-serde recover SCOPE/TARGET``.
     """
 
     code = "PRAVEGA-EXACTLY-ONCE"
@@ -658,7 +658,8 @@ class FencedError(ExactlyOnceError):
     Cause: the query runs twice: two drivers were started, or a suspended driver resumed. Or an older copy of the
     checkpoint was restored while a later batch was prepared.
 
-    Fix: stop one of the two. If only one is running, run ``pravega-serde recover STREAM --finish`` and restart it.
+    Fix: stop one of the two. If only one is running, run ``pravega-serde recover
+    SCOPE/TARGET --finish`` and restart it.
     """
 
     code = "PRAVEGA-FENCED"
@@ -731,8 +732,9 @@ class TornBatchError(ExactlyOnceError):
     Cause: the driver was down for longer than the lease between two commits of one batch, and the replay partitioned
     the rows differently; or it was down for longer than servers keep completed transactions.
 
-    Fix: run ``pravega-serde recover``. ``--accept`` leaves the missing rows out. ``--discard`` writes the batch again,
-    so its visible rows are duplicated.
+    Fix: run ``pravega-serde recover SCOPE/TARGET --finish``. If the batch is still open, choose: ``--accept`` leaves
+    the missing rows out, ``--discard`` writes the batch again, so its visible rows are duplicated. See
+    docs/operate/troubleshooting.md.
     """
 
     code = "PRAVEGA-TORN-BATCH"
@@ -743,7 +745,7 @@ class LostBatchError(ExactlyOnceError):
 
     Cause: the transactions of a recorded batch expired before the commit, and Spark has started a later batch.
 
-    Fix: find the batch with ``pravega-serde recover``, and write its rows again from their source.
+    Fix: find the batch with ``pravega-serde recover SCOPE/TARGET``, and write its rows again from their source.
     """
 
     code = "PRAVEGA-LOST-BATCH"

@@ -300,7 +300,7 @@ LAG: Final = Gauge(
 MISSING: Final = Gauge(
     "pravega.consumer.missing",
     "By",
-    "Data loss: unread bytes that were truncated or deleted, as far as known.",
+    "Data loss: unread bytes that were truncated, as far as known. It is 0 for a deleted stream, which has no lag.",
     (STREAM, READER),
 )
 LOSSES: Final = Counter(

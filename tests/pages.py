@@ -112,6 +112,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/get-started/install.md": _INSTALLS,
     "docs/operate/monitoring.md#Metrics, dashboard and alert rules": _ENDLESS + "tests/unit/test_docs.py",
     "docs/operate/troubleshooting.md#PRAVEGA-TORN-BATCH": _TORN,
+    "docs/operate/troubleshooting.md#UNDECIDABLE batches": _TORN,
     "docs/get-started/quick-start.md#1. Start a server": _INSTALLS,
     "docs/reference/metrics.md:pip install": _INSTALLS,
     "docs/reference/metrics.md:pravega-serde": _ENDLESS + "tests/integration/test_metrics.py",

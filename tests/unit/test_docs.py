@@ -62,7 +62,8 @@ def test_commands_of_a_page_are_commands(name: str, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     Path("order.avsc").touch()
     cut = "store/orders:0.#epoch.0=0"
-    Path("tail.cut").write_text(cut)
+    for file in ("tail.cut", "end.cut"):
+        Path(file).write_text(cut)
     monkeypatch.setattr("sys.stdin", io.StringIO(cut))
     text = (DOCS / "operate" / name).read_text()
     found = re.findall(r"^ *(pravega-serde .*)$|`(pravega-serde [a-z][^`]*)`", text, re.MULTILINE)
