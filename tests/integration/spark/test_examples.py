@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from examples import event_counter
+from examples import event_counter, kill_and_restart
 from examples.alerts import orders, raise_alerts, show_alerts
 from examples.invoices import write_invoices
 from examples.word_count import count_words, text_writer
@@ -121,6 +121,12 @@ def test_counts_of_java_strings_go_on_after_a_restart(
         event_counter.main(arguments)
     counts = [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if line.startswith("batch ")]
     assert counts == ["left 2", "right 1", "left 3", "right 2", "жест 1"]
+
+
+@pytest.mark.long
+def test_a_killed_query_resumes(config: PravegaConfig, stream_name: StreamName, checkpoint: str):
+    target = f"{stream_name}-served"
+    assert kill_and_restart.kill_and_restart(config.controller, str(stream_name), target, checkpoint)
 
 
 def test_a_java_service_reads_invoices_of_its_orders(
