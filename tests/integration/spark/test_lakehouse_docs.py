@@ -11,7 +11,6 @@ DELTA = "Delta Lake with the deltalake package"
 
 @pytest.mark.parametrize("page", [PAGE])
 def test_a_delta_table_has_each_row_once(page: str, spark: SparkSession, follower: pages.Follower) -> None:
-    pytest.importorskip("deltalake", reason="not among the packages of the tests")
     follower.spark = follower.names["spark"] = spark
     first, delta = (block for block in pages.blocks(page) if block.section in ("To Delta Lake and Iceberg", DELTA))
     follower.run(first)
