@@ -342,7 +342,7 @@ def test_errors_are_said_before_a_task(
     assert "no schema yet" in refused("PRAVEGA-SCHEMA", lambda: read(stream_name))
     assert "register_schema" in refused("PRAVEGA-CONFIG", lambda: write(frame, stream_name, format="avro"))
     write(frame, stream_name, format="avro", **NEW)
-    assert "is Avro: leave" in refused("PRAVEGA-CONFIG", lambda: read(stream_name, format="json"))
+    assert "is Avro: omit" in refused("PRAVEGA-CONFIG", lambda: read(stream_name, format="json"))
     assert group in refused("PRAVEGA-SCHEMA", lambda: read(stream_name, registry_type="x.Y"))
     other = spark.sql("SELECT 'x' AS id")
     assert "register_schema" in refused("PRAVEGA-COLUMN-TYPE", lambda: write(other, stream_name))
