@@ -176,8 +176,8 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
 def _check_reader(options: SourceOptions) -> None:
     """Raise ConfigError for a read that must be in the JVM: Spark asks this process only for other reads."""
-    if options.reader == "jvm":
+    if options.raw_reader == "jvm":
         raise ConfigError(
-            "reader=jvm: the JVM reader is not loaded in this session: call configure(spark, jvm_reader=True) "
-            "first, see its log line about the reason, or set 'reader' to 'auto'"
+            "raw_reader=jvm: the JVM reader is not loaded in this session: call configure(spark, jvm_reader=True) "
+            "first, see its log line about the reason, or set 'raw_reader' to 'auto'"
         )

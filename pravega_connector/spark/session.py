@@ -38,7 +38,7 @@ def configure(
     The credentials are then not among the options of a query, so they are in no plan and no catalog. Spark keeps them
     in its memory, and passes them to the processes that plan. A second call replaces the defaults of the first.
 
-    With ``jvm_reader``, raw events are read inside Spark's JVM, see option ``reader``. The driver must be a Python
+    With ``jvm_reader``, raw events are read inside Spark's JVM, see option ``raw_reader``. The driver must be a Python
     program with a classic session, and the reader must have been built. If not, a log line at level INFO has the
     reason, and Python reads them.
 

@@ -187,11 +187,11 @@ def _is_raw(options: SourceOptions) -> bool:
 
     Raises ConfigError if the options demand the JVM reader for another read.
     """
-    if options.reader == "python":
+    if options.raw_reader == "python":
         return False
     reason = _other_than_raw(options)
-    if reason is not None and options.reader == "jvm":
-        raise ConfigError(f"reader=jvm reads raw events only: leave out {reason}, or set 'reader' to 'auto'")
+    if reason is not None and options.raw_reader == "jvm":
+        raise ConfigError(f"raw_reader=jvm reads raw events only: leave out {reason}, or set 'raw_reader' to 'auto'")
     return reason is None
 
 

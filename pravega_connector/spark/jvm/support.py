@@ -26,7 +26,7 @@ from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, Se
 from pravega_connector.reader.slices import SegmentSlice, data_loss
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.data_loss import pass_over
-from pravega_connector.stores.segment_stores import error_of
+from pravega_connector.stores.segment_stores import SegmentPlace, error_of
 from pravega_connector.wire import FrameParser, RangeRead, SegmentRead, StreamName, segment_name
 from pravega_connector.wire.codec import decode
 from pravega_serde.errors import PravegaError
@@ -49,6 +49,9 @@ class Sessions:
         stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
         if request["do"] == "place":
             return _place(client, stream, segment_id) | {"event": request["event"]}
+        # The store that the reader has asked: an answer of another one would not be believed.
+        host, _, port = request["store"].rpartition(":")
+        client.stores.take_place(stream, segment_id, SegmentPlace((host, int(port)), "", 0.0))
         attempts = self._attempts.get(request["session"])
         if attempts is None:
             attempts = client.stores.health.attempts(_logger, f"reading stream {stream}")

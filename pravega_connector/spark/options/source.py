@@ -119,7 +119,7 @@ class SourceOptions(CommonOptions):
         flag,
         alias="inferSchema",
     )
-    reader: str = option(
+    raw_reader: str = option(
         "auto",
         "reader of raw events. `jvm` reads them inside Spark's JVM, and needs `configure(spark, jvm_reader=True)`. "
         "`python` reads them in Python. `auto` uses the JVM if it can",

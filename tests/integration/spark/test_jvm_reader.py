@@ -1,7 +1,7 @@
 """Raw events read inside Spark's JVM: the same rows, offsets and errors as with the Python reader, through faults."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,9 +28,16 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 @pytest.fixture
-def client(pravega: InProcessPravega, pravega_client: PravegaClient, source: StreamName) -> PravegaClient:
-    pravega_client.create_stream(source, 2)
-    return pravega_client
+def pravega() -> Iterator[InProcessPravega]:
+    with InProcessPravega() as server:
+        yield server
+
+
+@pytest.fixture
+def client(pravega: InProcessPravega, source: StreamName) -> Iterator[PravegaClient]:
+    with pravega.client() as client:
+        client.create_stream(source, 2)
+        yield client
 
 
 @pytest.fixture
@@ -54,7 +61,7 @@ def write(client: PravegaClient, source: StreamName) -> Callable[..., list[bytes
 
 @pytest.fixture
 def load(session: SparkSession, pravega: InProcessPravega, source: StreamName) -> Callable[..., DataFrame]:
-    """``load(**options)`` reads the source with the JVM reader; ``reader="python"`` with the other one."""
+    """``load(**options)`` reads the source with the JVM reader; ``raw_reader="python"`` with the other one."""
 
     def load(name: object = source, **options: object) -> DataFrame:
         return session.read.format("pravega").option("controller", pravega.uri).options(**options).load(str(name))
@@ -75,7 +82,7 @@ def test_rows_are_those_of_the_python_reader(
 ) -> None:
     sizes = [0, 1, 7, 8, 9, 100, 5_000_000, 1 << 20, (1 << 20) - 8, 0, 3, *range(0, 3000, 3), *[70_000] * 40]
     events = write(sizes)
-    found, expected = load(), load(reader="python")
+    found, expected = load(), load(raw_reader="python")
     assert (is_read_by_the_jvm(found), is_read_by_the_jvm(expected)) == (True, False)
     assert found.schema == expected.schema
     assert rows(found) == rows(expected)
@@ -90,7 +97,7 @@ def test_ranges_between_random_cuts_are_equal(
     write([random.Random(1).randrange(2000) for _ in range(3000)], seed=1)
     client.scale_stream(source, 3)
     write([random.Random(2).randrange(2000) for _ in range(3000)], seed=2)
-    everything = rows(load(reader="python"))
+    everything = rows(load(raw_reader="python"))
     chance = random.Random(3)
     for _ in range(CUTS):
         segment, offset = chance.choice(everything)[:2]
@@ -116,20 +123,20 @@ def test_truncated_data_is_an_error_or_skipped(
     write: Callable[..., list[bytes]], source: StreamName, client: PravegaClient, load: Callable[..., DataFrame]
 ) -> None:
     write([1000] * 500)
-    frames = [load(reader=reader) for reader in ("jvm", "python")]
+    frames = [load(raw_reader=reader) for reader in ("jvm", "python")]
     head = client.head(source)
     middle = client.tail(source)
     write([1000] * 500, seed=1)
     client.truncate(source, middle)
     errors = []
-    for frame in [load(reader=reader, start_stream_cut=head.to_text()) for reader in ("jvm", "python")]:
+    for frame in [load(raw_reader=reader, start_stream_cut=head.to_text()) for reader in ("jvm", "python")]:
         with pytest.raises(PySparkException) as raised:
             frame.collect()
         text = str(raised.value).partition("[PRAVEGA-DATA-LOSS]")[2]
         errors.append(text.splitlines()[0])
     assert errors[0] == errors[1] != ""
     skipping = [
-        rows(load(reader=reader, start_stream_cut=head.to_text(), fail_on_data_loss=False))
+        rows(load(raw_reader=reader, start_stream_cut=head.to_text(), fail_on_data_loss=False))
         for reader in ("jvm", "python")
     ]
     assert skipping[0] == skipping[1] == rows(load())
@@ -151,8 +158,8 @@ def test_a_read_that_only_python_can_do(
     write([3] * 10)
     assert not is_read_by_the_jvm(load(**options))
     assert load(**options).count() == 10
-    with pytest.raises(PySparkException, match=rf"reader=jvm reads raw events only: leave out {expected}"):
-        load(reader="jvm", **options)
+    with pytest.raises(PySparkException, match=rf"raw_reader=jvm reads raw events only: leave out {expected}"):
+        load(raw_reader="jvm", **options)
 
 
 def test_a_session_without_the_reader_says_so(
@@ -163,7 +170,7 @@ def test_a_session_without_the_reader_says_so(
     client: PravegaClient,
 ) -> None:
     write([3] * 10)
-    frame = spark.newSession().read.format("pravega").option("controller", pravega.uri).option("reader", "jvm")
+    frame = spark.newSession().read.format("pravega").option("controller", pravega.uri).option("raw_reader", "jvm")
     with pytest.raises(PySparkException, match="the JVM reader is not loaded in this session"):
         frame.load(str(source)).count()
 
@@ -186,7 +193,7 @@ def test_a_query_changes_its_reader_at_every_restart(
         if run == 3:
             client.scale_stream(source, 4)
         reader = "jvm" if run % 2 else "python"
-        frame = session.readStream.format("pravega").option("controller", pravega.uri).option("reader", reader)
+        frame = session.readStream.format("pravega").option("controller", pravega.uri).option("raw_reader", reader)
         frame = frame.option("start_stream_cut", "earliest").load(str(source))
         keyed = frame.selectExpr("event", "right(CAST(event AS STRING), 1) AS routing_key").writeStream
         keyed = keyed.format("pravega").option("controller", pravega.uri).option("path", str(target))

@@ -57,8 +57,8 @@ def load(session: SparkSession, server: PravegaConfig, stream: StreamName, **opt
 
 
 def test_events_are_read_over_tls_with_tokens(session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
-    found = load(session, server, stream, reader="jvm")
-    expected = load(session, server, stream, reader="python")
+    found = load(session, server, stream, raw_reader="jvm")
+    expected = load(session, server, stream, raw_reader="python")
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, expected.collect()))
     assert found.count() == EVENTS
 
@@ -66,7 +66,7 @@ def test_events_are_read_over_tls_with_tokens(session: SparkSession, server: Pra
 def test_a_token_that_has_expired_since_the_plan_is_renewed(
     session: SparkSession, server: PravegaConfig, stream: StreamName
 ) -> None:
-    frame = load(session, server, stream, reader="jvm", min_partitions="4")
+    frame = load(session, server, stream, raw_reader="jvm", min_partitions="4")
     found = []
     for row in frame.toLocalIterator():  # the task of a partition begins when the one before has been read
         if not found:
@@ -77,4 +77,4 @@ def test_a_token_that_has_expired_since_the_plan_is_renewed(
 
 def test_an_untrusted_server_is_an_error(session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
     with pytest.raises(PySparkException, match=r"PRAVEGA-AUTHENTICATION"):
-        load(session, server, stream, reader="jvm", password="wrong").count()
+        load(session, server, stream, raw_reader="jvm", password="wrong").count()

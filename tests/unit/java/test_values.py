@@ -299,7 +299,7 @@ class TestWrittenObjects:
         ("field", "value"), [("at", 1 << 63), ("at", "x"), ("at", None), ("grade", "ab"), ("grade", 5), ("at", 1.5)]
     )
     def test_a_primitive_that_does_not_fit_is_named(self, field: str, value: Any) -> None:
-        with pytest.raises(SerializationError, match=rf"field {field} of a\.B .* cannot hold {value!r}"):
+        with pytest.raises(SerializationError, match=rf"field {field} of a\.B .* cannot contain {value!r}"):
             SERIALIZER.serialize(self.KIND.new(**{field: value}))
 
     def test_fields_out_of_order_are_refused(self) -> None:

@@ -110,7 +110,7 @@ def test_a_later_prepared_batch_is_no_other_run():
     state = fold([Committed("app", "query", "old", "n", 5, ROWS), prepared])
     machine = read(state, job(5, ROWS))
     assert (machine.outcome, machine.recorded) == (Outcome.AHEAD, prepared)
-    with pytest.raises(FencedError, match=r"batch 7 of app for stream s/a: .* batch 5 only.*recover s/a --finish"):
+    with pytest.raises(FencedError, match=r"batch 7 of app for stream s/a: .* only at batch 5.*recover s/a --finish"):
         check(machine, StreamName("s", "a"))
     other = fold(
         [Committed("app", "query", "other", "n", 5, ROWS)],
