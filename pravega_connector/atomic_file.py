@@ -18,8 +18,8 @@ _BUFFER: Final = 1 << 20
 class WholeFile:
     """A file under construction; at the end of the ``with`` block it is durable and takes its name.
 
-    Until then it is a hidden file beside it (``.name.….part``), which a failing block removes and a killed process
-    leaves. Concurrent writers of one file do not meet: the last one to end replaces the others.
+    Until then it is a hidden file next to it (``.name.….part``). A failing block removes the hidden file, and a killed
+    process leaves it. Several writers of one file do not disturb each other: the last one to end replaces the others.
 
     Raises OutputFileError for a missing folder, missing permission, a full disk.
     """

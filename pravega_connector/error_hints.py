@@ -171,7 +171,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
 
 
 class HintedNames(suggestions.HintedNames):
-    """Base of the client's classes: their unknown names are told what they are called here."""
+    """Base of the client's classes: the error about an unknown name has its counterpart in this project."""
 
     __slots__ = ()
 

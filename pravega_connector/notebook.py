@@ -12,7 +12,7 @@ _LONGEST = 120
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]], count: int) -> str:
-    """HTML of a table of so many rows, of which the first ones are shown."""
+    """Return HTML of a table with ``count`` rows; it shows the first ones."""
     shown = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in islice(rows, _SHOWN))
     more = f'<tr><td colspan="{len(head)}">… {count - _SHOWN:,} more</td></tr>' if count > _SHOWN else ""
     titles = "".join(f"<th>{html.escape(name)}</th>" for name in head)

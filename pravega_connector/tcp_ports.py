@@ -1,4 +1,4 @@
-"""TCP ports of this machine: which numbers are one, which are free, where something listens."""
+"""TCP ports of this machine: valid numbers, free ports, and ports on which a server listens."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 
 from pravega_connector.errors import ConfigError, LocalServerError
 
-# Below what Linux (32768) and macOS (49152) give to outgoing connections, any of which could take a port between the
-# moment it is found free and the moment the server listens on it.
+# Below the ports that Linux (32768) and macOS (49152) use for outgoing connections. Such a connection could take a port
+# after it was found free, and before the server listens on it.
 _RANGE: Final = range(10_000, 30_000)
 
 
 def check_port_number(port: object) -> None:
-    """Raise ConfigError for what is no port's number; 0 is any free one."""
+    """Raise ConfigError unless ``port`` is the number of a port; 0 is any free port."""
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 1 << 16:
         raise ConfigError(
             f"invalid port {port!r}; a port must be a whole number from 0 to 65535, and 0 is any free port"
@@ -22,7 +22,7 @@ def check_port_number(port: object) -> None:
 
 
 def check_port(port: int) -> None:
-    """Raise LocalServerError for a port that was asked for and is in use; 0 is any free one."""
+    """Raise LocalServerError if a port is in use; 0 is any free port."""
     if port and not is_free(port):
         raise LocalServerError(
             f"port {port} is in use; stop the process that listens there, or use port 0 for any free port"
@@ -30,12 +30,12 @@ def check_port(port: int) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """``count`` different ports that nothing listens on, on any interface.
+    """Return ``count`` different ports that are free on all interfaces.
 
-    They are free when this returns; another process may take one before it is used, so be ready to ask again.
+    Another process may take one before you use it, so be ready to call this again.
     """
     found: list[int] = []
-    # By chance, so that two processes at once hardly ever look at the same ones, with whatever seed.
+    # Random, independent of the program's seed: two processes at once rarely try the same ports.
     for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
         if len(found) == count:
             break
@@ -45,7 +45,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the port now."""
+    """Return True if a server could listen on the port now."""
     try:
         # Java listens on IPv6 and IPv4 at once where it can, so a port has to be free in both.
         if socket.has_dualstack_ipv6():
@@ -59,7 +59,7 @@ def is_free(port: int) -> bool:
 
 
 def listens(endpoint: tuple[str, int], timeout: float = 10.0) -> bool:
-    """Whether a server takes connections there."""
+    """Return True if a server accepts connections at the endpoint."""
     try:
         socket.create_connection(endpoint, timeout=timeout).close()
     except OSError:

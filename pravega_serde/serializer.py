@@ -76,7 +76,7 @@ class Format:
     always_record: bool = False
     """Whether a single column is a record of one field, never the event itself."""
     infer: str = ""
-    """Place of a function that gives the columns (a schema) of some events (a binary array), if there is one."""
+    """Module and name of the function that returns the columns (a schema) of events (a binary array), if it exists."""
     registry_name: str = ""
     """Name in a schema registry; empty for formats that it does not have."""
     registry: str = ""

@@ -14,7 +14,7 @@ _SEPARATORS: Final = str.maketrans("-. ", "___")
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that differs from ``word`` by a typing error or two, whatever its case; None without one.
+    """Return the known word that differs from ``word`` by a typing error or two, or None. Case does not matter.
 
     Longer differences are other words: ``copy_stream`` is not ``scale_stream``.
     """
@@ -66,7 +66,7 @@ class UnknownNameError(AttributeError):
     """Something has no such attribute. What is meant is found when the text is read: copies and pickles ask in vain."""
 
     def __init__(self, name: str, text: Callable[[], str]) -> None:
-        # With a name and no object, the interpreter adds no guess of its own.
+        # With a name and no object, the interpreter adds no guess.
         super().__init__(name=name)
         self._text = text
 

@@ -1,4 +1,4 @@
-"""The column functions, beside the data source: ``from pyspark_pravega.functions import from_pravega, to_pravega``."""
+"""The column functions of the data source: ``from pyspark_pravega.functions import from_pravega, to_pravega``."""
 
 from typing import TYPE_CHECKING
 

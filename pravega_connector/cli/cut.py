@@ -34,9 +34,9 @@ _of_stream = click.option(
 def cut() -> None:
     """Print, compare, convert and create stream cuts.
 
-    A CUT has one of these forms: the text of Java's StreamCut.asText(); JSON, as {"scope/stream": {"0.#epoch.0": 120}}
-    or an offset from a checkpoint; scope/stream:0.#epoch.0=120; checkpoint:/path of a Spark query. Pass @FILE to read
-    it from a file, or - for standard input.
+    A CUT is the text of Java's StreamCut.asText(), or scope/stream:0.#epoch.0=120, or checkpoint:/path of a Spark
+    query. It may also be JSON, as {"scope/stream": {"0.#epoch.0": 120}} or an offset from a checkpoint. Pass @FILE to
+    read it from a file, or - for standard input.
     """
 
 

@@ -177,8 +177,8 @@ def ingest(
     PATH is a file, a folder or a glob. A run resumes where the last run ended, and writes no record twice, even after a
     kill.
 
-    Exit codes: 0 all records are in the stream; 6 a file is unreadable, has changed, or has a malformed record; 7 you
-    must choose --resolve; 8 the servers failed; 128 and more a signal. No record is lost: fix the cause and run the
+    Exit code 0: all records are in the stream. 6: a file is unreadable, has changed, or has a malformed record. 7: you
+    must choose --resolve. 8: the servers failed. 128 and more: a signal. No record is lost: fix the cause and run the
     command again.
     """
     source = FileSource(paths, _file_options(given))

@@ -173,7 +173,7 @@ class _Parts:
             self.client.close()
 
     def require_stream(self) -> None:
-        """Create the stream if the options say so. Raises StreamNotFoundError."""
+        """Create the stream if the options allow it. Raises StreamNotFoundError."""
         if self.options.allow_create_stream:
             self.client.controller.create_scope(self.target.scope)
             self.client.controller.create_stream(self.target, self.options.scaling(), self.options.retention())

@@ -1,4 +1,4 @@
-"""Events between stream cuts as Arrow columns, for whatever reads Arrow: pyarrow, pandas, polars, DuckDB."""
+"""Events between stream cuts as Arrow columns, for libraries that read Arrow: pyarrow, pandas, polars, DuckDB."""
 
 from __future__ import annotations
 

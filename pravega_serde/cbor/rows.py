@@ -3,7 +3,9 @@
 | CBOR | Python |
 |---|---|
 | integer, bignum (tags 2, 3) of up to 1024 bytes | int |
-| float of 2, 4 or 8 bytes; text; byte string; true, false, null | float; str; bytes; bool, None |
+| float of 2, 4 or 8 bytes | float |
+| text, byte string | str, bytes |
+| true, false, null | bool, None |
 | array; map | list; dict, whose keys are texts, byte strings or integers |
 | decimal fraction (tag 4) | Decimal |
 | date-time (tags 0, 1); date (tags 100, 1004) | datetime with its zone; date |

@@ -182,7 +182,7 @@ class ObjectLimit:
         self._weight, self._allowed = weight, allowed
 
     def may_be_exceeded(self, event: bytes) -> bool:
-        """True if a JSON event has too many opening braces, some of which may be text."""
+        """Return True if a JSON event has too many opening braces. Some of them may be in text."""
         return bool(self._weight) and event.count(b"{") * self._weight > self._allowed.of(len(event))
 
     def check(self, size: int, value: Any) -> None:

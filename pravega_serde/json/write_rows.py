@@ -9,7 +9,7 @@
 | mapping, dataclass | an object; a key that is a number or boolean becomes text |
 | Enum | its name |
 | UUID | its text |
-| date, time, datetime | ISO 8601; microseconds always in six digits; an instant in UTC, with Z |
+| date, time, datetime | ISO 8601, microseconds always in six digits, an instant in UTC with Z |
 
 Jackson without further modules writes a ``java.util.Date`` as a number of milliseconds. It reads one from ISO 8601 text
 too, which is also what Spark writes.

@@ -351,7 +351,7 @@ class CommonOptions(RegistryOptions):
         """Configuration of the cluster: these options, then the process environment, then the defaults.
 
         The configuration is pickled, so tasks use the configuration of the driver. A token or password that the driver
-        found in its environment or profile is not pickled. Each task reads it from the environment of its own process.
+        found in its environment or profile is not pickled. Each task reads it from the environment of its process.
         """
         carried: PravegaConfig | None = vars(self).get(_CARRIED)
         if carried is None:

@@ -1,12 +1,12 @@
 """Columns of the source: their schema, their builder, and the event times and registry schemas of a query.
 
-Watermarks come some seconds after the events that they are about, so a batch that is read again would find more of
-them. Therefore the offset of a batch of a stream query says how far the watermarks went when it was planned, and its
-columns ``event_time_low`` and ``event_time_high`` are made from those and no others.
+Watermarks arrive some seconds after their events, so a batch that is read again would find more of them. Therefore the
+offset of a batch records how far the watermarks reached when the batch was planned. The columns ``event_time_low`` and
+``event_time_high`` use only those watermarks.
 
-The schemas of a registry that a query has are fixed when Spark asks for the columns. Spark makes readers later, in
-other processes, when the registry may have newer ones; so the schemas' ids travel in the metadata of the first column,
-in SQL tables, too.
+The registry schemas of a query are fixed when Spark requests the columns. Spark creates readers later, in other
+processes, when the registry may have newer schemas. So the metadata of the first column has the ids of the schemas,
+also in SQL tables.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _IDS: Final = "pravega.registry"
 
 
 def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequence[int] | None = None) -> Decoder:
-    """The serializer that the options ask for; None for raw events.
+    """Return the serializer for the options; None for raw events.
 
-    ``wanted`` is the schema of the rows that the user gave with ``.schema(…)``, ``ids`` those of the schemas of a
-    registry that the query has. Raises ConfigError, SchemaError, RegistryErrors.
+    ``wanted`` is the schema of the rows that the user set with ``.schema(…)``. ``ids`` are the registry schemas of the
+    query. Raises ConfigError, SchemaError, RegistryErrors.
     """
     if options.from_registry:
         from pravega_connector.spark.source.registry_schemas import registry_reader  # noqa: PLC0415 - a second that only its streams need
@@ -66,7 +66,7 @@ def _decoded_ones(options: SourceOptions, wanted: pa.Schema) -> list[pa.Field]:
 
 
 def decoded_fields(options: SourceOptions, serializer: Decoder) -> list[pa.Field]:
-    """Fields of the source's rows: decoded ones, then metadata, then malformed records in mode PERMISSIVE."""
+    """Return the fields of the rows: decoded ones, then metadata, then malformed records in mode PERMISSIVE."""
     keeps = serializer is not None and options.mode == "PERMISSIVE"
     return row_fields(
         None if serializer is None else serializer.get(),
@@ -123,11 +123,11 @@ def _check_type(kind: pa.DataType, field: pa.Field) -> None:
 
 
 def with_never_null(fields: Sequence[pa.Field], options: SourceOptions, serializer: Decoder) -> list[pa.Field]:
-    """The fields of a read's rows, NOT NULL where no event leaves them null.
+    """Return the fields of the rows, NOT NULL if no event can be null there.
 
-    Spark looks for nulls in every value of a nullable column, twice on its way into a query: with six columns of Avro
-    that takes a third of the JVM's time. Never null are an event's bytes and its place; and where bad events have no
-    rows, what the serializer has in every value.
+    Spark checks each value of a nullable column for null twice. With six columns of Avro, that takes a third of the
+    JVM's time. An event's bytes and its position are never null. If malformed events have no rows, the serializer's
+    own never-null fields are added.
     """
     sure = set(METADATA_COLUMNS) & set(options.metadata_columns)
     if serializer is not None and options.decode_mode != "PERMISSIVE":
@@ -135,11 +135,11 @@ def with_never_null(fields: Sequence[pa.Field], options: SourceOptions, serializ
     return [field.with_nullable(field.name not in sure) for field in fields]
 
 
-# ---- event time: what the streams' watermarks say about each event ---------------------------------------------------
+# ---- event time: bounds from the watermarks of the streams -----------------------------------------------------------
 
 
 def wants_event_time(options: SourceOptions) -> bool:
-    """Whether the rows have one of the columns."""
+    """Return True if the rows have a column of event time."""
     return not set(EVENT_TIME_COLUMNS).isdisjoint(options.metadata_columns)
 
 
@@ -189,7 +189,7 @@ def schema_ids(options: SourceOptions) -> tuple[int, ...] | None:
 
 
 def with_schema_ids(schema: StructType, options: SourceOptions, ids: Sequence[int] | None) -> StructType:
-    """The schema with the ids in it."""
+    """Return the schema with the ids in its metadata."""
     if ids is None:
         return schema
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - exports work without Spark
