@@ -298,6 +298,8 @@ class _Plan:
             "skipListSizeLimit": 16 << 20,
             # No sync, as in ZooKeeper.
             "journalSyncData": "false",
+            # By default, a bookie takes no data when 95 % of the disk are used.
+            "diskUsageThreshold": 0.999,
         }
 
     def _controller(self, name: str) -> dict[str, Any]:

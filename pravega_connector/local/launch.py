@@ -43,6 +43,8 @@ _EVENTS: Final = 4
 _PAUSE: Final = 0.1
 # Timeout of one call of the client. The server is checked between calls.
 _CALL_SECONDS: Final = 10.0
+# Free space of the disk that a server needs to start. Less of it shows as calls that are never answered.
+_LEAST_SPACE: Final = 256 << 20
 
 
 class PortTakenError(LocalServerError):
@@ -85,10 +87,16 @@ def start_in_folder(
 ) -> tuple[SupervisedProcess, Path]:
     """Start a command in a new folder. ``prepare`` writes its files into the folder and returns the command.
 
-    ``log`` is the file for its output. ``lock`` is a file that stays locked while the command runs.
+    ``log`` is the file for its output. ``lock`` is a file that stays locked while the command runs. Raises
+    LocalServerError if the disk has too little space.
     """
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
+        if (free := shutil.disk_usage(folder).free) < _LEAST_SPACE:
+            raise LocalServerError(
+                f"a local server needs {_LEAST_SPACE >> 20} MiB of disk, but {folder.parent} has {free >> 20} MiB "
+                "left: free some, or set TMPDIR to a folder on another disk"
+            )
         command = prepare(folder)
         with open(folder / log, "wb") as output:
             return SupervisedProcess(command, output=output, folder=folder, lock=lock), folder
