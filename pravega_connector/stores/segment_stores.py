@@ -237,6 +237,12 @@ class SegmentStores:
         token, renewal = self._tokens.get((stream, write), ("", 0.0))
         return None if time.time() >= renewal else token
 
+    def place(self, stream: StreamName, segment_id: int, deadline: Deadline | None = None) -> SegmentPlace:
+        """Return the endpoint of a segment and the token to read it. The controller is asked for what is not known."""
+        endpoint = self.endpoint(stream, segment_id, deadline)
+        self.token(stream, write=False, deadline=deadline)
+        return SegmentPlace(endpoint, *self._tokens[stream, False])
+
     def known_place(self, stream: StreamName, segment_id: int) -> SegmentPlace | None:
         """Return the endpoint of a segment and the token to read it if no call is needed, else None."""
         endpoint, token = self._endpoints.get((stream, segment_id)), self._tokens.get((stream, False))

@@ -11,7 +11,6 @@ import itertools
 import json
 import logging
 import pickle
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +25,10 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.jvm.task_options import TaskOptions
+from pravega_connector.spark.jvm.tasks import TaskOptions, answered, place_fields
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader, SlicesPartition
 from pravega_connector.wire import segment_name
-from pravega_serde.errors import PravegaError
 
 _log: Final = logging.getLogger(__name__)
 _NO_SCHEMA: Final = StructType()
@@ -84,13 +82,8 @@ class Planner:
 
     def call(self, request: str) -> str:
         """Return the answer to a request of the JVM, both as JSON. An error is an answer with the text of the error."""
-        try:
-            asked = json.loads(request)
-            return json.dumps({"ok": self._actions[asked["do"]](asked)})
-        except PravegaError as error:
-            return json.dumps({"error": "".join(traceback.format_exception_only(error)).strip()})
-        except Exception:  # noqa: BLE001 - Spark shows it
-            return json.dumps({"error": traceback.format_exc().strip()})
+        asked = json.loads(request)
+        return json.dumps(answered(lambda: self._actions[asked["do"]](asked)))
 
     # ---- tables ----
 
@@ -222,22 +215,14 @@ def _tasks(client: PravegaClient, partitions: Iterable[Any]) -> list[dict[str, A
 
 
 def _slice(client: PravegaClient, piece: Any, times: Any) -> dict[str, Any]:
-    stores, stream = client.stores, piece.stream
-    host, port = stores.endpoint(stream, piece.segment_id)
-    stores.token(stream, write=False)
-    place = stores.known_place(stream, piece.segment_id)
-    assert place is not None
-    return {
+    stream = piece.stream
+    return place_fields(client.stores.place(stream, piece.segment_id)) | {
         "scope": stream.scope,
         "stream": stream.stream,
         "segment_id": piece.segment_id,
         "segment": segment_name(stream, piece.segment_id),
         "start": piece.start,
         "end": piece.end,
-        "host": host,
-        "port": port,
-        "token": place.token,
-        "renewal": min(place.renewal, 1e15),
         "places": times.places.tolist(),
         "lows": times.lows.tolist(),
         "highs": times.highs.tolist(),

@@ -15,7 +15,6 @@ import os
 import pickle
 import sys
 import threading
-import traceback
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.retry import Attempts
 from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss
+from pravega_connector.spark.jvm.tasks import answered, place_fields
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.data_loss import pass_over
 from pravega_connector.stores.segment_stores import SegmentPlace, error_of
@@ -48,7 +48,7 @@ class Sessions:
         client = options.client(service=True)
         stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
         if request["do"] == "place":
-            return _place(client, stream, segment_id) | {"event": request["event"]}
+            return place_fields(client.stores.place(stream, segment_id)) | {"event": request["event"]}
         # The store that the reader has asked: an answer of another one would not be believed.
         host, _, port = request["store"].rpartition(":")
         client.stores.take_place(stream, segment_id, SegmentPlace((host, int(port)), "", 0.0))
@@ -73,16 +73,6 @@ def _options(pickled: str) -> SourceOptions:
     return made
 
 
-def _place(
-    client: PravegaClient, stream: StreamName, segment_id: int, deadline: Deadline | None = None
-) -> dict[str, Any]:
-    host, port = client.stores.endpoint(stream, segment_id, deadline)
-    client.stores.token(stream, write=False, deadline=deadline)
-    place = client.stores.known_place(stream, segment_id)
-    assert place is not None
-    return {"host": host, "port": port, "token": place.token, "renewal": min(place.renewal, 1e15)}
-
-
 def _retry(client: PravegaClient, options: SourceOptions, attempts: Attempts, request: Request) -> dict[str, Any]:
     """Wait until a failed read can continue, and return where. Raises the error if it cannot."""
     stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
@@ -92,8 +82,8 @@ def _retry(client: PravegaClient, options: SourceOptions, attempts: Attempts, re
         while True:
             attempts.settle(error, lambda each: client.stores.forget(stream, segment_id, each))
             try:
-                found = _place(client, stream, segment_id, attempts.share())
-                return found | {"event": event, "quiet": attempts.share().seconds}
+                place = client.stores.place(stream, segment_id, attempts.share())
+                return place_fields(place) | {"event": event, "quiet": attempts.share().seconds}
             except PravegaError as next_error:
                 error = next_error
     except (SegmentTruncatedError, NoSuchSegmentError) as cause:
@@ -103,7 +93,8 @@ def _retry(client: PravegaClient, options: SourceOptions, attempts: Attempts, re
         resumed = pass_over(piece, event, loss, fail=options.fail_on_data_loss)
         if resumed >= piece.end:
             return {"host": "", "port": 0, "token": "", "renewal": 0.0, "event": resumed, "quiet": 1.0}
-        return _place(client, stream, segment_id) | {"event": resumed, "quiet": attempts.share().seconds}
+        place = client.stores.place(stream, segment_id)
+        return place_fields(place) | {"event": resumed, "quiet": attempts.share().seconds}
 
 
 def _failure(
@@ -148,12 +139,7 @@ def main() -> None:
     sessions, output = Sessions(), threading.Lock()
 
     def answer(request: Request) -> None:
-        try:
-            made: dict[str, Any] = {"ok": sessions.answer(request)}
-        except PravegaError as error:
-            made = {"error": "".join(traceback.format_exception_only(error)).strip()}
-        except Exception:  # noqa: BLE001 - the task ends with it
-            made = {"error": traceback.format_exc().strip()}
+        made = answered(lambda: sessions.answer(request))
         with output:
             sys.stdout.write(json.dumps(made | {"id": request["id"]}) + "\n")
             sys.stdout.flush()

@@ -19,7 +19,7 @@ from pravega_connector.errors import (
     ProtocolError,
 )
 from pravega_connector.spark.jvm.support import Sessions
-from pravega_connector.spark.jvm.task_options import TaskOptions
+from pravega_connector.spark.jvm.tasks import TaskOptions
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.testing import InProcessPravega

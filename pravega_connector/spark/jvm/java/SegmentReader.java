@@ -8,7 +8,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Map;
 import java.util.TreeMap;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -63,8 +62,6 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   private final TreeMap<Long, Integer> inFlight = new TreeMap<>();
   private final TreeMap<Long, Integer> gaps = new TreeMap<>();
   private final TreeMap<Long, byte[]> early = new TreeMap<>();
-  private long bytes;
-  private long events;
 
   SegmentReader(Task task, StructType columns, String support) {
     this.task = task;
@@ -76,11 +73,6 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   @Override
   public ColumnarBatch get() {
     return rows.batch();
-  }
-
-  @Override
-  public CustomTaskMetric[] currentMetricsValues() {
-    return new CustomTaskMetric[0];
   }
 
   @Override
@@ -110,7 +102,6 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
       }
       parse();
       if (rows.count > 0) {
-        events += rows.count;
         return true;
       }
     }
@@ -149,6 +140,11 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     renewal = newRenewal;
   }
 
+  private void at(JsonNode answer) {
+    at(answer.get("host").asText(), answer.get("port").asInt(), answer.get("token").asText(),
+        answer.get("renewal").asDouble());
+  }
+
   private void restartAt(long offset) {
     position = requested = offset;
     inFlight.clear();
@@ -163,16 +159,17 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     }
   }
 
-  /** Ask the Python side about a failure of this slice, and continue as it says. Throws what it returns as an error. */
-  private void recover(ObjectNode failure) {
-    unlink();
-    failure.put("scope", slice.scope()).put("stream", slice.stream()).put("segment_id", slice.segmentId());
-    failure.put("start", slice.start()).put("end", slice.end()).put("store", host + ":" + port);
-    failure.put("position", position).put("event", position - carried);
-    follow(support.ask(failure));
+  /** Ask the Python side about this slice. Throws what it returns as an error. */
+  private JsonNode ask(ObjectNode request) {
+    request.put("scope", slice.scope()).put("stream", slice.stream()).put("segment_id", slice.segmentId());
+    return support.ask(request.put("event", position - carried));
   }
 
-  private void follow(JsonNode answer) {
+  /** Tell the Python side of a failure of this slice, and continue as it says. */
+  private void recover(ObjectNode failure) {
+    unlink();
+    failure.put("start", slice.start()).put("end", slice.end()).put("store", host + ":" + port);
+    JsonNode answer = ask(failure.put("position", position));
     quiet = answer.get("quiet").asDouble();
     long event = answer.get("event").asLong();
     if (event != position - carried) {
@@ -181,8 +178,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
       position = event;
     }
     restartAt(position);
-    at(answer.get("host").asText(), answer.get("port").asInt(), answer.get("token").asText(),
-        answer.get("renewal").asDouble());
+    at(answer);
   }
 
   // ---- requests and answers ----
@@ -237,11 +233,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   /** Append the next bytes of the segment to {@code data}. */
   private void receive() throws IOException {
     if (host == null || System.currentTimeMillis() / 1000.0 >= renewal) {
-      ObjectNode place = support.place();
-      place.put("scope", slice.scope()).put("stream", slice.stream()).put("segment_id", slice.segmentId());
-      JsonNode answer = support.ask(place.put("event", position - carried));
-      at(answer.get("host").asText(), answer.get("port").asInt(), answer.get("token").asText(),
-          answer.get("renewal").asDouble());
+      at(ask(support.place()));
     }
     connect();
     link.quiet = quiet;
@@ -281,7 +273,6 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
 
   /** Read an answer to a request. Return true if its bytes are the next ones of the segment. */
   private boolean answer(int length) throws IOException {
-    int type = SEGMENT_READ;
     readHead(2);
     int name = head.getShort(0) & 0xffff;
     int fixed = name + 8 + 1 + 1 + 4;
@@ -331,7 +322,6 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   private void received(int size) {
     carried += size;
     position += size;
-    bytes += size;
     support.progressed();
   }
 
