@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import CommandGroup, examples
+from pravega_connector.cli.output import standard_output
 from pravega_connector.cli.position_argument import POSITION, resolve_position
 from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.monitoring import CUT_FORMS, compare_cuts, read_cut, segment_label, write_cut
@@ -55,7 +55,7 @@ def show(text: str, stream: StreamName | None, *, as_json: bool) -> None:
     table = Table("segment", "number", "epoch", "offset", title=str(found.stream), title_justify="left", box=None)
     for row in _described(found)["segments"]:
         table.add_row(*(str(row[key]) for key in ("segment", "number", "epoch", "offset")))
-    Console().print(table)
+    standard_output().print(table)
 
 
 @cut.command(epilog=examples("pravega-serde cut convert @orders.cut --to json"))

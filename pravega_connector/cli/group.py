@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import CommandGroup, examples
 from pravega_connector.cli.lag import lag_options, report_lag
+from pravega_connector.cli.output import standard_output
 from pravega_connector.cli.position_argument import POSITION, resolve_position
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.client.reader_group import ReaderGroup
@@ -229,7 +229,7 @@ def _readers(view: GroupView) -> str:
 
 
 def _show(view: GroupView) -> None:
-    console, config = Console(), view.config
+    console, config = standard_output(), view.config
     console.print(f"{view}, generation {config.generation}")
     for stream in config.start:
         bound = config.end.get(stream)

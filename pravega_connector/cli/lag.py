@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from pravega_connector import metrics
@@ -22,6 +21,7 @@ from pravega_connector.checkpoint import committed_batch, committed_offsets
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.exit_codes import ExitCode
+from pravega_connector.cli.output import standard_output
 from pravega_connector.cli.position_argument import read_cut_file
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.errors import MalformedStreamCutError
@@ -248,7 +248,7 @@ def _show(batch: int | None, lags: list[StreamLag], events: _Events | None, *, e
         for segment, count in zip(found.segments, of_segments, strict=True):
             if every or segment.bytes:
                 table.add_row("", *_row(segment), *((f"{count:,}",) if events is not None else ()))
-    console = Console()
+    console = standard_output()
     after = "" if batch is None else f"after batch {batch}: "
     console.print(f"{after}lag of {sum(found.bytes for found in lags):,} bytes")
     console.print(table)

@@ -7,11 +7,11 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import examples
+from pravega_connector.cli.output import standard_output
 from pravega_connector.spark.options import CommonOptions, FormatOptions, RegistryOptions
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
@@ -77,7 +77,7 @@ def options(*, markdown: bool, as_json: bool) -> None:
             f"# Options\n{option_tables(operator=False)}\n# Operator options\n{option_tables(operator=True)}", nl=False
         )
         return
-    console = Console()
+    console = standard_output()
     for title, side in _sides():
         table = Table(title=title, title_justify="left", box=None)
         for heading in ("option", "default", "meaning"):

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import examples
+from pravega_connector.cli.output import standard_output
 from pravega_connector.exactly_once.batch_commit import Finding, Ledger, Outcome, Recovery, ledger_name
 
 _DESCRIPTIONS: Final = {
@@ -122,6 +122,6 @@ def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
         rows = str(content.rows) if content else ""
         open_batch = str(prepared.batch) if prepared else ""
         table.add_row(app.app, last, rows, _moment(app.time), open_batch, states, finding.verdict)
-    Console().print(table if findings else "The ledger is empty.")
+    standard_output().print(table if findings else "The ledger is empty.")
     for id_ in left_open:
         click.echo(f"open transaction: {id_} (to end it before its timeout: recover --abort {id_})")

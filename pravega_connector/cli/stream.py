@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import CommandGroup, examples
+from pravega_connector.cli.output import standard_output
 from pravega_connector.cli.position_argument import POSITION, resolve_position
 from pravega_connector.client import PravegaClient, RetentionPolicy, ScalingPolicy, StreamConfig, StreamName
 from pravega_connector.errors import ConfigError
@@ -373,7 +373,7 @@ def _show(found: dict[str, Any]) -> None:
     for each in found["segments"]:
         keys = "{:.3f}–{:.3f}".format(*each["keys"]) if each["keys"] else "sealed"
         table.add_row(each["segment"], keys, f"{each['start']:,}", f"{each['end']:,}")
-    Console().print(table)
+    standard_output().print(table)
 
 
 def _kept(retention: dict[str, Any]) -> str:

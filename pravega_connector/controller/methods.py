@@ -266,7 +266,14 @@ def scope_message(scope: str) -> pb.ScopeInfo:
 def stream_message(
     stream: StreamName, access: pb.StreamInfo.AccessOperation = pb.StreamInfo.UNSPECIFIED
 ) -> pb.StreamInfo:
-    """Return the message of a stream, with the access for a requested token."""
+    """Return the message of a stream, with the access for a requested token.
+
+    Raises InvalidNameError for a text. Only the client's own methods parse names.
+    """
+    if not isinstance(stream, StreamName):
+        raise InvalidNameError(
+            f"the controller's methods take a StreamName, not {stream!r}: write client.name({stream!r})"
+        )
     return pb.StreamInfo(scope=stream.scope, stream=stream.stream, accessOperation=access)
 
 

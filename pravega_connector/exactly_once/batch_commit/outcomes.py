@@ -99,7 +99,7 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
         TornBatchError,
         (
             "a part of it is visible and a part is lost, because a lease ended during its commit, and Spark replayed "
-            "it with other rows: choose with pravega-serde recover"
+            "it with other rows or partitions: choose with pravega-serde recover"
         ),
     ),
     Outcome.UNDECIDABLE: (

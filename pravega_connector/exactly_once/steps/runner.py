@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
 from pravega_connector.controller.service import CommitWatch
+from pravega_connector.core import io
 from pravega_connector.core.deadline import Deadline, Looks
 from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.core.values import STATE_TAG, StreamConfig, TransactionStatus
@@ -128,7 +128,7 @@ class StepLog:
             status = watch.status(transaction)
             if status is not TransactionStatus.UNKNOWN:
                 return status
-            time.sleep(_DOUBT_SECONDS)
+            io.sleep(_DOUBT_SECONDS)
         return watch.status(transaction)
 
     def compact(self) -> None:

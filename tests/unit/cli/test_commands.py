@@ -104,6 +104,16 @@ def test_recover_shows_the_whole_id_of_an_application(capsys, monkeypatch):
     assert query in capsys.readouterr().out  # as --accept and --discard take it
 
 
+def test_a_table_in_a_pipe_has_one_line_for_each_row(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    code, output, _ = run("options")
+    row = next(line for line in output.splitlines() if line.lstrip().startswith("txn_version"))
+    assert code == 0
+    assert "with other rows" in row  # the end of its text
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, run("options")[1].splitlines())) <= 80
+
+
 def test_sizes_and_durations():
     assert [SIZE.convert(text, None, None) for text in ("7", "1kB", "1.5 MB", "2GiB")] == [7, 1000, 1_500_000, 2 << 30]
     assert [DURATION.convert(text, None, None) for text in ("500ms", "2s", "1.5h", "7d")] == [

@@ -14,6 +14,10 @@ from pravega_serde.json import JsonSerializer
 
 CUT = StreamCut(StreamName("s", "x"), {0: 5})
 WRONG = {
+    "a text for the controller": (
+        lambda c: c.controller.scale_stream("s/x", [0], [(0.0, 1.0)]),
+        "take a StreamName, not 's/x': write client.name('s/x')",
+    ),
     "a stream by a number": (lambda c: c.writer(5), "a stream must be 'scope/stream' or a StreamName, not 5"),
     "a stream without a scope": (lambda c: c.read("x"), "write 'scope/stream', or set the client's scope"),
     "no stream": (lambda c: c.read([]), "no stream is set"),
