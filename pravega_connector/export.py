@@ -35,8 +35,8 @@ from pravega_connector.spark.source.inference import columns_in
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import SchemaError
+from pravega_serde.format_table import FORMATS
 from pravega_serde.json import JsonSerializer
-from pravega_serde.serializer import FORMATS
 
 __all__ = ["FILE_FORMATS", "ExportSummary", "export_stream", "file_format"]
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pravega_serde.errors import SerializationError as SerializationError
     from pravega_serde.errors import UnsupportedCodecError as UnsupportedCodecError
     from pravega_serde.errors import UnsupportedFormatError as UnsupportedFormatError
+    from pravega_serde.format_table import formats as formats
+    from pravega_serde.format_table import serializer_for as serializer_for
     from pravega_serde.java import ClassDescriptor as ClassDescriptor
     from pravega_serde.java import JavaObject as JavaObject
     from pravega_serde.java import JavaSerializer as JavaSerializer
@@ -51,8 +53,6 @@ if TYPE_CHECKING:
     from pravega_serde.registry import WithSchemaSerializer as WithSchemaSerializer
     from pravega_serde.registry import check_compatibility as check_compatibility
     from pravega_serde.routing import *  # noqa: F403 - declared in that module alone
-    from pravega_serde.serializer import formats as formats
-    from pravega_serde.serializer import serializer_for as serializer_for
     from pravega_serde.serializer_interface import OnError as OnError
     from pravega_serde.serializer_interface import Serializer as Serializer
     from pravega_serde.text import ByteArraySerializer as ByteArraySerializer
@@ -73,6 +73,7 @@ else:
                 "RegistryPermissionError RegistryProtocolError RegistryRequestError RegistryUnavailableError "
                 "SchemaError SerdeError SerializationError UnsupportedCodecError UnsupportedFormatError"
             ),
+            "format_table": "formats serializer_for",
             "serializer_interface": "OnError Serializer",
             "java": "ClassDescriptor JavaObject JavaSerializer",
             "json": "JsonSerializer json_schema_of",
@@ -84,7 +85,6 @@ else:
                 "WithSchemaSerializer check_compatibility"
             ),
             "routing": "ByColumn ByConstant ByField ByFunction EventRouter Unrouted segment_key segment_keys",
-            "serializer": "formats serializer_for",
             "text": "ByteArraySerializer ByteBufferSerializer UTF8StringSerializer",
         },
     )

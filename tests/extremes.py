@@ -22,10 +22,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from pravega_serde import Serializer, formats, serializer_for
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.cbor import CborSerializer
+from pravega_serde.format_table import FORMATS as FORMAT_TABLE
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.protobuf import ProtobufSerializer, protobuf_schema_of
-from pravega_serde.serializer import FORMATS as FORMAT_TABLE
 
 __all__ = ["FORMATS", "Format", "columns", "expected"]
 

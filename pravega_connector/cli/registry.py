@@ -16,6 +16,7 @@ import click
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import CommandGroup, examples
 from pravega_serde.errors import SerdeError
+from pravega_serde.format_table import registry_formats
 from pravega_serde.registry import (
     Compatibility,
     RegistryConfig,
@@ -28,7 +29,6 @@ from pravega_serde.registry import (
     event_type,
     registry_format,
 )
-from pravega_serde.serializer import registry_formats
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

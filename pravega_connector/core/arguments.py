@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypedDict
 from pravega_connector.core.values import ScalingPolicy
 from pravega_connector.errors import ConfigError, InvalidNameError, MalformedStreamCutError
 from pravega_connector.wire import StreamCut, StreamName
-from pravega_serde.serializer import formats, serializer_for
+from pravega_serde.format_table import formats, serializer_for
 from pravega_serde.suggestions import did_you_mean
 
 #: A stream: its full name, or its name in the configured scope.

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from pravega_serde.errors import SchemaError, SerdeError, UnsupportedFormatError
+from pravega_serde.format_table import FORMATS, imported, registry_formats
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat
-from pravega_serde.serializer import FORMATS, imported, registry_formats
 from pravega_serde.serializer_interface import Serializer
 
 #: Full type name of a custom format -> factory of the serializer of a schema's payloads.

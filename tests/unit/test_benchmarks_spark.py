@@ -23,7 +23,7 @@ from benchmarks._stats import Result, Runs
 from benchmarks.peers.nothing import NothingDataSource
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.testing import InProcessPravega
-from pravega_serde.serializer import FORMATS
+from pravega_serde.format_table import FORMATS
 
 BEGIN = "<!-- generated spark: by ./run bench spark --document -->"
 END = "<!-- end of generated -->"

@@ -101,7 +101,7 @@ PUBLIC_MODULES = {
     "pravega_connector/aio/client.py",
     "pravega_connector/wire/messages.py",
     "pravega_serde/errors.py",
-    "pravega_serde/serializer.py",
+    "pravega_serde/format_table.py",
     "pravega_serde/text.py",
     "pyspark_pravega/functions.py",
     "pyspark_pravega/session.py",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_overloads
 
 from pravega_serde import serializer_for
-from pravega_serde.serializer import FORMATS, imported
+from pravega_serde.format_table import FORMATS, imported
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tools" / "packages" / "typed_program.py"

@@ -22,7 +22,7 @@ from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options.declaration import flag, number, option, text
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import UnsupportedFormatError
-from pravega_serde.serializer import FORMATS, Format, FormatOption, formats, registry_formats, serializer_for
+from pravega_serde.format_table import FORMATS, Format, FormatOption, formats, registry_formats, serializer_for
 from pravega_serde.serializer_interface import Serializer
 from pravega_serde.suggestions import did_you_mean
 

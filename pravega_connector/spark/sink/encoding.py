@@ -12,8 +12,8 @@ from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventErro
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Portable
 from pravega_serde.errors import SchemaError
+from pravega_serde.format_table import FORMATS
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
-from pravega_serde.serializer import FORMATS
 from pravega_serde.serializer_interface import Serializer
 
 _EVENT: Final = "event"

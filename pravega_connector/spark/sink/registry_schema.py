@@ -12,6 +12,7 @@ import pyarrow as pa
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
+from pravega_serde.format_table import registry_formats
 from pravega_serde.registry import (
     EventType,
     RegistryConfig,
@@ -23,7 +24,6 @@ from pravega_serde.registry import (
     serializer,
     shared_client,
 )
-from pravega_serde.serializer import registry_formats
 from pravega_serde.serializer_interface import Serializer
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")

@@ -14,7 +14,7 @@ from pravega_connector.reader.slices import EventBatch, batch_part
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, SchemaError
-from pravega_serde.serializer import FORMATS, imported, serializer_for
+from pravega_serde.format_table import FORMATS, imported, serializer_for
 
 #: Maximum sampled events of each stream, and maximum bytes of them. Sampling takes the driver only a moment.
 SAMPLE_EVENTS: Final = 1000

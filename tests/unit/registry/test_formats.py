@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from pravega_serde import SerdeError, UnsupportedFormatError
+from pravega_serde.format_table import FORMATS, registry_formats
 from pravega_serde.registry import RegistryFormat, SerializationFormat, event_type, part_of, registry_format
-from pravega_serde.serializer import FORMATS, registry_formats
 
 
 def test_the_registry_loads_no_format_before_it_is_needed() -> None:

@@ -13,7 +13,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 import pravega_serde
 from pravega_serde import SchemaError, SerdeError, Serializer, UnsupportedFormatError, formats, serializer_for
-from pravega_serde.serializer import FORMATS, imported
+from pravega_serde.format_table import FORMATS, imported
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
 RECORD = pa.struct([("id", pa.int64())])
@@ -27,7 +27,7 @@ PACKAGES = [
     "pravega_serde.json",
     "pravega_serde.protobuf",
     "pravega_serde.routing",
-    "pravega_serde.serializer",
+    "pravega_serde.format_table",
     "pravega_serde.text",
 ]
 
