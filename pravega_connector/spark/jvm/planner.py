@@ -25,9 +25,10 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.jvm.tasks import TaskOptions, answered, place_fields
+from pravega_connector.spark.jvm.messages import TaskOptions, answered, place_fields
 from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader, SlicesPartition
+from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
+from pravega_connector.spark.source.tasks import SlicesPartition
 from pravega_connector.wire import segment_name
 
 _log: Final = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.retry import Attempts
 from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss
-from pravega_connector.spark.jvm.tasks import answered, place_fields
+from pravega_connector.spark.jvm.messages import answered, place_fields
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.data_loss import pass_over
 from pravega_connector.stores.segment_stores import SegmentPlace, error_of

@@ -19,7 +19,7 @@ Spark compares offsets as text. So keys are sorted and numbers canonical: the sa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -30,11 +30,6 @@ from pravega_connector.wire import StreamCut, StreamName, parse_segment_name, se
 from pravega_serde.errors import PravegaError
 
 _VERSION: Final = 1
-
-#: Bytes of several segments that one task reads. Reading less takes less time than the start of a Spark task.
-TASK_BYTES: Final = 256 * 1024
-# Cost of a request to a segment, in bytes, so that a task has at most 16 segments.
-_SEGMENT_BYTES: Final = 16 * 1024
 
 Cuts = Mapping[StreamName, StreamCut]
 Parts = Mapping[StreamName, Mapping[int, tuple[int, ...]]]
@@ -95,24 +90,6 @@ class Offset:
             begin = self.begins.get(stream) or start.cuts.get(stream)
             if begin is not None:
                 yield from slices_of(begin, cut, self.parts.get(stream, {}))
-
-
-def shared_tasks(slices: Iterable[SegmentSlice], task_bytes: int) -> list[list[SegmentSlice]]:
-    """Return the slices of each task, in order: small neighbors share a task.
-
-    If ``task_bytes`` is 0, each slice has its own task.
-    """
-    tasks: list[list[SegmentSlice]] = []
-    room = 0
-    for piece in slices:
-        size = piece.end - piece.start + _SEGMENT_BYTES
-        if tasks and size <= room:
-            tasks[-1].append(piece)
-        else:
-            tasks.append([piece])
-            room = task_bytes
-        room -= size
-    return tasks
 
 
 def slices_of(

@@ -33,8 +33,9 @@ from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.admission import Admission, Backlog, Boundaries, Limits, divide
 from pravega_connector.spark.source.bounds import Positions
 from pravega_connector.spark.source.data_loss import DataLoss
-from pravega_connector.spark.source.offsets import TASK_BYTES, Offset, slices_of
+from pravega_connector.spark.source.offsets import Offset, slices_of
 from pravega_connector.spark.source.streams import Streams, of_each
+from pravega_connector.spark.source.tasks import TASK_BYTES
 from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
 from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import StreamCut, StreamName

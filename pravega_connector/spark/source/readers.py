@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -47,11 +47,11 @@ from pravega_connector.spark.source.columns import (
 )
 from pravega_connector.spark.source.data_loss import DataLoss, pass_over
 from pravega_connector.spark.source.dead_letters import check_letter_box, letter_box
-from pravega_connector.spark.source.offsets import TASK_BYTES, Offset, shared_tasks
+from pravega_connector.spark.source.offsets import Offset
 from pravega_connector.spark.source.planner import QueryPlan, StreamPlanner
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.streams import Streams, of_each
-from pravega_connector.stores.segment_stores import SegmentPlace
+from pravega_connector.spark.source.tasks import TASK_BYTES, SlicesPartition, partitions_of
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.errors import PravegaError
 
@@ -88,21 +88,6 @@ _STOPS: Final[dict[type, Callable[[Any], int]]] = {
     spark.LessThan: lambda wanted: wanted,
     spark.LessThanOrEqual: lambda wanted: wanted + 1,
 }
-
-
-@dataclass(frozen=True)
-class SlicesPartition(Exchanged, InputPartition):  # type: ignore[misc]
-    """Ranges of segments that one task reads, one after the other.
-
-    ``times`` are the event times along each range. ``places`` are the segment stores of the segments, as known to the
-    driver. So a new process neither calls the controller nor loads gRPC. ``stop`` is the offset from which a filter
-    rejects all events.
-    """
-
-    slices: tuple[SegmentSlice, ...]
-    times: tuple[SegmentTimes, ...]
-    places: tuple[SegmentPlace | None, ...]
-    stop: int | None = None
 
 
 def read_rows(
@@ -177,27 +162,6 @@ class _Reader(Exchanged):
             return itertools.repeat(NO_TIMES, len(slices))
         return times_along(self.options.client(), slices, ends)
 
-    @staticmethod
-    def _tasks(
-        client: PravegaClient | None,
-        slices: Sequence[SegmentSlice],
-        times: Iterable[SegmentTimes],
-        task_bytes: int,
-        stop: int | None = None,
-    ) -> list[InputPartition]:
-        """Return the partitions of slices, in order. ``client``, if not None, may know their segment stores."""
-
-        def place(piece: SegmentSlice) -> SegmentPlace | None:
-            return None if client is None else client.stores.known_place(piece.stream, piece.segment_id)
-
-        along = iter(times)
-        return [
-            SlicesPartition(
-                tuple(task), tuple(itertools.islice(along, len(task))), tuple(place(piece) for piece in task), stop
-            )
-            for task in shared_tasks(slices, task_bytes)
-        ]
-
 
 @called_by_spark("partitions")
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
@@ -224,7 +188,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         stop = None
         if self._pushed is not None:
             parts, stop = self._pushed.keep(parts), self._pushed.stop
-        return self._tasks(client, parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
+        return partitions_of(client, parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
 
 
 @called_by_spark("pushFilters")
@@ -371,7 +335,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._planned = last.cuts
         slices = list(last.slices_from(Offset.from_json(start)))
         # After a restart, a reader that has made no request knows no segment stores.
-        return self._tasks(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
+        return partitions_of(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return the end of the streams for the query progress; see ``pravega_connector.spark.source.progress``.

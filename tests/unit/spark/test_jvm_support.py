@@ -18,8 +18,8 @@ from pravega_connector.errors import (
     MalformedStreamCutError,
     ProtocolError,
 )
+from pravega_connector.spark.jvm.messages import TaskOptions
 from pravega_connector.spark.jvm.support import Sessions
-from pravega_connector.spark.jvm.tasks import TaskOptions
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.testing import InProcessPravega

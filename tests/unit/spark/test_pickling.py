@@ -17,7 +17,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.errors import VersionMismatchError
 from pravega_connector.exactly_once.batch_commit import Content, Part
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.jvm.tasks import TaskOptions
+from pravega_connector.spark.jvm.messages import TaskOptions
 from pravega_connector.spark.pickling import VERSION, Exchanged, Portable, receive
 from pravega_connector.spark.sink.transactions import TaskPrepared, WriteId
 from pravega_connector.spark.sink.writers import TaskWritten
