@@ -6,6 +6,7 @@ The rows of one stream keep their order, so the events of a routing key do, too.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -16,8 +17,8 @@ import pyarrow.compute as pc
 
 from pravega_connector.errors import InvalidNameError
 from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, LatestTime
+from pravega_connector.spark.sink.kept_writers import KeptWriters, TaskWriter
 from pravega_connector.wire import StreamName
-from pravega_connector.writer.event_writer import EventWriter
 
 #: Maximum streams that a task writes to at a time: each has a thread, and memory for unacknowledged events.
 MAX_TARGETS: Final = 64
@@ -83,21 +84,23 @@ def _streams(
 class TargetWriters:
     """Writers of one task, at most ``MAX_TARGETS`` at a time, and the latest event time of each stream."""
 
-    def __init__(self, opened: Callable[[StreamName], EventWriter[bytes]], encoder: EventEncoder) -> None:
-        """Set up; ``opened`` returns the writer of a stream, or raises StreamNotFoundError."""
-        self._opened, self._encoder = opened, encoder
-        self._writers: dict[StreamName, EventWriter[bytes]] = {}  # the most recently used one is last
+    def __init__(self, taken: Callable[[StreamName], TaskWriter], kept: KeptWriters, encoder: EventEncoder) -> None:
+        """Set up; ``taken`` returns the writer of a stream, or raises StreamNotFoundError. ``kept`` gets it back."""
+        self._taken, self._kept, self._encoder = taken, kept, encoder
+        self._writers: OrderedDict[StreamName, TaskWriter] = OrderedDict()  # the most recently used one is last
         self._latest: dict[StreamName, LatestTime] = {}
 
     def write(self, part: Written) -> int:
-        """Write rows and return their size in bytes. A writer that is closed to open another makes its rows durable."""
-        writer = self._writers.pop(part.stream, None)
-        if writer is None:
+        """Write rows and return their size in bytes. A writer that makes room for another makes its rows durable."""
+        if part.stream in self._writers:
+            self._writers.move_to_end(part.stream)
+        else:
             if len(self._writers) >= MAX_TARGETS:
-                self._writers.pop(next(iter(self._writers))).close()
-            writer = self._opened(part.stream)
-        self._writers[part.stream] = writer
-        writer.write_column(part.events, part.keys)
+                oldest = next(iter(self._writers))
+                self._writers[oldest].writer.flush()
+                self._keep(oldest)
+            self._writers[part.stream] = self._taken(part.stream)
+        self._writers[part.stream].writer.write_column(part.events, part.keys)
         return int(part.events.nbytes)
 
     def note(self, part: Written) -> None:
@@ -106,16 +109,27 @@ class TargetWriters:
 
     def flush(self) -> None:
         """Return when all rows are durable."""
-        for writer in self._writers.values():
-            writer.flush()
+        for each in self._writers.values():
+            each.writer.flush()
+
+    def keep(self) -> None:
+        """Keep the writers for the next task, after :meth:`flush`."""
+        for stream in list(self._writers):
+            self._keep(stream)
+
+    def _keep(self, stream: StreamName) -> None:
+        self._kept.keep(self._writers[stream])
+        # Only now: after an interrupt in between, the writer is abandoned, and no task uses it.
+        del self._writers[stream]
 
     def drop(self, stream: StreamName) -> None:
         """Discard the rows of a stream that are not durable yet."""
-        if (writer := self._writers.pop(stream, None)) is not None:
-            writer.abandon()
+        if (dropped := self._writers.get(stream)) is not None:
+            dropped.writer.abandon()
+            del self._writers[stream]
 
     def close(self) -> None:
-        """Close the writers; rows that are not durable are discarded."""
+        """Close the writers that are not kept; rows that are not durable are discarded."""
         for stream in list(self._writers):
             self.drop(stream)
 

@@ -32,10 +32,10 @@ from pravega_connector.spark.known_clusters import note_answer
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.encoding import EventEncoder
+from pravega_connector.spark.sink.kept_writers import Target, TaskWriter, kept_writers
 from pravega_connector.spark.sink.targets import TargetWriters, Written, parts_of
 from pravega_connector.spark.sink.transactions import ExactlyOnce
 from pravega_connector.wire import StreamName
-from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde.per_process import PerProcess
 
 _log: Final = logging.getLogger(__name__)
@@ -93,16 +93,17 @@ class _Writer(Exchanged):
 
     def _write_at_least_once(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         rows = size = 0
-        with closing(TargetWriters(self._event_writer, self.encoder)) as writers:
+        with closing(TargetWriters(self._task_writer, kept_writers(), self.encoder)) as writers:
             for part in self._parts(iterator):
                 rows, size = rows + len(part.events), size + writers.write(part)
                 writers.note(part)
             writers.flush()
+            writers.keep()
             return TaskWritten(rows, size, event_times=writers.times(), query=_query())
 
     def _write_best_effort(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         rows = size = dropped = 0
-        with closing(TargetWriters(self._event_writer, self.encoder)) as writers:
+        with closing(TargetWriters(self._task_writer, kept_writers(), self.encoder)) as writers:
             for part in self._parts(iterator):
                 try:
                     size += writers.write(part)
@@ -117,6 +118,7 @@ class _Writer(Exchanged):
                     _log.warning("%d events for stream %s were dropped: %s", len(part.events), part.stream, error)
                     dropped += len(part.events)
                     writers.drop(part.stream)
+            writers.keep()
             return TaskWritten(rows, size, dropped, writers.times(), _query())
 
     def _parts(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[Written]:
@@ -125,15 +127,11 @@ class _Writer(Exchanged):
     def _prepare(self, client: PravegaClient, stream: StreamName) -> None:
         _ready.get((client, stream), lambda: prepare_stream(client, stream, self.options))
 
-    def _event_writer(self, stream: StreamName) -> EventWriter[bytes]:
+    def _task_writer(self, stream: StreamName) -> TaskWriter:
         client = self._client()
         if self.encoder.target is not None:  # otherwise the driver has prepared it
             self._prepare(client, stream)
-        return client.writer(
-            stream,
-            max_event_size=self.options.max_event_size,
-            timeout=self.options.write_timeout,
-        )
+        return kept_writers().take(Target(client, stream, self.options.max_event_size, self.options.write_timeout))
 
     def _client(self) -> PravegaClient:
         """Return the client of tasks, which run only after the driver has reached the servers."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
+from pravega_connector.testing.segment_store import SegmentStore
+from pravega_connector.wire import SetupAppend
 
 PAGE = Path(__file__).parents[3] / "docs" / "tools/test-kit.md"
 COUNT = 3000
@@ -74,6 +77,35 @@ def test_a_query_copies_exactly_once_through_faults_and_a_scaling(
     write(client, COUNT, COUNT + 500)
     copy()
     assert sorted(map(int, client.read("kit/target"))) == list(range(COUNT + 500))
+
+
+def test_the_micro_batches_of_a_query_share_the_writers_of_their_workers(
+    spark: SparkSession,
+    pravega: InProcessPravega,
+    client: PravegaClient,
+    source: StreamName,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client.create_stream("kit/target", 1)
+    writers, serve = set[bytes](), SegmentStore.serve
+
+    def note(store: SegmentStore, session: Any, request: Any) -> None:
+        if isinstance(request, SetupAppend) and request.segment.startswith("kit/target/"):
+            writers.add(request.writer_id)
+        serve(store, session, request)
+
+    monkeypatch.setattr(SegmentStore, "serve", note)
+    frame = spark.readStream.format("pravega").option("controller", pravega.uri)
+    frame = frame.option("start_stream_cut", "earliest").option("max_rows_per_trigger", COUNT // 10).load(str(source))
+    writer = frame.selectExpr("event", "CAST(event AS STRING) AS routing_key").writeStream.format("pravega")
+    writer = writer.option("controller", pravega.uri).option("writer_mode", "at_least_once")
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start("kit/target")
+    query.awaitTermination()
+    batches = len([progress for progress in query.recentProgress if progress.numInputRows])
+    assert batches >= 10
+    assert sorted(map(int, client.read("kit/target"))) == list(range(COUNT))
+    assert len(writers) < batches  # each batch has a task for each of three segments
 
 
 def test_columns_by_a_registry(spark: SparkSession, pravega: InProcessPravega, client: PravegaClient) -> None:

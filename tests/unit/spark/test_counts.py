@@ -25,6 +25,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 import pravega_connector
 import pravega_serde
+from pravega_connector.spark.sink import kept_writers
 from pravega_connector.spark.sink import transactions as sink
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.testing.segment_store import SegmentStore
@@ -79,6 +80,7 @@ def pravega() -> Iterator[InProcessPravega]:
         yield served
         sink._kept().close()  # nothing pings the server that is gone then
         sink._kept_of_process.clear()
+        kept_writers._kept_of_process.clear()
 
 
 def events() -> pa.BinaryArray:
@@ -173,6 +175,18 @@ def exactly_once(pravega: InProcessPravega) -> Callable[[], None]:
     return write
 
 
+def at_least_once(pravega: InProcessPravega) -> Callable[[], None]:
+    """A task of a micro-batch in a worker that has written one before."""
+    schema = StructType([StructField("event", BinaryType())])
+    writer = source(pravega, "out", writer_mode="at_least_once").streamWriter(schema, False)
+    rows = pa.table({"event": events()}).to_batches(BATCH)
+
+    def write() -> None:
+        writer.write(iter(rows))
+
+    return write
+
+
 #: Calls of the controller that wait for something, as often as it takes.
 WAITING = {"checkTransactionState", "pingTransaction"}
 _CLIENT = {"getCurrentSegments": 1, "getURI": 1, "getDelegationToken": 1}
@@ -192,6 +206,7 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
         ),
     ),
     "writer": (writing, Counted(564, 60, 0.2, {"Hello": 1, "SetupAppend": 1, "Append": 40}, _CLIENT)),
+    "at-least-once write": (at_least_once, Counted(925, 180, 0.2, {"Append": 40}, {"getCurrentSegments": 1})),
     "exactly-once write": (
         exactly_once,
         Counted(

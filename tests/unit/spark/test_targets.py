@@ -12,7 +12,7 @@ from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.sink.encoding import encoder_for
-from pravega_connector.spark.sink.targets import MAX_TARGETS, TargetWriters, Written, parts_of
+from pravega_connector.spark.sink.targets import Written, parts_of
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 
@@ -97,48 +97,6 @@ def test_what_a_column_of_streams_does_not_go_with(options: dict[str, str], stre
 def test_a_column_of_streams_is_text():
     with pytest.raises(ColumnTypeError, match="'target_stream' is int64"):
         encoder_for(rows([], pa.int64()).schema.remove(3), parse_options(SinkOptions, {}))
-
-
-class Opened:
-    """What a task has of a writer."""
-
-    def __init__(self) -> None:
-        self.events: list[bytes] = []
-        self.ended = ""
-
-    def write_column(self, events: pa.Array, _keys: pa.Array | None) -> None:
-        self.events += events.to_pylist()
-
-    def flush(self) -> None:
-        assert not self.ended
-
-    def close(self) -> None:
-        self.ended = "close"
-
-    def abandon(self) -> None:
-        self.ended = "abandon"
-
-
-def test_a_task_has_no_more_writers_than_it_may_and_loses_nothing():
-    opened: dict[StreamName, list[Opened]] = {}
-
-    def make(stream: StreamName) -> Opened:
-        opened.setdefault(stream, []).append(Opened())
-        return opened[stream][-1]
-
-    batch = rows([f"s{i}" for i in range(MAX_TARGETS + 3)] + ["s0"]).drop_columns(["at"])
-    options = parse_options(SinkOptions, {"scope": "a"})
-    encoder = encoder_for(batch.schema, options)
-    writers = TargetWriters(make, encoder)  # type: ignore[arg-type]
-    for _ in range(2):
-        for part in parts_of(batch, encoder, options.stream_named):
-            writers.write(part)
-    writers.flush()
-    every = [writer for several in opened.values() for writer in several]
-    assert sum(not writer.ended for writer in every) == MAX_TARGETS
-    assert {writer.ended for writer in every} == {"", "close"}  # closing makes durable
-    written = sorted(event for writer in every for event in writer.events)
-    assert written == sorted(2 * [str(i).encode() for i in range(len(batch))])
 
 
 def test_a_stream_that_was_deleted_is_made_again_by_the_next_batch():
