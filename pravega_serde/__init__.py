@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from pravega_serde.routing import *  # noqa: F403 - declared in that module alone
     from pravega_serde.serializer_interface import OnError as OnError
     from pravega_serde.serializer_interface import Serializer as Serializer
+    from pravega_serde.sniffing import Sniffed as Sniffed
+    from pravega_serde.sniffing import SniffedPart as SniffedPart
+    from pravega_serde.sniffing import sniff as sniff
     from pravega_serde.text import ByteArraySerializer as ByteArraySerializer
     from pravega_serde.text import ByteBufferSerializer as ByteBufferSerializer
     from pravega_serde.text import UTF8StringSerializer as UTF8StringSerializer
@@ -85,6 +88,7 @@ else:
                 "WithSchemaSerializer check_compatibility"
             ),
             "routing": "ByColumn ByConstant ByField ByFunction EventRouter Unrouted segment_key segment_keys",
+            "sniffing": "Sniffed SniffedPart sniff",
             "text": "ByteArraySerializer ByteBufferSerializer UTF8StringSerializer",
         },
     )

@@ -220,6 +220,13 @@ PAGES: Final[Mapping[str, ApiPage]] = {
             }
         },
     ),
+    "sniffing": ApiPage(
+        "Sniffing",
+        "Find the formats, framings and schemas of unknown events. For a guide, see [identify "
+        "events](../../tools/sniff.md).",
+        {_SERDE: "sniff Sniffed SniffedPart"},
+        {f"{_SERDE}.sniffing": "SniffedField SniffedClass SniffedProposal"},
+    ),
     "routing": ApiPage(
         "Event routers",
         "Take the routing key of an event from a column, a field or a function. A writer accepts a router as `router`.",
@@ -300,6 +307,11 @@ FACTORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "SegmentRange": ("StreamDescription.segments", "PravegaClient.scale_stream"),
     "Watermark": ("PravegaClient.watermarks",),
     "TimeWindow": ("PravegaClient.time_window", "ReaderGroup.time_window"),
+    "Sniffed": ("sniff",),
+    "SniffedClass": ("SniffedPart.class_infos",),
+    "SniffedField": ("SniffedPart.fields",),
+    "SniffedPart": ("Sniffed.parts",),
+    "SniffedProposal": ("SniffedPart.proposal",),
     "EventWriter": ("PravegaClient.writer",),
     "EventColumns": ("PravegaClient.read_columns",),
     "EventBatch": ("TailReader.poll", "StreamsReader.poll", "GroupReader.poll_columns"),

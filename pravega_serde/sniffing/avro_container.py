@@ -1,0 +1,69 @@
+"""Header of an Avro object container file: its schema and its codec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pravega_serde.avro.rows import read_block, read_long
+from pravega_serde.columnar import MalformedError
+from pravega_serde.errors import SchemaError
+
+_MAGIC: Final = b"Obj\x01"
+#: Bytes of the sync marker after the header.
+_SYNC: Final = 16
+_MOST_ENTRIES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerHeader:
+    """Schema, as the file has it, and the name of the codec of its blocks."""
+
+    schema: str
+    codec: str
+
+
+def header_of(data: bytes) -> ContainerHeader | None:
+    """Return the header of a container file; None for any other event, and for an invalid header."""
+    if not data.startswith(_MAGIC):
+        return None
+    try:
+        entries = _entries(data)
+        schema = entries[b"avro.schema"].decode()
+        codec = entries.get(b"avro.codec", b"null").decode()
+        _check(schema)
+    except (IndexError, KeyError, MalformedError, SchemaError, UnicodeDecodeError):
+        return None
+    return ContainerHeader(schema, codec)
+
+
+def _check(schema: str) -> None:
+    from pravega_serde.avro.schema import load  # noqa: PLC0415 - only container files need it
+
+    if schema.strip()[:1] not in ("{", "[", '"'):
+        raise SchemaError("the schema of the container file is not JSON")  # and never the path of a file
+    load(schema)
+
+
+def _entries(data: bytes) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = {}
+    at = len(_MAGIC)
+    while True:
+        count, at = read_block(data, at)
+        if count == 0:
+            break
+        if count + len(found) > _MOST_ENTRIES:
+            raise MalformedError("too many entries in the header")
+        for _ in range(count):
+            key, at = _bytes(data, at)
+            found[key], at = _bytes(data, at)
+    if at + _SYNC > len(data):
+        raise MalformedError("the header has no sync marker")
+    return found
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = read_long(data, at)
+    if not 0 <= size <= len(data) - at:
+        raise MalformedError("the event ends inside the header")
+    return data[at : at + size], at + size

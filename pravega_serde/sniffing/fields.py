@@ -1,0 +1,23 @@
+"""Field of a schema that was inferred from events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SniffedField:
+    """Field of JSON, CBOR or Protobuf events, or of one of their nested values."""
+
+    path: str
+    """``order.lines[].price``; for Protobuf, numbers: ``1``, ``7[].2``. ``{}`` is any key of a map."""
+    types: tuple[str, ...]
+    """Types of the values, the most frequent one first."""
+    optional: bool
+    """True if an examined event, or the object around it, lacks the field or has null."""
+    logical: str = ""
+    """Meaning of all values: ``timestamp``, ``local-timestamp``, ``date``, ``uuid``, ``decimal``, ``epoch-millis``."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the attributes for JSON."""
+        return {"path": self.path, "types": list(self.types), "optional": self.optional, "logical": self.logical}

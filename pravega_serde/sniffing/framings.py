@@ -1,0 +1,177 @@
+"""Framings: bytes before a payload that name its schema, and envelopes of JSON events.
+
+| framing | bytes before the payload |
+|---|---|
+| pravega-registry | 01, encoding id of 4 bytes |
+| confluent | 00, schema id of 4 bytes; for Protobuf, also message indexes |
+| apicurio | 00, schema id of 8 bytes |
+| avro-single-object | C3 01, fingerprint of 8 bytes |
+
+Numbers before other data look the same. A framing is therefore accepted if the format of its payloads is recognized.
+Otherwise, ids and sizes must be as in a registry: not lengths, times or counters.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pravega_serde.errors import DeserializationError
+from pravega_serde.registry.header import HEADER_SIZE, read_header
+
+#: Distinct ids of a stream; more are numbers of another kind.
+MAX_IDS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """Event without its framing."""
+
+    event: bytes
+    id: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """Kind of framing by its name. ``split`` returns None for an event without it."""
+
+    name: str
+    split: Callable[[bytes], Framed | None]
+    fewest: int
+    """Events that must have it, if the format of their payloads is unknown."""
+    largest_id: int
+    """Largest id, if the format of the payloads is unknown."""
+    names_format: str = ""
+    """Format of all payloads."""
+
+    def is_plausible(self, found: Sequence[Framed], *, recognized: bool) -> bool:
+        """True if events have this framing. ``recognized`` is true if the format of most payloads is known."""
+        if not found or _are_lengths(found):
+            return False
+        ids = {each.id for each in found}
+        if recognized:
+            return len(ids) <= MAX_IDS
+        sizes = {len(each.event) for each in found}
+        return (
+            len(found) >= self.fewest
+            and max(ids) <= self.largest_id
+            and (len(ids) <= max(len(found) // 3, 1) or max(ids) < 16)
+            and len(ids) <= MAX_IDS
+            and (len(sizes) > 1 or len(found) < 3)
+            and not self._are_numbers(found, ids)
+        )
+
+    def _are_numbers(self, found: Sequence[Framed], ids: set[int]) -> bool:
+        """True for little-endian numbers, short numbers before a zero, times, and numbers of 4 or 8 bytes each."""
+        if all(each.payload[:3] == b"\0\0\0" for each in found) or all(_is_time(each.event) for each in found):
+            return True
+        if len(found) >= 3 and math.gcd(*(len(each.payload) for each in found)) >= 4:
+            return True
+        return self.largest_id > 0xFFFF and all(each % 256 == 0 for each in ids)
+
+
+def _are_lengths(found: Sequence[Framed]) -> bool:
+    """True if most events begin with a length: of gRPC, of a record with a type, or of 2 or 4 bytes."""
+    lengths = sum(
+        each.id == len(each.payload)
+        or int.from_bytes(each.event[:4], "big") == len(each.event) - 4
+        or int.from_bytes(each.event[:2], "big") == len(each.event) - 2
+        for each in found
+    )
+    return lengths * 10 >= len(found) * 9
+
+
+def _is_time(event: bytes) -> bool:
+    return len(event) >= 8 and 978_307_200_000 <= int.from_bytes(event[:8], "big") < 2_208_988_800_000
+
+
+def _pravega(event: bytes) -> Framed | None:
+    try:
+        return Framed(event, read_header(event), event[HEADER_SIZE:])
+    except DeserializationError:
+        return None
+
+
+def _confluent(event: bytes) -> Framed | None:
+    if len(event) < 5 or event[0] != 0:
+        return None
+    (found,) = struct.unpack_from(">i", event, 1)
+    return Framed(event, found, event[5:]) if found > 0 else None
+
+
+def _apicurio(event: bytes) -> Framed | None:
+    if len(event) < 9 or event[0] != 0:
+        return None
+    (found,) = struct.unpack_from(">q", event, 1)
+    return Framed(event, found, event[9:]) if 0 < found < 1 << 31 else None
+
+
+def _single_object(event: bytes) -> Framed | None:
+    if len(event) < 10 or event[:2] != b"\xc3\x01":
+        return None
+    return Framed(event, int.from_bytes(event[2:10], "little"), event[10:])
+
+
+#: Every framing. No event has two of them.
+FRAMINGS: Final = (
+    Framing("pravega-registry", _pravega, fewest=1, largest_id=1000),
+    Framing("confluent", _confluent, fewest=3, largest_id=1 << 24),
+    Framing("apicurio", _apicurio, fewest=3, largest_id=1 << 31),
+    Framing("avro-single-object", _single_object, fewest=3, largest_id=1 << 64, names_format="avro"),
+)
+
+
+def without_message_indexes(payload: bytes) -> bytes | None:
+    """Return a Confluent payload without the message indexes before a Protobuf message; None if it has none."""
+    count, at = _zigzag(payload, 0)
+    if not 0 <= count <= 10:
+        return None
+    for _ in range(count):
+        index, at = _zigzag(payload, at)
+        if index < 0:
+            return None
+    return payload[at:] if at >= 0 else None
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of at most two bytes and the position after it, or -1."""
+    if at < 0 or at >= len(data):
+        return -1, -1
+    value, end = data[at] & 0x7F, at + 1
+    if data[at] >= 0x80:
+        if end >= len(data) or data[end] >= 0x80:
+            return -1, -1
+        value, end = value | data[end] << 7, end + 1
+    return (value >> 1) ^ -(value & 1), end
+
+
+# ---- envelopes in JSON ----
+
+_CLOUDEVENTS: Final = ("id", "source", "type")
+_OPERATIONS: Final = frozenset("crudtm")
+
+
+def envelope_of(value: Any) -> str:
+    """Return the name of the envelope that a JSON value is, or an empty string."""
+    if not isinstance(value, dict):
+        return ""
+    if value.get("specversion") in ("1.0", "0.3") and all(isinstance(value.get(name), str) for name in _CLOUDEVENTS):
+        return "cloudevents"
+    if _is_change(value):
+        return "debezium"
+    if value.keys() == {"schema", "payload"} and isinstance(value["schema"], dict) and "type" in value["schema"]:
+        return "debezium" if _is_change(value["payload"]) else "kafka-connect"
+    return ""
+
+
+def _is_change(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.get("op") in _OPERATIONS
+        and isinstance(value.get("source"), dict)
+        and ("before" in value or "after" in value)
+    )

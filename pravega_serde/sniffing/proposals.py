@@ -1,0 +1,211 @@
+"""Proposals: how Spark, the client and the schema registry handle the events of a part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from pravega_serde.errors import SchemaError
+from pravega_serde.format_table import FORMATS
+from pravega_serde.java import JavaSerializer
+from pravega_serde.json import json_schema_of
+from pravega_serde.sniffing.java_classes import JavaClasses
+from pravega_serde.sniffing.payloads import READ_AS
+from pravega_serde.sniffing.results import SniffedProposal
+
+#: Address of a registry in a proposal.
+_REGISTRY: Final = "http://localhost:9092"
+#: Bytes of an event that a proposal shows as sample of its Java class.
+_LARGEST_SAMPLE: Final = 1024
+_ENVELOPES: Final = frozenset({"cloudevents", "debezium", "kafka-connect"})
+_CLASSES: Final = {
+    "cbor": "pravega_serde.CborSerializer()",
+    "java": "pravega_serde.JavaSerializer()",
+    "json": "pravega_serde.JsonSerializer()",
+    "string": "pravega_serde.UTF8StringSerializer()",
+}
+
+
+def proposal(
+    stream: str,
+    format_name: str,
+    framing: Sequence[str],
+    *,
+    columns: tuple[pa.Schema | None, tuple[str, ...]] = (None, ()),
+    java: tuple[JavaClasses, bytes] | None = None,
+    avro_schema: str = "",
+) -> SniffedProposal:
+    """Return the proposal for a part. ``java`` has its classes and its smallest event."""
+    outer = [name for name in framing if name not in _ENVELOPES]
+    if outer[:1] == ["pravega-registry"]:
+        return _from_registry(stream, format_name, columns[0])
+    if outer:
+        return _bytes(stream, _unwrapping(outer, format_name), format_name, columns[0], avro_schema)
+    read_as = READ_AS.get(format_name, "bytes")
+    if read_as == "java" and java is not None:
+        return _java(stream, *java)
+    if read_as in ("json", "cbor"):
+        return _documents(stream, read_as, *columns)
+    return _SIMPLE.get(read_as, _bytes)(stream) if read_as != "avro" else _avro(stream, avro_schema)
+
+
+def _read(stream: str, serializer: str = "") -> str:
+    return f'client.read("{stream}", {serializer})' if serializer else f'client.read("{stream}")'
+
+
+def _title(stream: str) -> str:
+    return stream.rpartition("/")[2]
+
+
+def _documents(stream: str, read_as: str, columns: pa.Schema | None, left_out: Sequence[str]) -> SniffedProposal:
+    notes = (
+        [f"no column for {', '.join(left_out[:10])}: the values have several types, or are null"] if left_out else []
+    )
+    if columns is None:
+        notes.append("the events are not objects with fields, so Spark has no columns for them; use the client")
+        return SniffedProposal({}, "", _read(stream, f'"{read_as}"'), notes=tuple(notes))
+    schema = json_schema_of(columns, _title(stream)) if read_as == "json" else ""
+    return SniffedProposal(
+        {"format": read_as},
+        ddl(columns),
+        _read(stream, f'"{read_as}"'),
+        registry_format=FORMATS[read_as].registry_name,
+        schema_file=schema,
+        schema_suffix=".json" if schema else "",
+        notes=tuple(notes),
+    )
+
+
+def _java(stream: str, classes: JavaClasses, smallest: bytes) -> SniffedProposal:
+    call = _read(stream, '"java"')
+    if len(classes.events) != 1:
+        return SniffedProposal(
+            {}, "", call, notes=("the events have several classes, so Spark has no columns for them",)
+        )
+    (name,) = classes.events
+    if _has_columns(java_type=name):
+        return SniffedProposal({"format": "java", "java_type": name}, "", call)
+    if not _has_columns(sample=smallest):
+        return SniffedProposal({}, "", call, notes=(f"Spark has no columns for {name}",))
+    if len(smallest) <= _LARGEST_SAMPLE:
+        return SniffedProposal({"format": "java", "java_sample": smallest.hex()}, "", call)
+    note = f"save an event: pravega-serde read {stream} --limit 1 --delimiter '' > event.bin"
+    return SniffedProposal({"format": "java", "java_sample": "event.bin"}, "", call, notes=(note,))
+
+
+def _has_columns(*, java_type: str | None = None, sample: bytes | None = None) -> bool:
+    try:
+        return JavaSerializer(java_type, sample=sample).arrow_type is not None
+    except SchemaError:
+        return False
+
+
+def _avro(stream: str, schema: str) -> SniffedProposal:
+    return SniffedProposal(
+        {"format": "avro", "avro_schema": "events.avsc"},
+        "",
+        _read(stream, 'pravega_serde.AvroSerializer("events.avsc")'),
+        registry_format="Avro",
+        schema_file=schema,
+        schema_suffix=".avsc",
+    )
+
+
+def _protobuf(stream: str) -> SniffedProposal:
+    note = "a descriptor set names the fields: protoc --include_imports --descriptor_set_out=events.desc"
+    options = {"format": "protobuf", "protobuf_descriptor": "events.desc"}
+    call = _read(stream, 'pravega_serde.ProtobufSerializer("events.desc")')
+    return SniffedProposal(options, "", call, registry_format="Protobuf", notes=(note,))
+
+
+def _string(stream: str) -> SniffedProposal:
+    return SniffedProposal({"format": "string"}, "", _read(stream, '"string"'))
+
+
+def _from_registry(stream: str, format_name: str, columns: pa.Schema | None) -> SniffedProposal:
+    group = _title(stream)
+    call = f'pravega_serde.registry.deserializer("{_REGISTRY}", group="{group}")'
+    name = READ_AS.get(format_name, "")
+    schema = json_schema_of(columns, _title(stream)) if name == "json" and columns is not None else ""
+    return SniffedProposal(
+        {"registry": _REGISTRY},
+        "",
+        _read(stream, call),
+        registry_format=FORMATS[name].registry_name if name in FORMATS else "",
+        schema_file=schema,
+        schema_suffix=".json" if schema else "",
+        notes=("the group is the stream's name, unless you set registry_group",),
+    )
+
+
+def _unwrapping(framing: Sequence[str], format_name: str) -> tuple[str, ...]:
+    """Return how to get the payload of an event without a serializer for its framing."""
+    steps = {
+        "confluent": "the schema id is in event[1:5], the payload is event[5:], for Protobuf after its message indexes",
+        "apicurio": "the schema id is in event[1:9], the payload is event[9:]",
+        "avro-single-object": "the fingerprint of the schema is in event[2:10], the body is event[10:]",
+        "avro-container": "each event is a file: read it with fastavro.reader(io.BytesIO(event))",
+        "gzip": "decompress each payload with gzip.decompress",
+        "snappy": "decompress each payload with cramjam.snappy.decompress_raw",
+    }
+    notes = [steps[name] for name in framing if name in steps]
+    if format_name in _CLASSES:
+        notes.append(f"then deserialize the payload with {_CLASSES[format_name]}")
+    return tuple(notes)
+
+
+def _bytes(
+    stream: str,
+    notes: tuple[str, ...] = (),
+    format_name: str = "",
+    columns: pa.Schema | None = None,
+    avro_schema: str = "",
+) -> SniffedProposal:
+    schema = json_schema_of(columns, _title(stream)) if format_name == "json" and columns is not None else avro_schema
+    suffix = (".avsc" if avro_schema else ".json") if schema else ""
+    name = FORMATS[format_name].registry_name if format_name in FORMATS and notes else ""
+    return SniffedProposal(
+        {}, "", _read(stream), registry_format=name, schema_file=schema, schema_suffix=suffix, notes=notes
+    )
+
+
+_SIMPLE: Final[Mapping[str, Callable[[str], SniffedProposal]]] = {"protobuf": _protobuf, "string": _string}
+
+
+# ---- Spark's types ----
+
+_TYPES: Final[Mapping[pa.DataType, str]] = {
+    pa.bool_(): "BOOLEAN",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.date32(): "DATE",
+    pa.timestamp("us", "UTC"): "TIMESTAMP",
+    pa.timestamp("us"): "TIMESTAMP_NTZ",
+}
+_PLAIN: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def ddl(columns: pa.Schema) -> str:
+    """Return columns as Spark's DDL."""
+    return ", ".join(f"{_quoted(each.name)} {_type(each.type)}" for each in columns)
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'{_quoted(each.name)}: {_type(each.type)}' for each in kind)}>"
+    if pa.types.is_map(kind):
+        return f"MAP<STRING, {_type(kind.item_type)}>"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{_type(kind.value_type)}>"
+    return _TYPES[kind]
