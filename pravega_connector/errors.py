@@ -65,6 +65,10 @@ __all__ = [
     "StreamExistsError",
     "StreamNotFoundError",
     "StreamSealedError",
+    "TableExistsError",
+    "TableLimitError",
+    "TableNotFoundError",
+    "TableVersionError",
     "TimeUnknownError",
     "TokenExpiredError",
     "TornBatchError",
@@ -320,6 +324,71 @@ class StreamSealedError(ControllerError):
     def of(cls, stream: object) -> StreamSealedError:
         """Error of a write to a sealed stream."""
         return cls(f"stream {stream} is sealed; it accepts no more events")
+
+
+class TableNotFoundError(ControllerError):
+    """The key-value table does not exist.
+
+    Cause: the name is misspelled, the scope or cluster is another one, or the table was not created.
+
+    Fix: check the name. To create the table, use ``client.create_table``.
+    """
+
+    code = "PRAVEGA-TABLE-NOT-FOUND"
+    fault = "local"
+
+    @classmethod
+    def of(cls, table: object) -> TableNotFoundError:
+        """The error for a table that was asked for."""
+        return cls(f"table {table} does not exist: check its name and scope, or create it first")
+
+    @classmethod
+    def deleted(cls, table: object) -> TableNotFoundError:
+        """The error for a table that was there before."""
+        return cls(f"table {table} was deleted while it was in use; if it was recreated, open it again")
+
+
+class TableExistsError(ControllerError):
+    """The key-value table already exists.
+
+    Cause: another program or an earlier run created the table.
+
+    Fix: to use the existing table, set ``if_exists="ignore"``. Its key lengths may differ.
+    """
+
+    code = "PRAVEGA-TABLE-EXISTS"
+    fault = "local"
+
+    @classmethod
+    def of(cls, table: object) -> TableExistsError:
+        """The error for a table that was to be created."""
+        return cls(f"table {table} exists already: choose another name, or use it as it is (if_exists='ignore')")
+
+
+class TableLimitError(ConfigError):
+    """A key, a value or an update exceeds a limit of key-value tables. Nothing was sent.
+
+    Cause: a key does not have the length that was set when the table was created. Or a value has more than 1,040,384
+    bytes. Or an update has more than 256 entries, more than 16 MiB, or entries of several primary keys.
+
+    Fix: use keys of the table's lengths, which ``client.table_config`` returns. Store large values in a stream. Split
+    the update; then each part is atomic.
+    """
+
+    code = "PRAVEGA-TABLE-LIMIT"
+
+
+class TableVersionError(ConnectorError):
+    """A conditional update of a key-value table was refused. Nothing was changed.
+
+    Cause: the entry has another version than the update requires, because another client has changed or removed it. Or
+    an entry that should be inserted exists.
+
+    Fix: get the entry, decide again, and update it with its new version.
+    """
+
+    code = "PRAVEGA-TABLE-VERSION"
+    fault = "local"
 
 
 class SegmentStoreError(ConnectorError):

@@ -26,6 +26,7 @@ from pravega_connector.core.values import (
     ScalingPolicy,
     StreamConfig,
     SubscriberId,
+    TableConfig,
     TransactionStatus,
     status_error,
 )
@@ -41,7 +42,15 @@ from pravega_connector.errors import (
     TransactionCommittedError,
     TransactionError,
 )
-from pravega_connector.wire import MARK_PREFIX, SegmentRange, StreamCut, StreamName, segment_name, validate_scope_name
+from pravega_connector.wire import (
+    MARK_PREFIX,
+    SegmentRange,
+    StreamCut,
+    StreamName,
+    TableName,
+    segment_name,
+    validate_scope_name,
+)
 
 if TYPE_CHECKING:
     from pravega_connector.reader_group_protocol import Bound, GroupConfig
@@ -102,6 +111,7 @@ CREATE_READER_GROUP: Final = Rpc(
 )
 CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus, works=True)
 CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus, works=True)
+CREATE_TABLE: Final = Rpc("createKeyValueTable", pb.KeyValueTableConfig, pb.CreateKeyValueTableStatus, works=True)
 # A repeat after a lost answer begins another transaction. The id of the first is lost, and its lease expires.
 CREATE_TRANSACTION: Final = Rpc(
     "createTransaction", pb.CreateTxnRequest, pb.CreateTxnResponse, works=True, verdict=_no_transaction
@@ -112,6 +122,7 @@ DELEGATION_TOKEN: Final = Rpc("getDelegationToken", pb.StreamInfo, pb.Delegation
 DELETE_READER_GROUP: Final = Rpc("deleteReaderGroup", pb.ReaderGroupInfo, pb.DeleteReaderGroupStatus, works=True)
 DELETE_SCOPE: Final = Rpc("deleteScope", pb.ScopeInfo, pb.DeleteScopeStatus, works=True)
 DELETE_STREAM: Final = Rpc("deleteStream", pb.StreamInfo, pb.DeleteStreamStatus, works=True)
+DELETE_TABLE: Final = Rpc("deleteKeyValueTable", pb.KeyValueTableInfo, pb.DeleteKVTableStatus, works=True)
 EPOCH_SEGMENTS: Final = Rpc("getEpochSegments", pb.GetEpochSegmentsRequest, pb.SegmentRanges)
 GROUP_CONFIG: Final = Rpc("getReaderGroupConfig", pb.ReaderGroupInfo, pb.ReaderGroupConfigResponse)
 LIST_SCOPES: Final = Rpc("listScopes", pb.ScopesRequest, pb.ScopesResponse)
@@ -119,6 +130,7 @@ LIST_STREAMS: Final = Rpc("listStreamsInScope", pb.StreamsInScopeRequest, pb.Str
 LIST_STREAMS_WITH_TAG: Final = Rpc(
     "listStreamsInScopeForTag", pb.StreamsInScopeWithTagRequest, pb.StreamsInScopeResponse
 )
+LIST_TABLES: Final = Rpc("listKeyValueTablesInScope", pb.KVTablesInScopeRequest, pb.KVTablesInScopeResponse)
 NOTE_TIMESTAMP: Final = Rpc("noteTimestampFromWriter", pb.TimestampFromWriter, pb.TimestampResponse)
 PING_TRANSACTION: Final = Rpc("pingTransaction", pb.PingTxnRequest, pb.PingTxnStatus)
 REMOVE_WRITER: Final = Rpc("removeWriter", pb.RemoveWriterRequest, pb.RemoveWriterResponse)
@@ -132,6 +144,8 @@ STREAM_CONFIG: Final = Rpc("getStreamConfiguration", pb.StreamInfo, pb.StreamCon
 STREAM_EXISTS: Final = Rpc("checkStreamExists", pb.StreamInfo, pb.ExistsResponse)
 SUBSCRIBERS: Final = Rpc("listSubscribers", pb.StreamInfo, pb.SubscribersResponse)
 SUCCESSORS: Final = Rpc("getSegmentsImmediatelyFollowing", pb.SegmentId, pb.SuccessorResponse)
+TABLE_CONFIG: Final = Rpc("getKeyValueTableConfiguration", pb.KeyValueTableInfo, pb.KeyValueTableConfigResponse)
+TABLE_SEGMENTS: Final = Rpc("getCurrentSegmentsKeyValueTable", pb.KeyValueTableInfo, pb.SegmentRanges)
 TRANSACTION_STATE: Final = Rpc("checkTransactionState", pb.TxnRequest, pb.TxnState)
 TRUNCATE_STREAM: Final = Rpc("truncateStream", pb.StreamCut, pb.UpdateStreamStatus, works=True)
 UPDATE_READER_GROUP: Final = Rpc(
@@ -155,6 +169,7 @@ _DONE: Final = {
     "STARTED": True,
     "SCOPE_EXISTS": False,
     "STREAM_EXISTS": False,
+    "TABLE_EXISTS": False,
 }
 _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
     "FAILURE": (ControllerFailureError, "the controller failed"),
@@ -168,12 +183,13 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
     "INVALID_SCOPE_NAME": (InvalidNameError, "the controller refuses this name"),
     "INVALID_STREAM_NAME": (InvalidNameError, "the controller refuses this name"),
     "INVALID_RG_NAME": (InvalidNameError, "the controller refuses this name"),
+    "INVALID_TABLE_NAME": (InvalidNameError, "the controller refuses this name"),
     "RG_NOT_FOUND": (ControllerError, "the reader group does not exist"),
     "INVALID_CONFIG": (ControllerError, "another process has changed the reader group"),
     "SUBSCRIBER_NOT_FOUND": (ControllerError, "the stream has no such subscriber"),
     "STREAM_CUT_NOT_VALID": (ControllerError, "a later position was already published under that name"),
     "GENERATION_MISMATCH": (ControllerError, "another process has changed the reader group"),
-    "SCOPE_NOT_EMPTY": (ControllerError, "it has streams; seal and delete them first"),
+    "SCOPE_NOT_EMPTY": (ControllerError, "it has streams or tables; seal and delete them first"),
     "STREAM_NOT_SEALED": (ControllerError, "it is not sealed; seal it first"),
     "STREAM_SEALED": (StreamSealedError, "it is sealed"),
     "INVALID_INPUT": (ControllerError, "the controller does not know of it"),
@@ -181,7 +197,7 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
 }
 
 
-def outcome(enum: _Enum, number: int, action: str, target: StreamName | str) -> bool:
+def outcome(enum: _Enum, number: int, action: str, target: StreamName | TableName | str) -> bool:
     """Return True if the call changed something. Raises for a refusal and for a failure that may be transient."""
     try:
         name = enum.Name(number)
@@ -189,10 +205,10 @@ def outcome(enum: _Enum, number: int, action: str, target: StreamName | str) -> 
         name = f"status {number}"
     if name in _DONE:
         return _DONE[name]
-    scope = target.scope if isinstance(target, StreamName) else target
+    scope = target if isinstance(target, str) else target.scope
     if name == "SCOPE_NOT_FOUND":
         raise not_found(scope)
-    if name == "STREAM_NOT_FOUND":
+    if name in ("STREAM_NOT_FOUND", "TABLE_NOT_FOUND"):
         raise not_found(target)
     error, reason = _REFUSED.get(name, (ControllerError, f"the controller answered {name}"))
     raise error(f"cannot {action} {target}: {reason}")
@@ -376,6 +392,33 @@ def decode_config(message: pb.StreamConfig) -> StreamConfig:
         ),
         tags=tuple(sorted(message.tags.tag)),
         timestamp_aggregation_timeout_ms=message.timestampAggregationTimeout,
+        rollover_size_bytes=message.rolloverSizeBytes,
+    )
+
+
+def table_message(table: TableName) -> pb.KeyValueTableInfo:
+    """Return the message of a key-value table."""
+    return pb.KeyValueTableInfo(scope=table.scope, kvtName=table.table)
+
+
+def encode_table(table: TableName, config: TableConfig) -> pb.KeyValueTableConfig:
+    """Return the message of a key-value table's configuration."""
+    return pb.KeyValueTableConfig(
+        scope=table.scope,
+        kvtName=table.table,
+        partitionCount=config.partitions,
+        primaryKeyLength=config.primary_key,
+        secondaryKeyLength=config.secondary_key,
+        rolloverSizeBytes=config.rollover_size_bytes,
+    )
+
+
+def decode_table(message: pb.KeyValueTableConfig) -> TableConfig:
+    """Return a key-value table's configuration from the controller's message."""
+    return TableConfig(
+        primary_key=message.primaryKeyLength,
+        secondary_key=message.secondaryKeyLength,
+        partitions=message.partitionCount,
         rollover_size_bytes=message.rolloverSizeBytes,
     )
 

@@ -34,8 +34,9 @@ from pravega_connector.errors import (
     ControllerUnavailableError,
     ScopeNotFoundError,
     StreamNotFoundError,
+    TableNotFoundError,
 )
-from pravega_connector.wire import StreamName
+from pravega_connector.wire import StreamName, TableName
 from pravega_serde.errors import ForkedError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ _OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 _UNTRUSTED: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED:? ?([^:]*)")
 
 _logger: Final = logging.getLogger(__name__)
-Target = StreamName | str | None  # stream or scope of a call
+Target = StreamName | TableName | str | None  # stream, table or scope of a call
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
@@ -231,9 +232,9 @@ class ControllerChannel:
     ) -> R:
         """Return the answer. ``deadline`` includes all attempts.
 
-        ``target`` is the stream or scope of the call; ``is_well`` is for :class:`Failure`. Raises
-        ControllerUnavailableError, AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of
-        target), ControllerFailureError, ControllerError.
+        ``target`` is the stream, table or scope of the call; ``is_well`` is for :class:`Failure`. Raises
+        ControllerUnavailableError, AuthenticationError, StreamNotFoundError, TableNotFoundError or ScopeNotFoundError
+        (by the kind of target), ControllerFailureError, ControllerError.
         """
         passing: Deadline | None = None  # begins with the first such answer; earlier, no server may have answered
         count = 0
@@ -386,9 +387,11 @@ def _closed_error() -> ControllerError:
     return ControllerError("this controller client is closed; create a new one")
 
 
-def not_found(target: StreamName | str) -> ControllerError:
-    """Return the error for a stream or scope that does not exist."""
-    return StreamNotFoundError.of(target) if isinstance(target, StreamName) else ScopeNotFoundError.of(target)
+def not_found(target: StreamName | TableName | str) -> ControllerError:
+    """Return the error for a stream, a table or a scope that does not exist."""
+    if isinstance(target, StreamName):
+        return StreamNotFoundError.of(target)
+    return TableNotFoundError.of(target) if isinstance(target, TableName) else ScopeNotFoundError.of(target)
 
 
 def _quote(details: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Controller client: scopes, streams, segments, segment store addresses, transactions, times, reader groups."""
+"""Controller client: scopes, streams, segments, store addresses, transactions, times, reader groups, tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pravega_connector import metrics
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller import methods as calls
 from pravega_connector.controller._proto import controller_pb2 as pb
-from pravega_connector.controller.rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
+from pravega_connector.controller.rpc import PASSING_SECONDS, ControllerChannel, Rpc, Target, not_found
 from pravega_connector.core.deadline import Deadline, Looks
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
 from pravega_connector.core.values import (
@@ -27,6 +27,7 @@ from pravega_connector.core.values import (
     StreamConfig,
     SubscriberId,
     Successor,
+    TableConfig,
     TransactionStatus,
     status_error,
 )
@@ -41,8 +42,9 @@ from pravega_connector.errors import (
     ScopeNotFoundError,
     StreamNotFoundError,
     StreamSealedError,
+    TableNotFoundError,
 )
-from pravega_connector.wire import SegmentRange, StreamCut, StreamName
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName, TableName
 
 if TYPE_CHECKING:
     from pravega_connector.reader_group_protocol import GroupConfig
@@ -683,9 +685,48 @@ class ControllerClient:
             return False
         return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, target)
 
+    # ---- key-value tables ----
+
+    def create_table(self, table: TableName, config: TableConfig) -> bool:
+        """Create a key-value table in an existing scope.
+
+        Return False if the table existed, with any configuration.
+        """
+        return self._change(calls.CREATE_TABLE, calls.encode_table(table, config), "create table", table)
+
+    def delete_table(self, table: TableName) -> bool:
+        """Delete a key-value table with all its entries. Return False if it did not exist."""
+        try:
+            return self._change(calls.DELETE_TABLE, calls.table_message(table), "delete table", table)
+        except TableNotFoundError:
+            return False
+
+    def table_config(self, table: TableName) -> TableConfig:
+        """Return a key-value table's configuration. Raises TableNotFoundError."""
+        request = calls.table_message(table)
+        return calls.decode_table(self._done(calls.TABLE_CONFIG, request, "look up table", table).config)
+
+    def table_segments(self, table: TableName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
+        """Return the segments of a key-value table, by id. They never change. Raises TableNotFoundError."""
+        response = self._call(calls.TABLE_SEGMENTS, calls.table_message(table), table, deadline)
+        return calls.decode_ranges(response.segmentRanges)
+
+    def iterate_tables(self, scope: str) -> Iterator[TableName]:
+        """Yield the key-value tables of a scope, page by page, each once. Raises ScopeNotFoundError."""
+        message, found, token = calls.scope_message(scope), set[str](), pb.ContinuationToken()
+        while True:
+            request = pb.KVTablesInScopeRequest(scope=message, continuationToken=token)
+            page = self._done(calls.LIST_TABLES, request, "list the tables of scope", scope)
+            names = {info.kvtName for info in page.kvtables} - found
+            if not names:  # an empty page ends the list; one of old names would never end it
+                return
+            found |= names
+            yield from (TableName(scope, name) for name in sorted(names) if not name.startswith("_"))
+            token = page.continuationToken
+
     # ---- private ----
 
-    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None) -> R:
+    def _call(self, rpc: Rpc[Q, R], request: Q, target: Target, deadline: Deadline | None = None) -> R:
         deadline = deadline or self.health.deadline()
         looks = Looks(Deadline(min(_CREATION_SECONDS, deadline.left)))
         while True:
@@ -699,7 +740,7 @@ class ControllerClient:
             if not there or rpc.name not in _OF_EVERY_STREAM or not looks.again():
                 raise error
 
-    def _is_well(self, target: StreamName | str | None, deadline: Deadline) -> bool:
+    def _is_well(self, target: Target, deadline: Deadline) -> bool:
         """Return True if the controller can read its metadata of a stream now."""
         if not isinstance(target, StreamName):
             return True
@@ -715,7 +756,7 @@ class ControllerClient:
         rpc: Rpc[Q, R],
         request: Q,
         action: str,
-        target: StreamName | str,
+        target: StreamName | TableName | str,
         refusal: Callable[[], None] | None = None,
     ) -> R:
         """Repeat a call until the controller answers without an internal failure, and return that answer.
@@ -736,7 +777,7 @@ class ControllerClient:
                 response = self._call(rpc, request, target, deadline)
             return response
 
-    def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName | str) -> R:
+    def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName | TableName | str) -> R:
         """Repeat a call until the controller has executed or refused it, and return the answer.
 
         Raises the error for a refusal.
@@ -750,7 +791,7 @@ class ControllerClient:
         rpc: Rpc[Q, R],
         request: Q,
         action: str,
-        target: StreamName | str,
+        target: StreamName | TableName | str,
         refusal: Callable[[], None] | None = None,
     ) -> bool:
         """Request a change until the controller has made or refused it. Return True if it changed something."""

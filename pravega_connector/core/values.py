@@ -1,4 +1,4 @@
-"""Values of the controller's calls: configurations of streams, segments, transactions, subscribers.
+"""Values of the controller's calls: configurations of streams and tables, segments, transactions, subscribers.
 
 The outcome of a transaction is set once: OPEN becomes COMMITTING and then COMMITTED, or ABORTING and then ABORTED. It
 does not change afterwards. A commit or an abort is *decided* when the controller has left OPEN. The server does the
@@ -124,6 +124,30 @@ class StreamConfig:
     """
     rollover_size_bytes: int = 0
     """Size of a segment's chunks in long-term storage; 0 is the server's default."""
+
+
+#: Longest key of a table in bytes, primary and secondary together (AttributeId.MAX_LENGTH of the servers).
+MAX_KEY_LENGTH: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """Configuration of a key-value table, which cannot be changed. Raises ConfigError."""
+
+    primary_key: int
+    """Length of each primary key in bytes."""
+    secondary_key: int = 0
+    """Length of each secondary key in bytes; 0 for a table without secondary keys."""
+    partitions: int = 1
+    """Number of segments. All entries of a primary key are in one of them."""
+    rollover_size_bytes: int = 0
+    """Size of a segment's chunks in long-term storage; 0 is the server's default."""
+
+    def __post_init__(self) -> None:
+        _check("the length of the primary key", self.primary_key, 1, MAX_KEY_LENGTH)
+        _check("the length of the secondary key", self.secondary_key, 0, MAX_KEY_LENGTH - self.primary_key)
+        _check("the number of partitions", self.partitions, 1, MAX_INT)
+        _check("the rollover size", self.rollover_size_bytes, 0, MAX_LONG)
 
 
 @dataclass(frozen=True, slots=True)

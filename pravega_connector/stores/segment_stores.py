@@ -27,6 +27,7 @@ from pravega_connector.errors import (
     SegmentStoreError,
     SegmentTruncatedError,
     StreamNotFoundError,
+    TableNotFoundError,
     TokenExpiredError,
     UnexpectedReplyError,
     WrongHostError,
@@ -53,6 +54,7 @@ from pravega_connector.wire import (
     answers,
     encode,
     segment_name,
+    table_of,
 )
 from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
@@ -301,13 +303,18 @@ class SegmentStores:
             return True
         if segment_id in current:
             return False
+        if table_of(stream) is not None:
+            return True
         return isinstance(error, SegmentSealedError) or segment_id not in self._kept(stream, current, deadline)
 
     def _current(self, stream: StreamName, deadline: Deadline) -> set[int] | None:
-        """Return the ids of the current segments; None for a deleted stream."""
+        """Return the ids of the current segments; None for a deleted stream or table."""
+        table = table_of(stream)
         try:
+            if table is not None:
+                return {r.id for r in self.controller.table_segments(table, deadline=deadline)}
             return {r.id for r in self.controller.current_segments(stream, deadline=deadline)}
-        except StreamNotFoundError:
+        except (StreamNotFoundError, TableNotFoundError):
             return None
 
     def _kept(self, stream: StreamName, current: set[int], deadline: Deadline) -> set[int]:

@@ -169,7 +169,7 @@ class _Tables:
         if not isinstance(reply, TableRead):
             # Not NoSuchSegmentError, which the caller would attribute to the stream.
             raise SegmentStoreError(error_of(reply, table).message)
-        return bytes(reply.value)
+        return reply.entries[0].value if reply.entries else b""
 
 
 class _NotHereError(SegmentStoreError):

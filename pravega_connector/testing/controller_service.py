@@ -18,7 +18,7 @@ from pravega_connector.controller.rpc import grpc
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import ConfigError, InvalidNameError
 from pravega_connector.testing.controller_state import Cluster, RefusedError, StreamState
-from pravega_connector.wire import SegmentRange, StreamName
+from pravega_connector.wire import SegmentRange, StreamName, TableName
 
 #: Executes a call, and returns the answer.
 Do = Callable[[], Message]
@@ -308,6 +308,35 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
         name = self.cluster.update_subscriber(_stream(cut.streamInfo), request.subscriber, request.generation, cut.cut)
         return _status(pb.UpdateSubscriberStatus, name)
 
+    # ---- key-value tables ----
+
+    def _createKeyValueTable(self, request: pb.KeyValueTableConfig) -> Message:
+        return _status(pb.CreateKeyValueTableStatus, self.cluster.create_table(request))
+
+    def _deleteKeyValueTable(self, request: pb.KeyValueTableInfo) -> Message:
+        return _status(pb.DeleteKVTableStatus, self.cluster.delete_table(_table(request)))
+
+    def _getKeyValueTableConfiguration(self, request: pb.KeyValueTableInfo) -> Message:
+        table = self.cluster.tables.get(_table(request))
+        if table is None:
+            return _status(pb.KeyValueTableConfigResponse, "TABLE_NOT_FOUND")
+        return pb.KeyValueTableConfigResponse(config=table.config)
+
+    def _getCurrentSegmentsKeyValueTable(self, request: pb.KeyValueTableInfo) -> Message:
+        table = self.cluster.tables.get(_table(request))
+        if table is None:
+            raise RefusedError("NOT_FOUND", "table not found")
+        info = pb.StreamInfo(scope=request.scope, stream=request.kvtName)
+        return pb.SegmentRanges(segmentRanges=_ranges(info, table.segments))
+
+    def _listKeyValueTablesInScope(self, request: pb.KVTablesInScopeRequest) -> Message:
+        scope = request.scope.scope
+        if scope not in self.cluster.scopes:
+            return _status(pb.KVTablesInScopeResponse, "SCOPE_NOT_FOUND")
+        names, token = _page(self.cluster.table_names(scope), request.continuationToken)
+        tables = [pb.KeyValueTableInfo(scope=scope, kvtName=name) for name in names]
+        return pb.KVTablesInScopeResponse(kvtables=tables, continuationToken=token)
+
     # ---- address of the store ----
 
     def _getURI(self, request: pb.SegmentId) -> Message:  # noqa: ARG002 - there is one store
@@ -333,6 +362,10 @@ def _page(names: list[str], token: pb.ContinuationToken) -> tuple[list[str], pb.
 
 def _stream(info: pb.StreamInfo) -> StreamName:
     return StreamName(info.scope, info.stream)
+
+
+def _table(info: pb.KeyValueTableInfo) -> TableName:
+    return TableName(info.scope, info.kvtName)
 
 
 def _id(info: pb.StreamInfo, number: int) -> pb.SegmentId:

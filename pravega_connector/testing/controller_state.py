@@ -21,11 +21,12 @@ from pravega_connector.testing.event_time import EventTime
 from pravega_connector.testing.history import StreamHistory, even_ranges
 from pravega_connector.testing.requests import frame
 from pravega_connector.testing.segment_store import SegmentStore
-from pravega_connector.testing.segments import Table
+from pravega_connector.testing.table_segments import Table
 from pravega_connector.wire import (
     SCOPES_TABLE,
     SegmentRange,
     StreamName,
+    TableName,
     mark_stream,
     metadata_table,
     sealed_key,
@@ -95,6 +96,19 @@ class StreamState:
         return segment_name(self.name, number)
 
 
+@dataclass
+class TableState:
+    """Existing key-value table."""
+
+    name: TableName
+    config: pb.KeyValueTableConfig
+    segments: tuple[SegmentRange, ...]
+
+    def segment(self, number: int) -> str:
+        """Name of a segment on the wire."""
+        return segment_name(self.name.segments, number)
+
+
 class Cluster:
     """State of the controller of an in-process Pravega."""
 
@@ -104,6 +118,7 @@ class Cluster:
         self.scopes: dict[str, uuid.UUID] = {}
         self.streams: dict[StreamName, StreamState] = {}
         self.groups: dict[tuple[str, str], pb.ReaderGroupConfiguration] = {}
+        self.tables: dict[TableName, TableState] = {}
         self._transactions: dict[StreamName, dict[uuid.UUID, TransactionState]] = {}
         self._numbers: dict[StreamName, int] = {}
         self._count = 0
@@ -129,7 +144,7 @@ class Cluster:
         """Delete an empty scope. Return the name of the outcome."""
         if scope not in self.scopes:
             return "SCOPE_NOT_FOUND"
-        if any(name.scope == scope for name in self.streams):
+        if self.stream_names(scope) or self.table_names(scope):
             return "SCOPE_NOT_EMPTY"
         self.store.tables.pop(streams_table(scope, self.scopes.pop(scope)), None)
         self._table(SCOPES_TABLE).remove(scope)
@@ -500,6 +515,40 @@ class Cluster:
             return "STREAM_CUT_NOT_VALID"
         stream.subscribers[group] = generation, dict(cut)
         return "SUCCESS"
+
+    # ---- key-value tables ----
+
+    def create_table(self, config: pb.KeyValueTableConfig) -> str:
+        """Create a key-value table. Return the name of the outcome."""
+        if config.scope not in self.scopes:
+            return "SCOPE_NOT_FOUND"
+        if not _NAME.fullmatch(config.kvtName):
+            return "INVALID_TABLE_NAME"
+        name = TableName(config.scope, config.kvtName)
+        if name in self.tables:
+            return "TABLE_EXISTS"
+        first, ranges = self._numbers.get(name.segments, 0), even_ranges(config.partitionCount)
+        segments = tuple(SegmentRange(segment_id(first + i, 0), *each) for i, each in enumerate(ranges))
+        table = self.tables[name] = TableState(name, config, segments)
+        for each in segments:
+            wire = table.segment(each.id)
+            self.store.tables[wire] = Table(wire, config.primaryKeyLength + config.secondaryKeyLength)
+        return "SUCCESS"
+
+    def delete_table(self, name: TableName) -> str:
+        """Delete a key-value table. Return the name of the outcome."""
+        table = self.tables.pop(name, None)
+        if table is None:
+            return "TABLE_NOT_FOUND"
+        for each in table.segments:
+            self.store.tables.pop(table.segment(each.id), None)
+        # As for streams, the segments of a later table of this name get other numbers.
+        self._numbers[name.segments] = segment_number(table.segments[-1].id) + 1
+        return "SUCCESS"
+
+    def table_names(self, scope: str) -> list[str]:
+        """Return the names of a scope's key-value tables."""
+        return sorted(name.table for name in self.tables if name.scope == scope)
 
     # ---- timed work ----
 

@@ -30,15 +30,32 @@ from pravega_connector.wire import (
     MergeSegments,
     ReadSegment,
     ReadTable,
+    ReadTableEntries,
+    ReadTableKeys,
+    RemoveTableKeys,
     SetupAppend,
     TruncateSegment,
     UpdateSegmentAttribute,
+    UpdateTableEntries,
     WrongHost,
     segment_number,
 )
 
 #: Kinds of requests to a segment store. ``setup`` binds a writer to a segment, ``info`` asks for a segment's bounds.
-RequestKind = Literal["any", "append", "attribute", "conditional append", "info", "merge", "read", "setup", "truncate"]
+#: ``read table`` and ``update table`` are requests about key-value tables.
+RequestKind = Literal[
+    "any",
+    "append",
+    "attribute",
+    "conditional append",
+    "info",
+    "merge",
+    "read",
+    "read table",
+    "setup",
+    "truncate",
+    "update table",
+]
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "append": (Append,),
@@ -46,9 +63,11 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "conditional append": (ConditionalAppend, ConditionalBlockEnd),
     "info": (GetStreamSegmentInfo,),
     "merge": (MergeSegments, CreateTransientSegment),
-    "read": (ReadSegment, ReadTable),
+    "read": (ReadSegment,),
+    "read table": (ReadTable, ReadTableEntries, ReadTableKeys),
     "setup": (SetupAppend,),
     "truncate": (TruncateSegment,),
+    "update table": (RemoveTableKeys, UpdateTableEntries),
 }
 _UNSPECIFIED: Final = -1  # ErrorMessage.ErrorCode.UNSPECIFIED
 

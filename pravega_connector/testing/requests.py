@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pravega_connector.errors import ProtocolError
-from pravega_connector.wire import MAX_FRAME_SIZE, Message
+from pravega_connector.wire import MAX_FRAME_SIZE, Message, WireEntry, WireKey
 from pravega_connector.wire.messages import MESSAGES
 
 _APPEND_BLOCK: Final = 3
@@ -113,6 +113,9 @@ def _decode(type_code: int, body: bytes) -> Message:
             (size,) = struct.unpack_from(">i", body, at)
             values.append(body[at + 4 : at + 4 + size])
             at += 4 + size
+        elif kind in "kt":
+            members, at = _members(kind, body, at)
+            values.append(members)
         elif kind == "e":
             event, size = _HEADER.unpack_from(body, at)
             _check(event == 0, "an event has the type 0")
@@ -125,6 +128,25 @@ def _decode(type_code: int, body: bytes) -> Message:
             at += size
     _check(at == len(body), f"{len(body) - at} bytes after the last field of {request.__name__}")
     return request(*values)
+
+
+def _members(kind: str, body: bytes, at: int) -> tuple[tuple[Any, ...], int]:
+    """Return the keys or entries of a table from an offset, and the offset after them."""
+    (count,) = struct.unpack_from(">i", body, at)
+    members, at = list[Any](), at + 4
+    for _ in range(count):
+        size, length = _HEADER.unpack_from(body, at)
+        _check(length > 0 and size == 4 + length + 8, "a key of a table has another size than it says")
+        key, (version,) = body[at + 8 : at + 8 + length], struct.unpack_from(">q", body, at + 8 + length)
+        at += 4 + size
+        if kind == "k":
+            members.append(WireKey(key, version))
+            continue
+        size, length = _HEADER.unpack_from(body, at)
+        _check(length >= 0 and size == 4 + length, "a value of a table has another size than it says")
+        members.append(WireEntry(key, version, body[at + 8 : at + 8 + length]))
+        at += 4 + size
+    return tuple(members), at
 
 
 def _check(right: bool, otherwise: str) -> None:

@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from pravega_connector.testing.requests import Append, Request, RequestDecoder, frame
-from pravega_connector.testing.segments import ParkedRead, Segment, SupportsReply, Table
+from pravega_connector.testing.segments import ParkedRead, Segment, SupportsReply
+from pravega_connector.testing.table_segments import Table, TableRequest
 from pravega_connector.wire import (
     NO_ATTRIBUTE,
     AppendSetup,
@@ -37,6 +38,9 @@ from pravega_connector.wire import (
     NoSuchSegment,
     ReadSegment,
     ReadTable,
+    ReadTableEntries,
+    ReadTableKeys,
+    RemoveTableKeys,
     SegmentAttribute,
     SegmentAttributeUpdated,
     SegmentCreated,
@@ -47,9 +51,9 @@ from pravega_connector.wire import (
     SegmentTruncated,
     SetupAppend,
     StreamSegmentInfo,
-    TableRead,
     TruncateSegment,
     UpdateSegmentAttribute,
+    UpdateTableEntries,
     encode,
 )
 from pravega_connector.wire.messages import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
@@ -58,7 +62,6 @@ from pravega_connector.wire.messages import OLDEST_PROTOCOL_VERSION, PROTOCOL_VE
 TAIL_SECONDS: Final = 60.0
 _STACK: Final = ""  # servers return Java's stack trace here if configured
 _RECEIVE: Final = 1 << 20
-_NO_VERSION: Final = -1  # TableKey.NOT_EXISTS
 
 Rule = Callable[["Session", Request], None]
 
@@ -440,8 +443,8 @@ class SegmentStore:
                     self.create(name)
                     session.transients.append(name)
                     session.reply(SegmentCreated(rid, name))
-                case ReadTable():
-                    self._read_table(session, request)
+                case ReadTable() | ReadTableEntries() | ReadTableKeys() | RemoveTableKeys() | UpdateTableEntries():
+                    self._about_table(session, request)
                 case _:
                     self._about_one(session, request)
 
@@ -539,11 +542,9 @@ class SegmentStore:
         for each in parked:
             self._read(each.session, each.request)
 
-    def _read_table(self, session: Session, request: ReadTable) -> None:
-        rid, name, key = request.request_id, request.segment, request.key
-        table = self.tables.get(name)
+    def _about_table(self, session: Session, request: TableRequest) -> None:
+        table = self.tables.get(request.segment)
         if table is None:
-            session.reply(NoSuchSegment(rid, name, _STACK, -1))
-            return
-        version, value = table.entries.get(key, (_NO_VERSION, b""))
-        session.reply(TableRead(rid, name, 1, request.key_size, key, version, 4 + len(value), value))
+            session.reply(NoSuchSegment(request.request_id, request.segment, _STACK, -1))
+        else:
+            session.reply(table.answer(request))

@@ -1,4 +1,4 @@
-"""Data of a segment store in memory: segments with attributes, and tables of keys, values and versions."""
+"""Segments of a store in memory, with their attributes."""
 
 from __future__ import annotations
 
@@ -69,23 +69,3 @@ class Segment:
     def read(self, offset: int, wanted: int) -> bytes:
         """Return the bytes from an offset, at most as many as a server returns in one answer."""
         return bytes(memoryview(self.data)[offset : offset + min(max(wanted, _LEAST_READ), MAX_READ)])
-
-
-@dataclass
-class Table:
-    """Table segment. Each change of a key gets the next version of the whole table."""
-
-    name: str
-    entries: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
-    """Version and value by key."""
-    version: int = 0
-
-    def put(self, key: str, value: bytes) -> int:
-        """Set a value. Return its version."""
-        self.version += 1
-        self.entries[key.encode()] = (self.version, value)
-        return self.version
-
-    def remove(self, key: str) -> None:
-        """Remove a key if it exists."""
-        self.entries.pop(key.encode(), None)

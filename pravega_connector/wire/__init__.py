@@ -2,6 +2,7 @@
 
 - ``names``: streams and segments.
 - ``cuts``: stream cuts as Java writes them.
+- ``table_lists``: keys, entries and versions of key-value tables in messages.
 - ``messages``: each message of the segment store's protocol, declared once. ``codec`` encodes and decodes them.
 - ``replies``: the replies that belong to a request.
 - ``append_session`` and ``range_read``: the two exchanges with a segment that need more than one request.
@@ -40,23 +41,28 @@ from pravega_connector.wire.messages import *  # noqa: F403 - a message is decla
 from pravega_connector.wire.names import (
     SegmentRange,
     StreamName,
+    TableName,
     parse_segment_name,
     segment_epoch,
     segment_id,
     segment_name,
     segment_number,
     split_transaction,
+    table_of,
     transaction_segment_name,
     validate_scope_name,
 )
 from pravega_connector.wire.range_read import READ_CHUNK, RangeRead
 from pravega_connector.wire.replies import answers
+from pravega_connector.wire.table_lists import ANY_VERSION, NO_ENTRY, WireEntry, WireKey, entry_size, key_size
 
 __all__ = [
+    "ANY_VERSION",
     "EVENT_HEADER_SIZE",
     "MARK_PREFIX",
     "MAX_EVENT_SIZE",
     "MAX_FRAME_SIZE",
+    "NO_ENTRY",
     "READ_CHUNK",
     "SCOPES_TABLE",
     "TABLES",
@@ -72,14 +78,19 @@ __all__ = [
     "SegmentRange",
     "StreamCut",
     "StreamName",
+    "TableName",
     "Watermark",
+    "WireEntry",
+    "WireKey",
     "answers",
     "decode",
     "decode_sealed_lengths",
     "decode_watermark",
     "encode",
+    "entry_size",
     "frame_column",
     "frame_events",
+    "key_size",
     "mark_stream",
     "metadata_table",
     "parse_header",
@@ -92,6 +103,7 @@ __all__ = [
     "segment_number",
     "split_transaction",
     "streams_table",
+    "table_of",
     "transaction_segment_name",
     "validate_scope_name",
     "walk_frames",

@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 
 from pravega_connector.errors import ProtocolError
 from pravega_connector.wire.messages import REPLIES, Message
+from pravega_connector.wire.table_lists import LISTS, take_list
 
 # WireCommands.MAX_WIRECOMMAND_SIZE: the server drops the connection for a longer message.
 MAX_FRAME_SIZE: Final = 0x00FF_FFFF
@@ -26,8 +27,9 @@ def encode(message: Message) -> bytes:
             pieces.append(fixed.pack(*values[at:end]))
             size += fixed.size
             break
-        data = values[end].encode() if sized == "s" else values[end]
-        pieces += fixed.pack(*values[at:end], len(data)), data
+        value = values[end].encode() if sized == "s" else values[end]
+        data = LISTS[sized].pack(value) if sized in LISTS else value
+        pieces += fixed.pack(*values[at:end], len(value)), data
         size += fixed.size + len(data)
         at = end + 1
     pieces[0] = _HEADER.pack(message.TYPE, size)
@@ -52,6 +54,10 @@ def decode(type_code: int, body: memoryview) -> Message:
             if not sized:
                 break
             size = values.pop()
+            if sized in LISTS:
+                members, at = take_list(sized, body, at, size)
+                values.append(members)
+                continue
             end = at + size
             if size < 0 or end > length:
                 field = "text" if sized == "s" else "byte field"

@@ -23,6 +23,7 @@ from pravega_connector.errors import ConnectorError
 from pravega_connector.wire.cuts import StreamCut
 from pravega_connector.wire.messages import ReadTable
 from pravega_connector.wire.names import SegmentRange, StreamName, segment_epoch
+from pravega_connector.wire.table_lists import WireKey
 from pravega_connector.wire.versioned import CompactReader
 from pravega_serde.errors import DeserializationError
 
@@ -86,7 +87,6 @@ TABLES: Final = StreamName("_system", "_tables")
 #: Scope -> its UUID.
 SCOPES_TABLE: Final = "_system/_tables/scopes"
 _EPOCHS_OF_SHARD: Final = 1000  # SealedSegmentsMapShard.SHARD_SIZE
-_ANY_VERSION: Final = -(2**63)  # TableKey.NO_VERSION
 
 
 def streams_table(scope: str, scope_id: uuid.UUID) -> str:
@@ -106,8 +106,7 @@ def sealed_key(segment_id: int) -> str:
 
 def read_table(request_id: int, table: str, token: str, key: str) -> ReadTable:
     """Return the request for the value of one key."""
-    encoded = key.encode()
-    return ReadTable(request_id, table, token, 1, 4 + len(encoded) + 8, encoded, _ANY_VERSION)
+    return ReadTable(request_id, table, token, (WireKey(key.encode()),))
 
 
 def decode_sealed_lengths(value: bytes) -> dict[int, int]:

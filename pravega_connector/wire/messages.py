@@ -8,8 +8,9 @@ definition adds the message to the table ``MESSAGES``, which is all that encodin
 same number of dataclasses took a fifth of the connector's import time.
 
 Layout letters: ``q`` i64, ``i`` i32, ``1`` i8, ``?`` boolean byte, ``u`` 16-byte UUID, ``s`` u16 length and UTF-8,
-``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes. They are compiled into ``PARTS``, once per
-class.
+``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes. Lists with an i32 count are ``k`` keys, ``t``
+entries and ``v`` versions of a table: see :mod:`pravega_connector.wire.table_lists`. They are compiled into ``PARTS``,
+once per class.
 
 An append of a block is two messages, AppendBlock and AppendBlockEnd, around its bytes: :class:`BlockAppend`.
 """
@@ -20,6 +21,8 @@ import struct
 from typing import ClassVar, Final, NamedTuple, dataclass_transform
 
 import msgspec
+
+from pravega_connector.wire.table_lists import WireEntry, WireKey
 
 __all__ = [
     "NO_ATTRIBUTE",
@@ -43,6 +46,9 @@ __all__ = [
     "OperationUnsupported",
     "ReadSegment",
     "ReadTable",
+    "ReadTableEntries",
+    "ReadTableKeys",
+    "RemoveTableKeys",
     "Reply",
     "SegmentAttribute",
     "SegmentAttributeUpdated",
@@ -54,9 +60,16 @@ __all__ = [
     "SegmentsMerged",
     "SetupAppend",
     "StreamSegmentInfo",
+    "TableEntriesRead",
+    "TableEntriesUpdated",
+    "TableKeyBadVersion",
+    "TableKeyDoesNotExist",
+    "TableKeysRead",
+    "TableKeysRemoved",
     "TableRead",
     "TruncateSegment",
     "UpdateSegmentAttribute",
+    "UpdateTableEntries",
     "WrongHost",
 ]
 
@@ -64,6 +77,8 @@ __all__ = [
 PROTOCOL_VERSION: Final = 16
 OLDEST_PROTOCOL_VERSION: Final = 5
 
+# WireCommands.NULL_TABLE_SEGMENT_OFFSET: an update of a table segment does not depend on its length.
+ANY_LENGTH: Final = -1
 # WireCommands.NULL_ATTRIBUTE_VALUE: the segment has no such attribute; in AppendSetup, the writer id has never written.
 NO_ATTRIBUTE: Final = -(2**63)
 
@@ -74,14 +89,15 @@ _BLOCK_END: Final = struct.Struct(">ii16siiiqq")
 
 
 _FIXED: Final = {"q": "q", "i": "i", "1": "b", "?": "?", "u": "16s"}
-# Fields with a length before them. An event has four zero bytes before the length.
-_SIZED: Final = {"s": "H", "b": "i", "e": "4xi"}
+# Fields with a length or a count before them. An event has four zero bytes before the length.
+_SIZED: Final = {"s": "H", "b": "i", "e": "4xi", "k": "i", "t": "i", "v": "i"}
 
 
 class Part(NamedTuple):
     """Consecutive fields of a message: ``plain`` fixed-size fields, then one with a length, of letter ``sized``.
 
-    ``fixed`` includes the length. Only the last part may have no sized field: then ``sized`` is empty.
+    ``fixed`` includes the length, or the count of a list. Only the last part may have no sized field: then ``sized``
+    is empty.
     """
 
     fixed: struct.Struct
@@ -441,36 +457,149 @@ class SegmentAttributeUpdated(Reply):
     success: bool
 
 
-class ReadTable(Message):
-    """Request for the value of one key in a table segment.
+# ---- table segments: keys with values and versions ----
 
-    ``key_size`` counts the key's length field, the key and its version.
-    """
+
+class ReadTable(Message):
+    """Request for the values of keys in a table segment. The version of each key is ANY_VERSION."""
 
     TYPE = 78
-    LAYOUT = "qssiibq"
+    LAYOUT = "qssk"
     request_id: int
     segment: str
     token: str
-    plain: int
-    key_size: int
-    key: bytes
-    version: int
+    keys: tuple[WireKey, ...]
 
 
 class TableRead(Reply):
-    """Key of a table segment with its value. A missing key has an empty value."""
+    """Entries of the requested keys, in their order. A missing key has the version NO_ENTRY and an empty value."""
 
     TYPE = 79
-    LAYOUT = "qsiibqib"
+    LAYOUT = "qst"
     request_id: int
     segment: str
-    plain: int
-    key_size: int
-    key: bytes | memoryview
-    version: int
-    value_size: int
-    value: bytes | memoryview
+    entries: tuple[WireEntry, ...]
+
+
+class UpdateTableEntries(Message):
+    """Request to set entries of a table segment, all or none.
+
+    The version of each is the condition for it: the key's current version, NO_ENTRY or ANY_VERSION. Answer:
+    TableEntriesUpdated, TableKeyBadVersion or TableKeyDoesNotExist.
+    """
+
+    TYPE = 74
+    LAYOUT = "qsstq"
+    request_id: int
+    segment: str
+    token: str
+    entries: tuple[WireEntry, ...]
+    length: int = ANY_LENGTH
+
+
+class TableEntriesUpdated(Reply):
+    """Acknowledgement: the entries are durable, and have these versions, in their order."""
+
+    TYPE = 75
+    LAYOUT = "qv"
+    request_id: int
+    versions: tuple[int, ...]
+
+
+class RemoveTableKeys(Message):
+    """Request to remove keys of a table segment, all or none. Conditions and refusals are those of an update."""
+
+    TYPE = 76
+    LAYOUT = "qsskq"
+    request_id: int
+    segment: str
+    token: str
+    keys: tuple[WireKey, ...]
+    length: int = ANY_LENGTH
+
+
+class TableKeysRemoved(Reply):
+    """Acknowledgement: the keys were removed."""
+
+    TYPE = 77
+    LAYOUT = "qs"
+    request_id: int
+    segment: str
+
+
+class TableKeyDoesNotExist(Reply):
+    """Refusal: a key that must have a certain version does not exist. Nothing was changed."""
+
+    TYPE = 81
+    LAYOUT = "qss"
+    request_id: int
+    segment: str
+    stack: str
+
+
+class TableKeyBadVersion(Reply):
+    """Refusal: a key has another version than required, or exists though it must not. Nothing was changed."""
+
+    TYPE = 82
+    LAYOUT = "qss"
+    request_id: int
+    segment: str
+    stack: str
+
+
+class ReadTableKeys(Message):
+    """Request for about ``count`` keys of a table segment, in order, from ``start`` to ``end``, both included.
+
+    ``continuation`` and ``prefix`` belong to tables with keys of any length, and are empty.
+    """
+
+    TYPE = 83
+    LAYOUT = "qssibbbb"
+    request_id: int
+    segment: str
+    token: str
+    count: int
+    continuation: bytes
+    prefix: bytes
+    start: bytes
+    end: bytes
+
+
+class TableKeysRead(Reply):
+    """Keys with their versions, in order. It is empty only at the end of the range."""
+
+    TYPE = 84
+    LAYOUT = "qskb"
+    request_id: int
+    segment: str
+    keys: tuple[WireKey, ...]
+    continuation: bytes | memoryview
+
+
+class ReadTableEntries(Message):
+    """Request for about ``count`` entries of a table segment; otherwise as ReadTableKeys."""
+
+    TYPE = 85
+    LAYOUT = "qssibbbb"
+    request_id: int
+    segment: str
+    token: str
+    count: int
+    continuation: bytes
+    prefix: bytes
+    start: bytes
+    end: bytes
+
+
+class TableEntriesRead(Reply):
+    """Entries in the order of their keys. It is empty only at the end of the range."""
+
+    TYPE = 86
+    LAYOUT = "qstb"
+    request_id: int
+    segment: str
+    entries: tuple[WireEntry, ...]
+    continuation: bytes | memoryview
 
 
 # ---- refusals of any request ----

@@ -1,4 +1,4 @@
-"""Names and ids of streams, segments and transaction segments."""
+"""Names and ids of streams, tables, segments and transaction segments."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ MAX_SEGMENT_PART: Final = 2**31 - 1  # numbers and epochs are Java ints
 
 # NameUtils.validateStreamName. Java's \p{Alnum} is ASCII. One leading underscore marks Pravega's own names.
 _NAME: Final = re.compile(r"_?[A-Za-z0-9.\-]+")
+_TABLE_SUFFIX: Final = "_kvtable"  # NameUtils.KVTABLE_SUFFIX
 # NameUtils.extractSegmentTokens: a segment without an epoch has epoch 0.
 _SEGMENT: Final = re.compile(r"(?P<stream>[^/]+/[^/]+)/(?P<number>[0-9]{1,10})(?:\.#epoch\.(?P<epoch>[0-9]{1,10}))?")
 _TRANSACTION: Final = "#transaction."
@@ -59,7 +60,7 @@ class StreamName(HintedNames):
 
     def __post_init__(self) -> None:
         _check_name("scope", self.scope)
-        _check_name("stream", self.stream)
+        _check_name("stream", self.stream.removesuffix(_TABLE_SUFFIX) if isinstance(self.stream, str) else self.stream)
 
     def __str__(self) -> str:
         return f"{self.scope}/{self.stream}"
@@ -79,7 +80,50 @@ class StreamName(HintedNames):
     @property
     def is_internal(self) -> bool:
         """True if Pravega itself created the stream or its scope."""
-        return self.stream.startswith("_") or self.scope.startswith("_")
+        return self.stream.startswith("_") or self.scope.startswith("_") or self.stream.endswith(_TABLE_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName(HintedNames):
+    """Scope and name of a key-value table. ``str()`` returns ``scope/table``.
+
+    Raises InvalidNameError.
+    """
+
+    scope: str
+    """Scope of the table."""
+    table: str
+    """Name of the table inside its scope."""
+
+    def __post_init__(self) -> None:
+        _check_name("scope", self.scope)
+        _check_name("table", self.table)
+
+    def __str__(self) -> str:
+        return f"{self.scope}/{self.table}"
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Parse ``scope/table``. Raises InvalidNameError."""
+        if not isinstance(text, str):
+            raise InvalidNameError(
+                f"the name of a table must be a str such as 'scope/table', not a {type(text).__name__}"
+            )
+        scope, slash, table = text.partition("/")
+        if not slash:
+            raise InvalidNameError(f"invalid table {text!r}: write scope/table")
+        return cls(scope, table)
+
+    @property
+    def segments(self) -> StreamName:
+        """Stream to which the table's segments belong, by their names."""
+        return StreamName(self.scope, self.table + _TABLE_SUFFIX)
+
+
+def table_of(stream: StreamName) -> TableName | None:
+    """Return the table with these segments (:attr:`TableName.segments`); None for the segments of a stream."""
+    name = stream.stream.removesuffix(_TABLE_SUFFIX)
+    return None if name == stream.stream else TableName(stream.scope, name)
 
 
 @dataclass(frozen=True, slots=True)

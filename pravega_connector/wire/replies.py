@@ -28,6 +28,9 @@ from pravega_connector.wire.messages import (
     OperationUnsupported,
     ReadSegment,
     ReadTable,
+    ReadTableEntries,
+    ReadTableKeys,
+    RemoveTableKeys,
     SegmentAttribute,
     SegmentAttributeUpdated,
     SegmentCreated,
@@ -38,9 +41,16 @@ from pravega_connector.wire.messages import (
     SegmentTruncated,
     SetupAppend,
     StreamSegmentInfo,
+    TableEntriesRead,
+    TableEntriesUpdated,
+    TableKeyBadVersion,
+    TableKeyDoesNotExist,
+    TableKeysRead,
+    TableKeysRemoved,
     TableRead,
     TruncateSegment,
     UpdateSegmentAttribute,
+    UpdateTableEntries,
     WrongHost,
 )
 
@@ -64,9 +74,13 @@ _ANSWERS: Final[dict[type[Message], tuple[type[Message], ...]]] = {
     MergeSegments: (SegmentsMerged, SegmentAttributeUpdated),
     ReadSegment: (SegmentRead,),
     ReadTable: (TableRead,),
+    ReadTableEntries: (TableEntriesRead,),
+    ReadTableKeys: (TableKeysRead,),
+    RemoveTableKeys: (TableKeysRemoved, TableKeyBadVersion, TableKeyDoesNotExist),
     SetupAppend: (AppendSetup,),
     TruncateSegment: (SegmentTruncated,),
     UpdateSegmentAttribute: (SegmentAttributeUpdated,),
+    UpdateTableEntries: (TableEntriesUpdated, TableKeyBadVersion, TableKeyDoesNotExist),
 }
 # Fields that a reply repeats if its request has them.
 _IDENTITY: Final = ("request_id", "writer_id", "event_number", "target", "source")

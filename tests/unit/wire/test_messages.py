@@ -31,6 +31,9 @@ from pravega_connector.wire import (
     OperationUnsupported,
     ReadSegment,
     ReadTable,
+    ReadTableEntries,
+    ReadTableKeys,
+    RemoveTableKeys,
     SegmentAttribute,
     SegmentAttributeUpdated,
     SegmentCreated,
@@ -41,9 +44,18 @@ from pravega_connector.wire import (
     SegmentTruncated,
     SetupAppend,
     StreamSegmentInfo,
+    TableEntriesRead,
+    TableEntriesUpdated,
+    TableKeyBadVersion,
+    TableKeyDoesNotExist,
+    TableKeysRead,
+    TableKeysRemoved,
     TableRead,
     TruncateSegment,
     UpdateSegmentAttribute,
+    UpdateTableEntries,
+    WireEntry,
+    WireKey,
     WrongHost,
     decode,
     encode,
@@ -61,6 +73,11 @@ ONE = b"\0\0\0\0\0\0\0\x01"
 TWO = b"\0\0\0\0\0\0\0\x02"
 THREE = b"\0\0\0\0\0\0\0\x03"
 MINUS_ONE = b"\xff" * 8
+TOKEN = b"\0\x03tok"
+COUNT_1 = b"\0\0\0\1"
+KEY = b"\0\0\0\x0f\0\0\0\x03key"  # the version follows
+VALUE = b"\0\0\0\x07\0\0\0\x03abc"
+NO_VALUE = b"\0\0\0\4\0\0\0\0"
 
 # Bodies as WireCommands.java (0.13) lays them out; checked against a real server in tests/integration.
 REQUESTS = [
@@ -79,10 +96,26 @@ REQUESTS = [
     (GetSegmentAttribute(1, SEGMENT, UUID, "tok"), 34, ONE + NAME + UUID + b"\0\x03tok"),
     (UpdateSegmentAttribute(1, SEGMENT, UUID, 2, -1, ""), 36, ONE + NAME + UUID + TWO + MINUS_ONE + EMPTY),
     (TruncateSegment(1, SEGMENT, 2, ""), 38, ONE + NAME + TWO + EMPTY),
+    (ReadTable(1, SEGMENT, "tok", (WireKey(b"key", 2),)), 78, ONE + NAME + TOKEN + COUNT_1 + KEY + TWO),
     (
-        ReadTable(1, SEGMENT, "tok", 1, 15, b"key", 2),
-        78,
-        ONE + NAME + b"\0\x03tok" + b"\0\0\0\1" + b"\0\0\0\x0f" + b"\0\0\0\x03key" + TWO,
+        UpdateTableEntries(1, SEGMENT, "tok", (WireEntry(b"key", 2, b"abc"), WireEntry(b"key", -1, b""))),
+        74,
+        ONE + NAME + TOKEN + b"\0\0\0\2" + KEY + TWO + VALUE + KEY + MINUS_ONE + NO_VALUE + MINUS_ONE,
+    ),
+    (
+        RemoveTableKeys(1, SEGMENT, "tok", (WireKey(b"key"),)),
+        76,
+        ONE + NAME + TOKEN + COUNT_1 + KEY + b"\x80" + bytes(7) + MINUS_ONE,
+    ),
+    (
+        ReadTableKeys(1, SEGMENT, "tok", 10, b"", b"", b"a", b"zz"),
+        83,
+        ONE + NAME + TOKEN + b"\0\0\0\x0a" + bytes(8) + b"\0\0\0\1a\0\0\0\2zz",
+    ),
+    (
+        ReadTableEntries(1, SEGMENT, "tok", 10, b"", b"", b"a", b"zz"),
+        85,
+        ONE + NAME + TOKEN + b"\0\0\0\x0a" + bytes(8) + b"\0\0\0\1a\0\0\0\2zz",
     ),
     (KeepAlive(), 100, b""),
 ]
@@ -108,17 +141,32 @@ REPLIES = [
     (SegmentIsTruncated(1, SEGMENT, 3, STACK, 2), 56, ONE + NAME + THREE + STACK_BYTES + TWO),
     (OperationUnsupported(1, "seal", STACK), 57, ONE + b"\0\x04seal" + STACK_BYTES),
     (SegmentsMerged(1, SEGMENT, "s/t/x", 3), 59, ONE + NAME + b"\0\x05s/t/x" + THREE),
+    (TableRead(1, SEGMENT, (WireEntry(b"key", 2, b"abc"),)), 79, ONE + NAME + COUNT_1 + KEY + TWO + VALUE),
     (
-        TableRead(1, SEGMENT, 1, 15, b"key", 2, 7, b"abc"),
+        TableRead(1, SEGMENT, (WireEntry(b"key", -1, b""), WireEntry(b"key", 2, b"abc"))),
         79,
-        ONE + NAME + b"\0\0\0\1\0\0\0\x0f\0\0\0\x03key" + TWO + b"\0\0\0\x07\0\0\0\x03abc",
+        ONE + NAME + b"\0\0\0\2" + KEY + MINUS_ONE + NO_VALUE + KEY + TWO + VALUE,
+    ),
+    (TableEntriesUpdated(1, (2, 3)), 75, ONE + b"\0\0\0\2" + TWO + THREE),
+    (TableKeysRemoved(1, SEGMENT), 77, ONE + NAME),
+    (TableKeyDoesNotExist(1, SEGMENT, STACK), 81, ONE + NAME + STACK_BYTES),
+    (TableKeyBadVersion(1, SEGMENT, STACK), 82, ONE + NAME + STACK_BYTES),
+    (TableKeysRead(1, SEGMENT, (WireKey(b"key", 2),), b"xyz"), 84, ONE + NAME + COUNT_1 + KEY + TWO + b"\0\0\0\3xyz"),
+    # An empty key has no version: WireCommands.TableKey.EMPTY.
+    (TableKeysRead(1, SEGMENT, (WireKey(b""),), b""), 84, ONE + NAME + COUNT_1 + b"\0\0\0\x0c" + bytes(4) + bytes(4)),
+    (
+        TableEntriesRead(1, SEGMENT, (WireEntry(b"key", 2, b"abc"),), b""),
+        86,
+        ONE + NAME + COUNT_1 + KEY + TWO + VALUE + bytes(4),
     ),
     (AuthTokenCheckFailed(1, STACK, 1), 60, ONE + STACK_BYTES + b"\0\0\0\1"),
     (ErrorMessage(1, SEGMENT, STACK, -1), 61, ONE + NAME + STACK_BYTES + b"\xff\xff\xff\xff"),
     (KeepAlive(), 100, b""),
 ]
+LONGS = st.integers(-(2**63), 2**63 - 1)
+KEYS = st.binary(min_size=1, max_size=30)
 VALUES = {
-    "q": st.integers(-(2**63), 2**63 - 1),
+    "q": LONGS,
     "i": st.integers(-(2**31), 2**31 - 1),
     "1": st.integers(-128, 127),
     "?": st.booleans(),
@@ -126,6 +174,9 @@ VALUES = {
     "s": st.text(max_size=40),
     "b": st.binary(max_size=100),
     "e": st.binary(max_size=100),
+    "k": st.lists(st.builds(WireKey, KEYS, LONGS), max_size=4).map(tuple),
+    "t": st.lists(st.builds(WireEntry, KEYS, LONGS, st.binary(max_size=30)), max_size=4).map(tuple),
+    "v": st.lists(LONGS, max_size=4).map(tuple),
 }
 
 

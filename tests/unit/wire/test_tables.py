@@ -49,4 +49,4 @@ def test_names():
     assert sealed_key(segment_id(5, 999)) == "segmentsSealedSizeMapShard-0"
     assert sealed_key(segment_id(5, 1000)) == "segmentsSealedSizeMapShard-1"
     request = read_table(1, "t", "", "kéy")
-    assert (request.key, request.key_size) == ("kéy".encode(), 16)
+    assert request.keys == (("kéy".encode(), -(2**63)),)
