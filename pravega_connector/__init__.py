@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from pravega_connector.spark.functions import from_pravega as from_pravega
     from pravega_connector.spark.functions import pravega_segment_key as pravega_segment_key
     from pravega_connector.spark.functions import to_pravega as to_pravega
+    from pravega_connector.tables import Insert as Insert
+    from pravega_connector.tables import Put as Put
+    from pravega_connector.tables import Remove as Remove
+    from pravega_connector.tables import Table as Table
+    from pravega_connector.tables import TableConfig as TableConfig
+    from pravega_connector.tables import TableEntry as TableEntry
+    from pravega_connector.tables import TableName as TableName
+    from pravega_connector.tables import Version as Version
     from pravega_serde.errors import PravegaError as PravegaError
 else:
     from pravega_connector import errors
@@ -46,5 +54,6 @@ else:
             "local": "LocalPravega LocalSchemaRegistry",
             "metrics": "serve_metrics",
             "pipe": "",
+            "tables": "Insert Put Remove Table TableConfig TableEntry TableName Version",
         },
     )

@@ -34,10 +34,7 @@ _EXACTLY_ONCE: Final = (
     "write client.reader_group('scope/group', streams), "
     "whose exactly_once(reader_id, serializer, to=stream) writes as well"
 )
-_KEYS: Final = (
-    "Pravega's key-value tables are not supported; client.synchronizer(stream, create=…, apply=…) shares state "
-    "between processes"
-)
+_TABLE: Final = "write client.create_table(table, primary_key=8), and client.table(table, key=…, value=…)"
 _POLL: Final = "write poll(timeout)"
 _BEGIN: Final = "write client.transactions(stream, serializer).begin()"
 
@@ -60,7 +57,10 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "create_byte_stream": "write client.byte_writer(stream), or client.byte_reader(stream)",
         "create_revisioned_stream_client": "write client.revisioned(stream, serializer)",
         "create_state_synchronizer": "write client.synchronizer(stream, create=…, apply=…)",
-        "create_key_value_table": _KEYS,
+        "create_key_value_table for_key_value_table key_value_table": _TABLE,
+        "list_key_value_tables": "write client.tables(scope)",
+        "delete_key_value_table": "write client.delete_table(table)",
+        "get_key_value_table_configuration": "write client.table_config(table)",
         "with_scope": "write PravegaClient(controller, scope=…)",
         "stream_manager": "the client itself has create_stream, delete_stream, streams, scopes, describe",
         "read_next_event poll consume": "write client.follow(stream, serializer).poll(timeout)",
@@ -154,6 +154,14 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "subscribe": "set the group's streams with client.reader_group(name, streams)",
         "unsubscribe": "write close()",
         "get_current_time_window": "use the group: group.time_window(stream)",
+    },
+    "Table": {
+        "iterator scan items": "write entries(), or keys()",
+        "put_if_absent": "write insert(key, value)",
+        "replace compare_and_set": "write put(key, value, version)",
+        "delete": "write remove(key)",
+        "put_all insert_all remove_all": "write update(changes), for entries of one primary key",
+        "close": "not needed: a table uses the connections of its client",
     },
     "StreamCut": {
         "as_text": "write to_text()",

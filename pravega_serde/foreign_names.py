@@ -23,7 +23,7 @@ _MANAGE: Final = (
 )
 _CONFIG: Final = "use `PravegaConfig` (controller, scope, credentials, TLS) and `PravegaClient(config)`"
 _CREDENTIALS: Final = "use `PravegaConfig.with_credentials(username, password)`"
-_NO_TABLES: Final = "key-value tables are not supported; `PravegaClient.synchronizer` shares state among processes"
+_TABLES: Final = "`PravegaClient.create_table`, `PravegaClient.delete_table`, and `PravegaClient.table` opens one"
 _CUT: Final = "positions are `StreamCut` objects, such as `PravegaClient.head` and `PravegaClient.tail` return"
 _AVRO: Final = "`AvroSerializer` writes and reads, with `typed` for objects of your class"
 _JSON: Final = "`JsonSerializer` writes and reads, with `typed` for objects of your class"
@@ -83,7 +83,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "BatchClientFactory": "`PravegaClient.read_columns` reads between two cuts",
         "ByteStreamClientFactory ByteStreamReader ByteStreamWriter": _BYTES,
         "SynchronizerClientFactory": "use `PravegaClient.synchronizer` and `PravegaClient.revisioned`",
-        "KeyValueTable KeyValueTableFactory KeyValueTableManager": _NO_TABLES,
+        "KeyValueTable KeyValueTableFactory KeyValueTableManager": _TABLES,
         "JavaObjectSerializer": "use `JavaSerializer`",
         "AvroGenericSerializer AvroReflectSerializer": _AVRO,
         "SerializerFactory": _BY_REGISTRY,

@@ -68,7 +68,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
         "import pravega_connector; pravega_connector.BatchClientFactory": "PravegaClient.read_columns",
         "import pravega_connector; pravega_connector.StreamConfiguration": "ScalingPolicy",
         "import pravega_connector; pravega_connector.SynchronizerClientFactory": "PravegaClient.synchronizer",
-        "import pravega_connector; pravega_connector.KeyValueTableFactory": "PravegaClient.synchronizer",
+        "import pravega_connector; pravega_connector.KeyValueTableFactory": "PravegaClient.table",
         "import pravega_connector; pravega_connector.Stream": "StreamName",
         "import pravega_connector; pravega_connector.DefaultCredentials": "PravegaConfig.with_credentials",
         "import pravega_serde; pravega_serde.JavaObjectSerializer": "JavaSerializer",

@@ -35,16 +35,17 @@ from pravega_connector.aio.objects import (
 )
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.core.arguments import Place, ReadOptions, Stream, Streams
+from pravega_connector.core.arguments import NamedTable, Place, ReadOptions, Stream, Streams
 from pravega_connector.core.events import SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import Counters
 from pravega_connector.reader.slices import EventBatch
-from pravega_connector.wire import StreamName
+from pravega_connector.wire import StreamName, TableName
 from pravega_connector.writer.event_writer import WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE
 
 if TYPE_CHECKING:
     from pravega_connector.aio.reader_groups import AsyncReaderGroup
+    from pravega_connector.aio.tables import AsyncTable
 
 __all__ = ["AsyncPravegaClient"]
 
@@ -125,10 +126,24 @@ class AsyncPravegaClient:
     watermarks = as_coroutine(PravegaClient.watermarks)
     time_window = as_coroutine(PravegaClient.time_window)
     write = as_coroutine(PravegaClient.write)
+    create_table = as_coroutine(PravegaClient.create_table)
+    delete_table = as_coroutine(PravegaClient.delete_table)
+    table_exists = as_coroutine(PravegaClient.table_exists)
+    table_config = as_coroutine(PravegaClient.table_config)
 
     def streams(self, scope: str | None = None, *, internal: bool = False) -> AsyncEvents[StreamName]:
         """Yield the streams of a scope, by default the configured one; see PravegaClient.streams."""
         return AsyncEvents(self._home, lambda: self._client.streams(scope, internal=internal))
+
+    def tables(self, scope: str | None = None) -> AsyncEvents[TableName]:
+        """Yield the key-value tables of a scope, by default the configured one; see PravegaClient.tables."""
+        return AsyncEvents(self._home, lambda: self._client.tables(scope))
+
+    def table(self, table: NamedTable, **serializers: Any) -> AsyncTable[Any]:
+        """Return a key-value table; see PravegaClient.table. It opens when entered, awaited or used."""
+        from pravega_connector.aio.tables import AsyncTable  # noqa: PLC0415 - most clients have no table
+
+        return AsyncTable(self._home, lambda: self._client.table(table, **serializers))
 
     # ---------------------------------------------------------------- events
 

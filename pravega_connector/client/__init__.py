@@ -1,4 +1,4 @@
-"""The Pravega client: streams, stream cuts, writers, readers and transactions, without Spark.
+"""The Pravega client: streams, stream cuts, writers, readers, transactions and tables, without Spark.
 
 A program starts with :class:`PravegaClient`. The classes of reader groups and of Arrow columns are loaded on first
 access, because most programs do not use them.

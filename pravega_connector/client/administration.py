@@ -1,4 +1,4 @@
-"""Administration of scopes and streams: create, list, describe, change and delete. Part of :class:`PravegaClient`."""
+"""Administration of scopes, streams and tables: create, list, describe, change, delete. Part of PravegaClient."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import IfExists, Stream
-from pravega_connector.core.values import RetentionPolicy, ScalingPolicy, StreamConfig
+from pravega_connector.core.arguments import IfExists, NamedTable, Stream
+from pravega_connector.core.values import RetentionPolicy, ScalingPolicy, StreamConfig, TableConfig
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
@@ -17,12 +17,14 @@ from pravega_connector.errors import (
     ScopeNotFoundError,
     StreamExistsError,
     StreamNotFoundError,
+    TableExistsError,
+    TableNotFoundError,
 )
 from pravega_connector.notebook import table
 from pravega_connector.reader.slices import slices_between
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
-from pravega_connector.wire import SegmentRange, StreamCut, StreamName, segment_epoch, segment_number
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName, TableName, segment_epoch, segment_number
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
@@ -79,7 +81,7 @@ class StreamChanges(TypedDict, total=False):
 
 
 class Administration(HintedNames):
-    """Scopes and streams of a cluster; base class of :class:`PravegaClient`."""
+    """Scopes, streams and tables of a cluster; base class of :class:`PravegaClient`."""
 
     config: PravegaConfig
     stores: SegmentStores
@@ -228,6 +230,76 @@ class Administration(HintedNames):
         if not self.controller.stream_exists(name):
             raise StreamNotFoundError.of(name)
         return name
+
+    # ---------------------------------------------------------------- key-value tables
+
+    def table_name(self, table: NamedTable) -> TableName:
+        """Return the full name of a key-value table: ``scope/table``, or ``table`` in the configured scope."""
+        return arguments.table_name(table, self.config.scope)
+
+    def tables(self, scope: str | None = None) -> Iterator[TableName]:
+        """Yield the key-value tables of a scope, by default the configured one, page by page.
+
+        Raises ScopeNotFoundError on the first step.
+        """
+        scope = scope if scope is not None else self.config.scope
+        if scope is None:
+            raise ConfigError("no scope is set: write tables(scope); scopes() lists the scopes")
+        return self.controller.iterate_tables(scope)
+
+    def table_exists(self, table: NamedTable) -> bool:
+        """Return True if the key-value table exists."""
+        try:
+            self.table_config(table)
+        except TableNotFoundError:
+            return False
+        return True
+
+    def table_config(self, table: NamedTable) -> TableConfig:
+        """Return the key lengths and the partitions of a key-value table. Raises TableNotFoundError."""
+        return self.controller.table_config(self.table_name(table))
+
+    def create_table(
+        self,
+        table: NamedTable,
+        primary_key: int,
+        secondary_key: int = 0,
+        *,
+        partitions: int = 1,
+        rollover_size_bytes: int = 0,
+        if_exists: IfExists = "ignore",
+    ) -> bool:
+        """Create a key-value table, and its scope if it is missing. Return False if it exists, with any settings.
+
+        ``primary_key`` and ``secondary_key`` are the lengths of all keys in bytes, at most 256 together. With 0, there
+        are no secondary keys. ``partitions`` is the number of segments. No setting can be changed later. With
+        ``if_exists="error"``, raise TableExistsError instead. Raises ConfigError.
+        """
+        name = self.table_name(table)
+        must = arguments.is_error("if_exists", if_exists)
+        config = TableConfig(
+            primary_key=primary_key,
+            secondary_key=secondary_key,
+            partitions=partitions,
+            rollover_size_bytes=rollover_size_bytes,
+        )
+        self.controller.create_scope(name.scope)
+        created = self.controller.create_table(name, config)
+        if must and not created:
+            raise TableExistsError.of(name)
+        return created
+
+    def delete_table(self, table: NamedTable, *, if_missing: IfExists = "ignore") -> bool:
+        """Delete a key-value table with all its entries. Return False if it is missing.
+
+        With ``if_missing="error"``, raise TableNotFoundError instead.
+        """
+        name = self.table_name(table)
+        must = arguments.is_error("if_missing", if_missing)
+        deleted = self.controller.delete_table(name)
+        if must and not deleted:
+            raise TableNotFoundError.of(name)
+        return deleted
 
 
 def _changed(config: StreamConfig, changes: Any) -> StreamConfig:

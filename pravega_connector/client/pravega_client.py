@@ -15,7 +15,7 @@ from weakref import WeakSet
 from pravega_connector.client.administration import Administration
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import Place, ReadOptions, Stream, Streams
+from pravega_connector.core.arguments import NamedTable, Place, ReadOptions, Stream, Streams
 from pravega_connector.core.connection import ConnectionPool, Tls
 from pravega_connector.core.events import RawEvents, SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
@@ -48,6 +48,7 @@ from pravega_serde.serializer_interface import OnError, Serializer
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
     from pravega_connector.reader.event_columns import EventColumns
+    from pravega_connector.tables.table import Table
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -308,6 +309,66 @@ class PravegaClient(Administration):
             apply=apply,
             init_serializer=arguments.serializer_of(init_serializer, *both),
             update_serializer=arguments.serializer_of(update_serializer, *both),
+        )
+
+    # ---------------------------------------------------------------- key-value tables
+
+    @overload
+    def table(
+        self,
+        table: NamedTable,
+        *,
+        key: SupportsBoth[Any] | str | type | None = None,
+        value: Literal["bytes"] | type[bytes] | None = None,
+        secondary: SupportsBoth[Any] | str | type | None = None,
+    ) -> Table[bytes]: ...
+
+    @overload
+    def table(
+        self,
+        table: NamedTable,
+        *,
+        key: SupportsBoth[Any] | str | type | None = None,
+        value: Literal["string"] | type[str],
+        secondary: SupportsBoth[Any] | str | type | None = None,
+    ) -> Table[str]: ...
+
+    @overload
+    def table(
+        self,
+        table: NamedTable,
+        *,
+        key: SupportsBoth[Any] | str | type | None = None,
+        value: SupportsBoth[T],
+        secondary: SupportsBoth[Any] | str | type | None = None,
+    ) -> Table[T]: ...
+
+    @overload
+    def table(
+        self,
+        table: NamedTable,
+        *,
+        key: SupportsBoth[Any] | str | type | None = None,
+        value: str,
+        secondary: SupportsBoth[Any] | str | type | None = None,
+    ) -> Table[Any]: ...
+
+    def table(self, table: NamedTable, *, key: Any = None, value: Any = None, secondary: Any = None) -> Table[Any]:
+        """Open a key-value table, which Java's clients can share.
+
+        ``key`` and ``value`` are the serializers of keys and values, as for :meth:`writer`; without one, they are
+        bytes. ``secondary`` is the serializer of secondary keys, by default that of ``key``. Raises TableNotFoundError.
+        """
+        from pravega_connector.tables.table import Table  # noqa: PLC0415 - most clients have no table
+
+        both = ("serialize", "deserialize")
+        keys = arguments.serializer_of(key, *both) or RawEvents()
+        return Table(
+            self.stores,
+            self.table_name(table),
+            key=keys,
+            secondary=arguments.serializer_of(secondary, *both) or keys,
+            value=arguments.serializer_of(value, *both) or RawEvents(),
         )
 
     # ---------------------------------------------------------------- streams of bytes

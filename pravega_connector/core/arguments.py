@@ -9,12 +9,14 @@ from typing import Any, Final, Literal, TypedDict
 
 from pravega_connector.core.values import ScalingPolicy
 from pravega_connector.errors import ConfigError, InvalidNameError, MalformedStreamCutError
-from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.wire import StreamCut, StreamName, TableName
 from pravega_serde.format_table import formats, serializer_for
 from pravega_serde.suggestions import did_you_mean
 
 #: A stream: its full name, or its name in the configured scope.
 Stream = StreamName | str
+#: A key-value table: its full name, or its name in the configured scope.
+NamedTable = TableName | str
 #: One stream, or several to be read together.
 Streams = Stream | Iterable[Stream]
 #: A position in a stream: a cut, its text, ``earliest``, ``latest`` or a time. For several streams, a cut for each.
@@ -80,6 +82,19 @@ def stream_name(stream: Stream, scope: str | None) -> StreamName:
     if scope is None:
         raise InvalidNameError(f"invalid stream {stream!r}: write 'scope/stream', or set the client's scope")
     return StreamName(scope, stream)
+
+
+def table_name(table: NamedTable, scope: str | None) -> TableName:
+    """Return the full name of a key-value table. Raises InvalidNameError."""
+    if isinstance(table, TableName):
+        return table
+    if not isinstance(table, str):
+        raise InvalidNameError(_is_kind(table, "a table must be 'scope/table' or a TableName"))
+    if "/" in table:
+        return TableName.parse(table)
+    if scope is None:
+        raise InvalidNameError(f"invalid table {table!r}: write 'scope/table', or set the client's scope")
+    return TableName(scope, table)
 
 
 def is_one_stream(streams: Streams) -> bool:

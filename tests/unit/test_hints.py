@@ -33,6 +33,7 @@ from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.config import PravegaConfig
 from pravega_connector.reader_groups.reader import GroupReader
 from pravega_connector.reader_groups.subscriber import Subscriber
+from pravega_connector.tables.table import Table
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import OpenTransaction
 from pravega_serde import suggestions
@@ -137,7 +138,7 @@ PROBES = {
         "checkTransactionStatus": "client.transaction(stream, id)",
         "pingTransaction": "client.transaction(stream, id)",
         "createTransactionalEventWriter": "client.transactions(stream, serializer)",
-        "createKeyValueTable": "not supported",
+        "createKeyValueTable": "client.create_table(table, primary_key=8)",
         "deleteReaderGroup": "client.reader_group('scope/group').delete()",
         "listSubscribers": None,
         "updateSubscriberStreamCut": "client.subscriber(stream, name).publish(cut)",
@@ -223,6 +224,7 @@ RETURNS = {
     "subscriber": Subscriber,
     "writer": EventWriter,
     "by_events": ScalingPolicy,
+    "table": Table,
 }
 STARTS = {
     "client": PravegaClient,
@@ -238,7 +240,7 @@ def test_each_hint_is_true_of_the_client_as_it_is():
         for each in (*vars(package).values(), *vars(wire).values(), *vars(config).values())
         if isinstance(each, type) and issubclass(each, error_hints.HintedNames)
     }
-    classes |= {each.__name__: each for each in (ReaderGroup, GroupReader)}
+    classes |= {each.__name__: each for each in (ReaderGroup, GroupReader, Table)}
     assert {EventWriter, TransactionalWriter, Transaction, TailReader, StreamsReader, ValueReader} <= {
         *classes.values()
     }

@@ -23,6 +23,7 @@ MODULES: Final = (
     "pravega_connector.metrics",
     "pravega_connector.monitoring",
     "pravega_connector.pipe",
+    "pravega_connector.tables",
     "pravega_connector.testing",
     "pravega_serde",
     "pravega_serde.java",
@@ -102,6 +103,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
             f"{_CONNECTOR}.aio.objects": "AsyncEvents AsyncEventWriter AsyncTransactionalWriter AsyncOpenTransaction "
             "AsyncTransaction AsyncLeaseKeeper AsyncTailReader AsyncValueReader",
             f"{_CONNECTOR}.aio.reader_groups": "AsyncReaderGroup AsyncGroupReader AsyncExactlyOnceReader",
+            f"{_CONNECTOR}.aio.tables": "AsyncTable",
         },
     ),
     "single-segment": ApiPage(
@@ -111,6 +113,14 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "bytes, see [`PravegaClient.byte_reader`](client.md#pravegaclientbyte_reader) and "
         "[`PravegaClient.byte_writer`](client.md#pravegaclientbyte_writer).",
         {_CONNECTOR: "RevisionedStreamClient Revision StateSynchronizer"},
+    ),
+    "tables": ApiPage(
+        "Key-value tables",
+        "Keep entries by key, with conditional and atomic updates. For a guide, see [key-value "
+        "tables](../../client/key-value-tables.md). To open and create tables, see "
+        "[`PravegaClient.table`](client.md#pravegaclienttable) and "
+        "[`PravegaClient.create_table`](client.md#pravegaclientcreate_table).",
+        {_CONNECTOR: "Table TableEntry Version Put Insert Remove TableConfig TableName"},
     ),
     "spark": ApiPage(
         "Spark",
@@ -384,6 +394,7 @@ TEXT_ONLY: Final = frozenset({"PravegaDataSource", "QueryMetrics"})
 ALIASES: Final[Mapping[str, str]] = {
     "Stream": f"{_CONNECTOR}.core.arguments",
     "Streams": f"{_CONNECTOR}.core.arguments",
+    "NamedTable": f"{_CONNECTOR}.core.arguments",
     "Place": f"{_CONNECTOR}.core.arguments",
     "IfExists": f"{_CONNECTOR}.core.arguments",
     "SupportsSerialize": f"{_CONNECTOR}.core.events",

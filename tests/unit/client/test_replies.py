@@ -46,6 +46,9 @@ from pravega_connector.wire import (
     NoSuchSegment,
     ReadSegment,
     ReadTable,
+    ReadTableEntries,
+    ReadTableKeys,
+    RemoveTableKeys,
     SegmentAttribute,
     SegmentAttributeUpdated,
     SegmentCreated,
@@ -55,9 +58,15 @@ from pravega_connector.wire import (
     SegmentTruncated,
     SetupAppend,
     StreamSegmentInfo,
+    TableEntriesRead,
+    TableEntriesUpdated,
+    TableKeysRead,
+    TableKeysRemoved,
     TableRead,
     TruncateSegment,
     UpdateSegmentAttribute,
+    UpdateTableEntries,
+    WireEntry,
     replies,
 )
 from pravega_serde import serializer_for
@@ -190,6 +199,39 @@ def look_up_lengths(client, stream):
     assert sealed_lengths(client.stores, stream, [0]) == {0: len(FIRST)}
 
 
+def open_table(client, stream):
+    """A table of the stream's name with one entry."""
+    client.create_table(str(stream), 4)
+    table = client.table(str(stream), key="string")
+    if not table.exists("once"):
+        table.put("once", b"first")
+    return table
+
+
+def put_an_entry(client, stream):
+    table = open_table(client, stream)
+    version = table.put("mine", b"mine")
+    assert table.get("mine").version == version
+
+
+def insert_an_entry(client, stream):
+    table = open_table(client, stream)
+    table.insert("mine", b"mine")
+    assert table.get("mine").value == b"mine"
+
+
+def remove_an_entry(client, stream):
+    table = open_table(client, stream)
+    table.remove("once")
+    assert table.get("once") is None
+
+
+def list_entries(client, stream):
+    table = open_table(client, stream)
+    assert [entry.value for entry in table.entries()] == [b"first"]
+    assert list(table.keys()) == ["once"]
+
+
 @dataclass(frozen=True)
 class Deed:
     """Something that a client does: its requests, what it adds to the segment, and what else is true then."""
@@ -220,6 +262,10 @@ DEEDS = [
     Deed(read, (ReadSegment,)),
     Deed(follow, (ReadSegment,)),
     Deed(look_up_lengths, (ReadTable,)),
+    Deed(put_an_entry, (UpdateTableEntries, ReadTable)),
+    Deed(insert_an_entry, (UpdateTableEntries,)),
+    Deed(remove_an_entry, (RemoveTableKeys,)),
+    Deed(list_entries, (ReadTableEntries, ReadTableKeys)),
 ]
 
 
@@ -251,8 +297,16 @@ def right_reply(request) -> Message:
             return SegmentCreated(number, f"{parent}#transient.1000")
         case MergeSegments(request_id=number, target=target, source=source):
             return SegmentsMerged(number, target, source, 1000)
-        case ReadTable(request_id=number, segment=name, key=key, key_size=size):
-            return TableRead(number, name, 1, size, key, 1, 4 + len(b"false"), b"false")
+        case ReadTable(request_id=number, segment=name, keys=keys):
+            return TableRead(number, name, tuple(WireEntry(key, 1, b"false") for key, _ in keys))
+        case UpdateTableEntries(request_id=number, entries=entries):
+            return TableEntriesUpdated(number, tuple(range(1000, 1000 + len(entries))))
+        case RemoveTableKeys(request_id=number, segment=name):
+            return TableKeysRemoved(number, name)
+        case ReadTableEntries(request_id=number, segment=name):
+            return TableEntriesRead(number, name, (), b"")
+        case ReadTableKeys(request_id=number, segment=name):
+            return TableKeysRead(number, name, (), b"")
     raise AssertionError(f"no reply to {request}")
 
 
