@@ -18,6 +18,8 @@ _MEANT: Final = {
     "consume": "read",
     "producer": "write",
     "produce": "write",
+    "detect": "sniff",
+    "identify": "sniff",
     "publish": "write",
     "namespace": "scope",
     "namespaces": "scope",

@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "registry": "Inspect a schema registry.",
     "scaling": "Draw the scaling history of a stream.",
     "scope": "List, create and delete scopes.",
+    "sniff": "Report the formats, framings and schemas of a stream.",
     "stream": "List, create, describe, change and delete streams.",
     "subscribers": "List and remove the subscribers of a stream.",
     "watch": "Show the segments and rates of a stream, live.",

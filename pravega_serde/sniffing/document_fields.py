@@ -226,8 +226,14 @@ class _Node:
             return None if value is None else pa.map_(pa.string(), value)
         before = f"{path}." if path else ""
         fields = {name: node.arrow_type(f"{before}{_shown(name)}", left_out) for name, node in self.inside.items()}
-        known = [pa.field(name, kind) for name, kind in fields.items() if kind is not None]
+        known = [pa.field(name, kind) for name, kind in fields.items() if kind is not None and _is_column_name(name)]
+        left_out += [f"{before}{_shown(name)}" for name in fields if not _is_column_name(name)]
         return pa.struct(known) if known else None
+
+
+def _is_column_name(name: str) -> bool:
+    """True for names other than the empty one, and those with unpaired surrogates."""
+    return bool(name) and not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 def _shown(name: str) -> str:

@@ -61,9 +61,9 @@ def _title(stream: str) -> str:
 
 
 def _documents(stream: str, read_as: str, columns: pa.Schema | None, left_out: Sequence[str]) -> SniffedProposal:
-    notes = (
-        [f"no column for {', '.join(left_out[:10])}: the values have several types, or are null"] if left_out else []
-    )
+    notes = []
+    if left_out:
+        notes.append(f"no column for {', '.join(left_out[:10])}: several types, only null, or an invalid name")
     if columns is None:
         notes.append("the events are not objects with fields, so Spark has no columns for them; use the client")
         return SniffedProposal({}, "", _read(stream, f'"{read_as}"'), notes=tuple(notes))

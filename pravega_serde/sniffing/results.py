@@ -13,6 +13,7 @@ from pravega_serde.sniffing.java_classes import SniffedClass
 Confidence = Literal["high", "medium", "low", "none"]
 
 _SHOWN: Final = 40
+_LONGEST_LINE: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,14 @@ class Sniffed:
         lines = [head, *(f"note: {note}" for note in self.notes)]
         for each in self.parts:
             lines += ["", *each._lines()]
-        return "\n".join(lines)
+        return "\n".join(map(_printable, lines))
+
+
+def _printable(line: str) -> str:
+    """Return a line with the names of events in it, without control characters for a terminal, and not too long."""
+    if not line.isprintable():
+        line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
 def _few(words: list[str]) -> str:

@@ -391,6 +391,23 @@ def test_many_compressed_payloads_cost_bounded_memory():
     assert {part.format for part in result.parts} == {"unknown"}
 
 
+def test_mutated_events_raise_nothing():
+    rng = random.Random(9)
+    pools = [each.events() for each in STREAMS]
+    for _ in range(300):
+        result = sniff([_mutated(rng, rng.choice(rng.choice(pools))) for _ in range(rng.randint(1, 12))])
+        assert json.dumps(result.to_dict())
+        assert str(result)
+
+
+def _mutated(rng: random.Random, event: bytes) -> bytes:
+    for _ in range(rng.randint(0, 4)):
+        at = rng.randrange(len(event) + 1)
+        end = at + rng.choice([0, 1, 1, 5, len(event)])
+        event = event[:at] + rng.randbytes(rng.choice([0, 1, 1, 6])) + event[end:]
+    return event
+
+
 def test_a_pickle_is_named_and_not_loaded():
     class Harm:
         def __reduce__(self):
