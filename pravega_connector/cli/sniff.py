@@ -52,7 +52,7 @@ _LONGEST_LINE: Final = 2 * MAX_EVENT + 16
     show_default=True,
     help="Form of the events in a file: one on a line, as raw bytes, base64 or hex; or the whole file as one event.",
 )
-@click.option("--avro-schema", metavar="FILE", help="Schema of Avro events, to confirm it: JSON text or a path.")
+@click.option("--avro-schema", metavar="SCHEMA", help="Schema of Avro events, as text or path, to confirm it.")
 @click.option(
     "--limit", type=click.IntRange(1), default=100_000, show_default=True, metavar="N", help="Read at most N events."
 )
