@@ -58,10 +58,12 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
         if not ours:
             return
         metrics.QUERY_ROWS.add(sum(source.numInputRows for source in ours), "read", query)
-        reports = [report for source in ours if (report := _object(source.latestOffset))]
-        metrics.QUERY_TROUBLE.set(any("trouble" in report for report in reports), query)
-        for report in reports:
-            self._show(run, query, report)
+        reports = [(source, report) for source in ours if (report := _object(source.latestOffset))]
+        metrics.QUERY_TROUBLE.set(any("trouble" in report for _, report in reports), query)
+        for source, report in reports:
+            self._show_lag(run, query, report)
+            if not _is_planned_here(source):  # otherwise the planner has counted its losses in this process
+                self._count_losses(run, report)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Do nothing: the values that were shown last are still valid."""
@@ -86,12 +88,14 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
             metrics.QUERIES.add(1, name)
         return self._names[run]
 
-    def _show(self, run: str, query: str, report: dict[str, Any]) -> None:
-        """Show what a source reports: its lag, and the losses in this run so far."""
+    def _show_lag(self, run: str, query: str, report: dict[str, Any]) -> None:
         shown = self._lags.setdefault(run, set())
         for stream, behind in report.get("behind", {}).get("streams", {}).items():
             metrics.LAG.set(behind["bytes"], stream, query)
             shown.add(stream)
+
+    def _count_losses(self, run: str, report: dict[str, Any]) -> None:
+        """Count the losses that are new in a report, which has all losses of the run."""
         known, losses = self._lost.get(run, set()), report.get("lost", {}).get("segments", ())
         for loss in losses:
             if tuple(loss.values()) not in known:
@@ -104,6 +108,11 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
 def _is_ours(source: SourceProgress) -> bool:
     """Return True if the offsets are those of ``pravega_connector.spark.source.offsets``."""
     return {"streams", "version"} <= _object(source.endOffset).keys()
+
+
+def _is_planned_here(source: SourceProgress) -> bool:
+    """Return True if the JVM reads: then the planner is in the driver's process, as this listener is."""
+    return bool((source.metrics or {}).get("reader") == "jvm")
 
 
 def _object(text: str | None) -> dict[str, Any]:

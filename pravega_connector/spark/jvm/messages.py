@@ -33,7 +33,7 @@ def answered(answer: Callable[[], Any]) -> dict[str, Any]:
     """Return the JSON object with the result of ``answer``, or with the text of its error."""
     try:
         return {"ok": answer()}
-    except PravegaError as error:
+    except (PravegaError, Warning) as error:  # a warning is raised if the program turns warnings into errors
         return {"error": "".join(traceback.format_exception_only(error)).strip()}
     except Exception:  # noqa: BLE001 - the JVM raises it
         return {"error": traceback.format_exc().strip()}

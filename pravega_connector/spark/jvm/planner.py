@@ -93,22 +93,24 @@ class Planner:
         if request["session"] not in self._sources:
             return None
         source = self._source(request)
-        return source.schema().json() if _is_raw(source.source_options(_NO_SCHEMA)) else None
+        return source.schema().json() if _obstacle(source.source_options(_NO_SCHEMA)) is None else None
 
-    def _accepts(self, request: Mapping[str, Any]) -> bool:
-        """Return True if the JVM reader can read the table with these columns, in a session that was set up for it."""
+    def _accepts(self, request: Mapping[str, Any]) -> str | None:
+        """Return the streams that the JVM reader can read with these columns, as text.
+
+        Return None, and log the reason, if Python reads them.
+        """
         if request["session"] not in self._sources:
-            return False
+            _note_python("this session was not set up: call configure(spark, jvm_reader=True) with it")
+            return None
         source, schema = self._source(request), _schema_of(request)
         options = source.source_options(schema)
-        if not _is_raw(options):
-            return False
-        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
-
-        from pravega_connector.spark.source.columns import decoded_fields  # noqa: PLC0415
-
-        known = {field.name: field.type for field in decoded_fields(options, None)}
-        return all(known.get(field.name) == field.type for field in to_arrow_schema(schema, timezone="UTC"))
+        obstacle = _obstacle(options) or _other_column(options, schema)
+        if obstacle is None:
+            return _streams(options)
+        if options.metadata is None:
+            _note_python(f"{_streams(options)} is read with {obstacle}")
+        return None
 
     def _source(self, request: Mapping[str, Any]) -> PravegaDataSource:
         return self._sources[request["session"]](dict(request["options"]))
@@ -176,17 +178,40 @@ def _schema_of(request: Mapping[str, Any]) -> StructType:
     return StructType.fromJson(json.loads(request["schema"]))
 
 
-def _is_raw(options: SourceOptions) -> bool:
-    """Return True if the JVM reader can do a read: there is nothing to decode.
+def _note_python(reason: str) -> None:
+    _log.info("events are read by Python, not inside the JVM: %s", reason)
+
+
+def _streams(options: SourceOptions) -> str:
+    """Return the streams of a read as a short text."""
+    if options.stream_pattern is not None:
+        return f"streams {options.stream_pattern}"
+    first, *others = options.stream_names()
+    return f"{first} and {len(others)} more" if others else str(first)
+
+
+def _obstacle(options: SourceOptions) -> str | None:
+    """Return the option for which Python must read, or None: the JVM reader decodes nothing.
 
     Raises ConfigError if the options demand the JVM reader for another read.
     """
     if options.raw_reader == "python":
-        return False
-    reason = _other_than_raw(options)
-    if reason is not None and options.raw_reader == "jvm":
-        raise ConfigError(f"raw_reader=jvm reads raw events only: leave out {reason}, or set 'raw_reader' to 'auto'")
-    return reason is None
+        return "option 'raw_reader'"
+    obstacle = _other_than_raw(options)
+    if obstacle is not None and options.raw_reader == "jvm":
+        raise ConfigError(f"raw_reader=jvm reads raw events only: leave out {obstacle}, or set 'raw_reader' to 'auto'")
+    return obstacle
+
+
+def _other_column(options: SourceOptions, schema: StructType) -> str | None:
+    """Return a column that is not one of a raw event with its type, or None."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+    from pravega_connector.spark.source.columns import decoded_fields  # noqa: PLC0415
+
+    known = {field.name: field.type for field in decoded_fields(options, None)}
+    others = (each for each in to_arrow_schema(schema, timezone="UTC") if known.get(each.name) != each.type)
+    return next((f"column {each.name!r} of type {each.type}" for each in others), None)
 
 
 def _other_than_raw(options: SourceOptions) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import itertools
 import json
 import logging
 import os
@@ -79,11 +80,11 @@ def _retry(client: PravegaClient, options: SourceOptions, attempts: Attempts, re
     event = request["event"]
     try:
         error = _failure(client, stream, segment_id, attempts.share(), request)
-        while True:
+        for retries in itertools.count(1):
             attempts.settle(error, lambda each: client.stores.forget(stream, segment_id, each))
             try:
                 place = client.stores.place(stream, segment_id, attempts.share())
-                return place_fields(place) | {"event": event, "quiet": attempts.share().seconds}
+                return _resume(place, event, attempts, retries)
             except PravegaError as next_error:
                 error = next_error
     except (SegmentTruncatedError, NoSuchSegmentError) as cause:
@@ -92,9 +93,14 @@ def _retry(client: PravegaClient, options: SourceOptions, attempts: Attempts, re
         piece = SegmentSlice(stream, segment_id, request["start"], request["end"])
         resumed = pass_over(piece, event, loss, fail=options.fail_on_data_loss)
         if resumed >= piece.end:
-            return {"host": "", "port": 0, "token": "", "renewal": 0.0, "event": resumed, "quiet": 1.0}
-        place = client.stores.place(stream, segment_id)
-        return place_fields(place) | {"event": resumed, "quiet": attempts.share().seconds}
+            return _resume(SegmentPlace(("", 0), "", 0.0), resumed, attempts)
+        return _resume(client.stores.place(stream, segment_id), resumed, attempts)
+    raise AssertionError("an attempt is settled, or raises its error")
+
+
+def _resume(place: SegmentPlace, event: int, attempts: Attempts, retries: int = 0) -> dict[str, Any]:
+    """Return the answer about a failed read that continues: store, next event, patience in seconds, and retries."""
+    return place_fields(place) | {"event": event, "quiet": attempts.share().seconds, "retries": retries}
 
 
 def _failure(

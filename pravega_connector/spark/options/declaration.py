@@ -13,7 +13,9 @@ from pravega_serde.suggestions import did_you_mean, distance
 T = TypeVar("T")
 
 # Options that Spark adds (tables, checkpoints, query names).
-_SPARKS_OWN: Final = frozenset({"checkpointlocation", "provider", "owner", "queryname", "serialization.format"})
+_SPARKS_OWN: Final = frozenset(
+    {"checkpointlocation", "location", "owner", "provider", "queryname", "serialization.format"}
+)
 # Option names of Kafka's source, in the spelling that Spark passes, and their names here.
 _KAFKAS: Final = {
     "kafka.bootstrap.servers": "controller",

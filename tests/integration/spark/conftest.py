@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.spark.jvm.session import use_jvm_reader
+from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
 from tools import jvm
@@ -46,6 +46,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
         assert use_jvm_reader(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def jvm_session(spark: SparkSession) -> SparkSession:
+    """A session with the JVM reader; other sessions of the application keep the Python reader."""
+    assert jvm.main() == 0, "the tests need a JDK"
+    own = spark.newSession()
+    assert use_jvm_reader(own), f"{JAR} is not usable"
+    return own
 
 
 @pytest.fixture

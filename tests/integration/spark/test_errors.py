@@ -51,6 +51,8 @@ def test_reading_what_is_not_there_creates_nothing(load: Load, client: PravegaCl
     assert not client.controller.stream_exists(stream_name)
 
 
+# The JVM reader parses options in this process, so it warns in this process.
+@pytest.mark.filterwarnings("default::pravega_connector.spark.options.declaration.PravegaOptionWarning")
 def test_a_misspelt_option_or_value_names_the_right_one(load: Load, stream: StreamName):
     for option, code, meant in (
         ({"startStreamCuts": "earliest"}, "PRAVEGA-UNKNOWN-OPTION", "start_stream_cut"),

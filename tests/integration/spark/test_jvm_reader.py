@@ -1,5 +1,6 @@
 """Raw events read inside Spark's JVM: the same rows, offsets and errors as with the Python reader, through faults."""
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,21 +11,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
+from pravega_connector.spark.query_metrics import QueryMetrics
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
-from tools import jvm
+from tests.conftest import Eventually
+from tests.integration.spark._jvm import RECEIVED, is_read_by_the_jvm, shown_metrics
+from tests.measured import of_stream, value
 
 CUTS = 20
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    """A session with the JVM reader; other sessions of the application keep the Python reader."""
-    assert jvm.main() == 0, "the tests need a JDK"
-    own = spark.newSession()
-    assert use_jvm_reader(own), f"{JAR} is not usable"
-    return own
 
 
 @pytest.fixture
@@ -60,21 +54,17 @@ def write(client: PravegaClient, source: StreamName) -> Callable[..., list[bytes
 
 
 @pytest.fixture
-def load(session: SparkSession, pravega: InProcessPravega, source: StreamName) -> Callable[..., DataFrame]:
+def load(jvm_session: SparkSession, pravega: InProcessPravega, source: StreamName) -> Callable[..., DataFrame]:
     """``load(**options)`` reads the source with the JVM reader; ``raw_reader="python"`` with the other one."""
 
     def load(name: object = source, **options: object) -> DataFrame:
-        return session.read.format("pravega").option("controller", pravega.uri).options(**options).load(str(name))
+        return jvm_session.read.format("pravega").option("controller", pravega.uri).options(**options).load(str(name))
 
     return load
 
 
 def rows(frame: DataFrame) -> list[tuple[object, ...]]:
     return sorted((row.segment_id, row.offset, row.scope, row.stream, bytes(row.event)) for row in frame.collect())
-
-
-def is_read_by_the_jvm(frame: DataFrame) -> bool:
-    return "read by the JVM" in frame._jdf.queryExecution().toString()
 
 
 def test_rows_are_those_of_the_python_reader(
@@ -117,6 +107,122 @@ def test_reads_continue_through_faults_of_the_stores(
     pravega.faults.repeat_reply("read", times=1)
     assert sorted(row[-1] for row in rows(load())) == sorted(events)
     assert pravega.faults.pending == 0
+
+
+def test_metrics_of_the_tasks_are_in_the_plan_and_in_the_ui(
+    write: Callable[..., list[bytes]],
+    source: StreamName,
+    client: PravegaClient,
+    load: Callable[..., DataFrame],
+    pravega: InProcessPravega,
+    jvm_session: SparkSession,
+    eventually: Eventually,
+) -> None:
+    write([992] * 1000)
+    before = len(shown_metrics(jvm_session))
+    pravega.faults.drop_before("read", times=1)
+    frame = load().select("event")
+    assert len(frame.collect()) == 1000
+    scan = frame._jdf.queryExecution().executedPlan()
+    while scan.children().size():
+        scan = scan.children().apply(0)
+    names = ("eventsReceived", "bytesReceived", "retries", "reconnects", "lostBytes")
+    assert [scan.metrics().apply(name).value() for name in names] == [1000, 1_000_000, 1, 1, 0]
+    eventually(lambda: len(shown_metrics(jvm_session)) == before + 1)
+    shown = shown_metrics(jvm_session)[-1]
+    assert (shown[RECEIVED], shown["failed attempts that were retried"]) == ("1000", "1")
+
+
+def test_data_that_a_task_skips_is_counted(
+    write: Callable[..., list[bytes]],
+    source: StreamName,
+    client: PravegaClient,
+    load: Callable[..., DataFrame],
+) -> None:
+    write([992] * 500)
+    middle = client.tail(source)
+    write([992] * 500, seed=1)
+    frame = load(fail_on_data_loss=False)
+    scan = frame._jdf.queryExecution().executedPlan()
+    scan.execute().partitions()  # Spark keeps the tasks of this plan, which then lose a half of their data
+    client.truncate(source, middle)
+    assert len(scan.executeCollect()) == 500
+    while scan.children().size():
+        scan = scan.children().apply(0)
+    assert [scan.metrics().apply(name).value() for name in ("eventsReceived", "lostBytes")] == [500, 500_000]
+
+
+def test_metrics_of_a_stream_are_in_the_ui_and_its_progress(
+    write: Callable[..., list[bytes]],
+    source: StreamName,
+    jvm_session: SparkSession,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+    tmp_path: Path,
+) -> None:
+    write([992] * 1000)
+    before = len(shown_metrics(jvm_session))
+    frame = jvm_session.readStream.format("pravega").option("controller", pravega.uri)
+    frame = frame.options(start_stream_cut="earliest", max_bytes_per_trigger="600000").load(str(source))
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+    query = writer.start()
+    query.awaitTermination()
+    sources = [each["sources"][0] for each in query.recentProgress if each["sources"][0]["numInputRows"]]
+    assert {each["description"] for each in sources} == {f"pravega, read by the JVM: {source}"}
+    lags = [int(each["metrics"]["lagBytes"]) for each in sources]
+    assert lags == [json.loads(each["latestOffset"])["behind"]["bytes"] for each in sources]
+    assert (len(lags), lags[-1]) == (2, 0)
+    assert lags[0] > 300_000
+    assert {(each["metrics"]["reader"], each["metrics"]["lostBytes"]) for each in sources} == {("jvm", "0")}
+    eventually(lambda: sum(int(each[RECEIVED]) for each in shown_metrics(jvm_session)[before:]) == 1000)
+
+
+def test_a_loss_that_planning_skips_is_counted_once(
+    write: Callable[..., list[bytes]],
+    source: StreamName,
+    client: PravegaClient,
+    jvm_session: SparkSession,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+    tmp_path: Path,
+) -> None:
+    listener = QueryMetrics()
+    jvm_session.streams.addListener(listener)
+
+    def run(name: str) -> None:
+        frame = jvm_session.readStream.format("pravega").option("controller", pravega.uri)
+        frame = frame.options(start_stream_cut="earliest", fail_on_data_loss="false").load(str(source))
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).queryName(name)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    write([992] * 10)
+    run("before")
+    write([992] * 30)
+    client.truncate(source, client.tail(source))
+    write([992] * 5)
+    run("after")
+    # The planner is in this process, and so is the listener.
+    eventually(lambda: value("pravega.query.rows", pravega__query="after", pravega__direction="read") == 5)
+    jvm_session.streams.removeListener(listener)
+    assert of_stream("pravega.loss.size", source) == 30_000
+
+
+def test_the_plan_shows_filters_and_columns(
+    write: Callable[..., list[bytes]],
+    source: StreamName,
+    client: PravegaClient,
+    load: Callable[..., DataFrame],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write([10] * 10)
+    load().where("segment_id = 1 AND offset >= 50").select("event").explain()
+    plan = capsys.readouterr().out
+    assert f"pravega, read by the JVM: {source}, PushedFilters: [" in plan
+    assert "EqualTo(segment_id,1)" in plan
+    assert "GreaterThanOrEqual(offset,50)" in plan
+    assert "ReadSchema: struct<event:binary,segment_id:bigint,offset:bigint>" in plan
+    load().groupBy().count().explain()
+    assert "ReadSchema: struct<>" in capsys.readouterr().out
 
 
 def test_truncated_data_is_an_error_or_skipped(
@@ -181,7 +287,7 @@ def test_a_stream_that_does_not_exist(source: StreamName, load: Callable[..., Da
 
 
 def test_a_query_changes_its_reader_at_every_restart(
-    source: StreamName, session: SparkSession, client: PravegaClient, pravega: InProcessPravega, tmp_path: Path
+    source: StreamName, jvm_session: SparkSession, client: PravegaClient, pravega: InProcessPravega, tmp_path: Path
 ) -> None:
     target = StreamName(source.scope, "target")
     client.create_stream(target, 2)
@@ -193,7 +299,7 @@ def test_a_query_changes_its_reader_at_every_restart(
         if run == 3:
             client.scale_stream(source, 4)
         reader = "jvm" if run % 2 else "python"
-        frame = session.readStream.format("pravega").option("controller", pravega.uri).option("raw_reader", reader)
+        frame = jvm_session.readStream.format("pravega").option("controller", pravega.uri).option("raw_reader", reader)
         frame = frame.option("start_stream_cut", "earliest").load(str(source))
         keyed = frame.selectExpr("event", "right(CAST(event AS STRING), 1) AS routing_key").writeStream
         keyed = keyed.format("pravega").option("controller", pravega.uri).option("path", str(target))

@@ -11,23 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega
-from pravega_connector.spark.jvm.session import use_jvm_reader
 from pravega_connector.wire import StreamName
 from tests.jvm import SOON_READY
-from tools import jvm
 
 pytestmark = pytest.mark.real_servers("TLS, users and tokens that expire")
 USER, PASSWORD = "admin", secrets.token_urlsafe(12)
 TOKEN_SECONDS = 4
 EVENTS = 500
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    assert jvm.main() == 0, "the tests need a JDK"
-    own = spark.newSession()
-    assert use_jvm_reader(own)
-    return own
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +46,19 @@ def load(session: SparkSession, server: PravegaConfig, stream: StreamName, **opt
     return reader.options(**given).load(str(stream))
 
 
-def test_events_are_read_over_tls_with_tokens(session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
-    found = load(session, server, stream, raw_reader="jvm")
-    expected = load(session, server, stream, raw_reader="python")
+def test_events_are_read_over_tls_with_tokens(
+    jvm_session: SparkSession, server: PravegaConfig, stream: StreamName
+) -> None:
+    found = load(jvm_session, server, stream, raw_reader="jvm")
+    expected = load(jvm_session, server, stream, raw_reader="python")
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, expected.collect()))
     assert found.count() == EVENTS
 
 
 def test_a_token_that_has_expired_since_the_plan_is_renewed(
-    session: SparkSession, server: PravegaConfig, stream: StreamName
+    jvm_session: SparkSession, server: PravegaConfig, stream: StreamName
 ) -> None:
-    frame = load(session, server, stream, raw_reader="jvm", min_partitions="4")
+    frame = load(jvm_session, server, stream, raw_reader="jvm", min_partitions="4")
     found = []
     for row in frame.toLocalIterator():  # the task of a partition begins when the one before has been read
         if not found:
@@ -75,6 +67,6 @@ def test_a_token_that_has_expired_since_the_plan_is_renewed(
     assert len({(row.segment_id, row.offset) for row in found}) == len(found) == EVENTS
 
 
-def test_an_untrusted_server_is_an_error(session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
+def test_an_untrusted_server_is_an_error(jvm_session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
     with pytest.raises(PySparkException, match=r"PRAVEGA-AUTHENTICATION"):
-        load(session, server, stream, raw_reader="jvm", password="wrong").count()
+        load(jvm_session, server, stream, raw_reader="jvm", password="wrong").count()

@@ -152,7 +152,15 @@ def test_an_option_that_is_for_others_is_a_warning(name: str):
 def test_sparks_own_options_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        source(path="a/b", checkpointlocation="/x", queryname="q", provider="p", owner="me", **{"option.path": "a/b"})
+        source(
+            path="a/b",
+            checkpointlocation="/x",
+            queryname="q",
+            provider="p",
+            owner="me",
+            location="/w",
+            **{"option.path": "a/b"},
+        )
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,15 @@ public final class Planning {
     if (current == null) {
       throw new ReadException("the Python driver that planned this query has ended");
     }
-    JsonNode answer;
+    return ok(parse(current.call(request.toString())));
+  }
+
+  static JsonNode parse(String text) {
     try {
-      answer = JSON.readTree(current.call(request.toString()));
+      return JSON.readTree(text);
     } catch (com.fasterxml.jackson.core.JsonProcessingException error) {
       throw new ReadException("the Python driver sent an invalid answer: " + error.getOriginalMessage());
     }
-    return ok(answer);
   }
 
   static JsonNode ok(JsonNode answer) {

@@ -1,6 +1,7 @@
 package pravegaserde.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -16,6 +17,8 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * {@code format("pravega")} where this jar is loaded: raw events are read by the JVM, all else by the Python source.
@@ -23,6 +26,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>The Python driver decides which one, by the options of the read.
  */
 public final class PravegaSource implements TableProvider, DataSourceRegister {
+  private static final Logger LOG = LoggerFactory.getLogger(PravegaSource.class);
+
   private final PythonDataSourceV2 python = new PythonDataSourceV2();
 
   public PravegaSource() {
@@ -100,10 +105,14 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
       if (Planning.isAvailable()) {
-        Map<String, String> plain = options.asCaseSensitiveMap();
-        if (Planning.ask(Planning.request("accepts", session, plain, schema.json())).asBoolean()) {
-          return new RawScanBuilder(schema, Planning.request("", session, plain, schema.json()));
+        ObjectNode request = Planning.request("accepts", session, options.asCaseSensitiveMap(), schema.json());
+        JsonNode streams = Planning.ask(request);
+        if (!streams.isNull()) {
+          return new RawScanBuilder(schema, request.set("streams", streams));
         }
+      } else {
+        LOG.info("events are read by Python, not inside the JVM: the driver is not a Python program that has called"
+            + " configure(spark, jvm_reader=True)");
       }
       return ((SupportsRead) python()).newScanBuilder(options);
     }

@@ -2,9 +2,12 @@ package pravegaserde.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -15,6 +18,7 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
@@ -22,11 +26,13 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 final class RawScan implements Scan, Batch {
   private final StructType columns;
   private final ObjectNode plan;
+  private final Filter[] filters;
   private String support;
 
-  RawScan(StructType columns, ObjectNode plan) {
+  RawScan(StructType columns, ObjectNode plan, Filter[] filters) {
     this.columns = columns;
     this.plan = plan;
+    this.filters = filters;
   }
 
   @Override
@@ -36,7 +42,17 @@ final class RawScan implements Scan, Batch {
 
   @Override
   public String description() {
-    return "pravega, read by the JVM";
+    return describe(plan.get("streams").asText()) + ", PushedFilters: " + Arrays.toString(filters) + ", ReadSchema: "
+        + columns.catalogString();
+  }
+
+  private static String describe(String streams) {
+    return "pravega, read by the JVM: " + streams;
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return ReadMetric.all();
   }
 
   @Override
@@ -63,7 +79,8 @@ final class RawScan implements Scan, Batch {
 
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
-    return new RawStream(columns, Planning.ask(plan.deepCopy().put("do", "stream")));
+    String description = describe(plan.get("streams").asText());
+    return new RawStream(columns, description, Planning.ask(plan.deepCopy().put("do", "stream")));
   }
 
   /** Readers of tasks. {@code support} lets a task ask the project's Python on its executor. */
@@ -102,11 +119,15 @@ final class RawScan implements Scan, Batch {
   private static final class RawStream
       implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
     private final StructType columns;
+    private final String description;
     private final String query;
     private final String support;
+    /** Lag as last reported; null before the first report. */
+    private JsonNode report;
 
-    RawStream(StructType columns, JsonNode opened) {
+    RawStream(StructType columns, String description, JsonNode opened) {
       this.columns = columns;
+      this.description = description;
       query = opened.get("query").asText();
       support = opened.get("support").asText();
     }
@@ -145,12 +166,27 @@ final class RawScan implements Scan, Batch {
     @Override
     public Offset reportLatestOffset() {
       JsonNode found = ask("report", null, null);
-      return found.isNull() ? null : new Cut(found.asText());
+      if (found.isNull()) {
+        return null;
+      }
+      report = Planning.parse(found.asText());
+      return new Cut(found.asText());
+    }
+
+    /** Return the source's description in the progress of a query. */
+    @Override
+    public String toString() {
+      return description;
     }
 
     @Override
     public Map<String, String> metrics(Optional<Offset> latestConsumed) {
-      return Map.of("reader", "jvm");
+      Map<String, String> metrics = new HashMap<>(Map.of("reader", "jvm"));
+      if (report != null && report.has("behind")) {
+        metrics.put("lagBytes", report.path("behind").path("bytes").asText());
+        metrics.put("lostBytes", report.path("lost").path("bytes").asText("0"));
+      }
+      return metrics;
     }
 
     @Override

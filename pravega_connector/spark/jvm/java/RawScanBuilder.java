@@ -58,7 +58,8 @@ final class RawScanBuilder implements ScanBuilder, SupportsPushDownRequiredColum
   private static ObjectNode encoded(Filter filter) {
     if (filter instanceof Not not) {
       ObjectNode child = encoded(not.child());
-      return child == null ? null : Planning.JSON.createObjectNode().put("kind", "Not").set("child", child);
+      // An offset that is excluded leaves out no part of a segment.
+      return child == null || child.get("attribute").asText().equals("offset") ? null : Planning.JSON.createObjectNode().put("kind", "Not").set("child", child);
     }
     if (filter instanceof In in) {
       return encoded("In", in.attribute(), in.values());
@@ -98,6 +99,6 @@ final class RawScanBuilder implements ScanBuilder, SupportsPushDownRequiredColum
   @Override
   public Scan build() {
     plan.set("filters", (JsonNode) pushed);
-    return new RawScan(columns, plan);
+    return new RawScan(columns, plan, pushedFilters());
   }
 }

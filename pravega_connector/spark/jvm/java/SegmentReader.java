@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -39,6 +40,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   private final Task task;
   private final EventColumns rows;
   private final Support support;
+  private final ReadMetric.Counts counts = new ReadMetric.Counts();
   private final ByteBuffer head = ByteBuffer.allocateDirect(4096);
   private ByteBuffer data = ByteBuffer.allocateDirect(CHUNK + (1 << 16));
   private ByteBuffer spare = ByteBuffer.allocateDirect(CHUNK + (1 << 16));
@@ -50,6 +52,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   private byte[] segment;
   private StoreLink link;
   private String linkedTo;
+  private boolean lostLink;
   private String host;
   private int port;
   private byte[] token;
@@ -73,6 +76,11 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   @Override
   public ColumnarBatch get() {
     return rows.batch();
+  }
+
+  @Override
+  public CustomTaskMetric[] currentMetricsValues() {
+    return counts.values();
   }
 
   @Override
@@ -167,13 +175,16 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
 
   /** Tell the Python side of a failure of this slice, and continue as it says. */
   private void recover(ObjectNode failure) {
+    lostLink |= link != null;
     unlink();
     failure.put("start", slice.start()).put("end", slice.end()).put("store", host + ":" + port);
     JsonNode answer = ask(failure.put("position", position));
     quiet = answer.get("quiet").asDouble();
+    counts.add(ReadMetric.Kind.RETRIES, answer.get("retries").asLong());
     long event = answer.get("event").asLong();
     if (event != position - carried) {
       // Lost data is skipped: the next event begins after it.
+      counts.add(ReadMetric.Kind.LOST_BYTES, event - (position - carried));
       carried = 0;
       position = event;
     }
@@ -191,6 +202,8 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     unlink();
     restartAt(position);
     link = StoreLink.open(host, port, support.tls(), quiet);
+    counts.add(ReadMetric.Kind.RECONNECTS, lostLink ? 1 : 0);
+    lostLink = false;
     linkedTo = place;
     link.write(ByteBuffer.allocate(16).putInt(HELLO).putInt(8).putInt(PROTOCOL_VERSION)
         .putInt(OLDEST_PROTOCOL_VERSION).flip());
@@ -322,6 +335,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   private void received(int size) {
     carried += size;
     position += size;
+    counts.add(ReadMetric.Kind.BYTES, size);
     support.progressed();
   }
 
@@ -381,12 +395,14 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
       if (rows.base + at >= task.stop) {
         position = slice.end();
         carried = 0;
+        counts.add(ReadMetric.Kind.EVENTS, rows.count);
         unlink();
         return;
       }
       rows.add(at, length);
       at += EventColumns.HEADER + length;
     }
+    counts.add(ReadMetric.Kind.EVENTS, rows.count);
     if (rows.count == 0) {
       return; // only a part of a large event so far
     }
