@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup as ReaderGroup
     from pravega_connector.exactly_once.group_reader import ExactlyOnceReader as ExactlyOnceReader
     from pravega_connector.reader.event_columns import EventColumns as EventColumns
-    from pravega_connector.reader_groups.reader import GroupEvent as GroupEvent
+    from pravega_connector.reader_groups.delivery import GroupEvent as GroupEvent
     from pravega_connector.reader_groups.reader import GroupReader as GroupReader
 
 __all__ = [
@@ -66,7 +66,9 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             from pravega_connector.reader import event_columns as module  # noqa: PLC0415
         elif name == "ExactlyOnceReader":
             from pravega_connector.exactly_once import group_reader as module  # noqa: PLC0415
-        elif name in ("GroupEvent", "GroupReader"):
+        elif name == "GroupEvent":
+            from pravega_connector.reader_groups import delivery as module  # noqa: PLC0415
+        elif name == "GroupReader":
             from pravega_connector.reader_groups import reader as module  # noqa: PLC0415
         elif name in ("GroupCheckpoint", "ReaderGroup"):
             from pravega_connector.client import reader_group as module  # noqa: PLC0415

@@ -2,8 +2,8 @@
 
 It reads as :mod:`.tail` does, but the group assigns and removes the segments. The reader takes its turn in the group
 with each call, and within a long batch whenever something is due. So a slow caller does not delay the others for longer
-than it takes to process one event. If the servers need more time for a turn than the call has left, the turn continues
-in the background. The next call waits for it and delivers nothing until it has ended.
+than it takes to process the events of one call. If the servers need more time for a turn than the call has left, the
+turn continues in the background. The next call waits for it and delivers nothing until it has ended.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
-from pravega_connector import metrics
 from pravega_connector.core import arguments, io
 from pravega_connector.core.connection import wait_ready
 from pravega_connector.core.deadline import Deadline
@@ -30,35 +29,18 @@ from pravega_connector.errors import (
 from pravega_connector.reader.slices import EventBatch, data_loss
 from pravega_connector.reader.tail import TailReader, _SegmentTail
 from pravega_connector.reader_group_protocol import Positions, Ranged, Segment
+from pravega_connector.reader_groups.delivery import Delivery, GroupEvent
 from pravega_connector.reader_groups.member import GroupMember
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import after_fork
-from pravega_serde.errors import DeserializationError, PravegaError
+from pravega_serde.errors import PravegaError
 
 T = TypeVar("T")
 V = TypeVar("V")
 _log: Final = logging.getLogger(__name__)
 #: Minimum seconds that a call waits for its turn in the group. Healthy servers need a few milliseconds.
 _TURN_SECONDS: Final = 0.25
-
-
-class GroupEvent(NamedTuple, Generic[T]):
-    """Result of reading from a group: an event, or a checkpoint without a value (Java's ``EventRead``)."""
-
-    value: T | None
-    """The event; None for a checkpoint."""
-    segment: Segment | None = None
-    """Segment that the event is in."""
-    offset: int = -1
-    """Offset in the segment at which the event begins."""
-    checkpoint: str | None = None
-    """Name of the checkpoint; None for an event."""
-
-    @property
-    def is_checkpoint(self) -> bool:
-        """True if this is a checkpoint, False if it is an event."""
-        return self.checkpoint is not None
 
 
 class _OwnedSegments(TailReader):
@@ -177,25 +159,17 @@ class GroupReader(HintedNames, Generic[T]):
         """
         self._member, self._timeout, self._begin_at = member, stores.timeout, begin_at
         self._owned: Positions = {}
-        self._deserialize = None if serializer is None else serializer.deserialize
+        self._delivery: Delivery[T] = Delivery(None if serializer is None else serializer.deserialize)
         self._readers = {stream: _OwnedSegments(stores, stream) for stream in member.state.config.start}
         self._turns = list(self._readers.values())
-        self._batch: EventBatch | None = None
-        self._segment: Segment | None = None  # of the batch
-        self._events: list[bytes] = []
-        self._row = 0  # next event of the batch
-        self._began = 0  # first event that the last call delivered
-        self._passed: str | None = None  # checkpoint that was delivered, until the next turn
-        self._before: tuple[int, int, str | None] = (0, 0, None)  # these three values before the last call
         self._in_call = False  # True between two calls if the last one was interrupted
         self._cut = False  # True while the state of an interrupted call must be dropped
-        self._due = 0.0
         self._turning: _Turn | None = None
         self._closed = False
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._events = self._member = after_fork.inherited("GroupReader")
+        self._member = after_fork.inherited("GroupReader")
 
     @property
     def id(self) -> str:
@@ -213,10 +187,10 @@ class GroupReader(HintedNames, Generic[T]):
             # The start of a segment that was just acquired is known only at the end of the turn.
             positions = {segment: at for segment, at in position.positions.items() if segment in self._owned}
             position = Ranged(positions, position.ranges)
-        if self._batch is None or self._segment is None or self._segment not in position.positions:
+        delivery = self._delivery
+        if delivery.segment is None or delivery.segment not in position.positions:
             return position
-        at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
-        return Ranged({**position.positions, self._segment: at}, position.ranges)
+        return Ranged({**position.positions, delivery.segment: delivery.offset}, position.ranges)
 
     @property
     def at_end(self) -> bool:
@@ -224,7 +198,7 @@ class GroupReader(HintedNames, Generic[T]):
         return not self.has_events and self._member.at_end
 
     def poll(self, timeout: float) -> list[GroupEvent[T]]:
-        """Return the next events, all of one segment, or one checkpoint; empty after ``timeout`` seconds.
+        """Return the next events, up to 500 of one segment, or one checkpoint; empty after ``timeout`` seconds.
 
         The reader takes its turn in the group first. If servers that it needs for the turn are unavailable, the list is
         empty too. Raises the errors of :meth:`TailReader.poll`, and:
@@ -238,15 +212,7 @@ class GroupReader(HintedNames, Generic[T]):
             return []
         if self._checkpoint is not None:
             return [self._pass_checkpoint()]
-        found: list[GroupEvent[T]] = []
-        row = self._row
-        try:
-            found.extend(map(self._decoded, range(row, len(self._events))))  # events before an error stay in the list
-        except DeserializationError as error:
-            if not found:
-                raise self._refused(error, row) from error
-            # The next call raises the error, because these events come before it.
-        return self._hand_out(found, row + len(found))
+        return self._delivery.take_list()
 
     def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
         """Return the next events of one segment as columns, or a checkpoint, or None after ``timeout`` seconds.
@@ -258,21 +224,19 @@ class GroupReader(HintedNames, Generic[T]):
             return None
         if self._checkpoint is not None:
             return self._pass_checkpoint()
-        batch, rest = self._batch, slice(self._row, None)
-        assert batch is not None
-        found = EventBatch(batch.stream, batch.segment_id, batch.events[rest], batch.offsets[rest])
-        return self._hand_out(found, len(self._events))
+        return self._delivery.take_columns()
 
     def __iter__(self) -> Iterator[GroupEvent[T]]:
         """Yield events and checkpoints until the group has read all data."""
         while not self.at_end:
             while self._fetch(self._timeout):
                 yield self._take()
+                yield from iter(self._delivery.take_ready, None)
 
     @property
     def has_events(self) -> bool:
         """True if an event can be returned without waiting, unless its segment is reassigned."""
-        return self._row < len(self._events)
+        return self._delivery.has_events
 
     @property
     def timeout(self) -> float:
@@ -284,15 +248,15 @@ class GroupReader(HintedNames, Generic[T]):
 
         Raises the errors of :meth:`poll`.
         """
-        return self._take() if self._fetch(timeout) else None
+        return self._delivery.take_ready() or (self._take() if self._fetch(timeout) else None)
 
     def take_back(self) -> None:
         """Mark what the last call delivered as not delivered."""
-        self._row, self._began, self._passed = self._before
+        self._delivery.take_back()
 
     def close(self) -> None:
         """Leave the group. Other readers continue after the delivered events. Durable on return."""
-        self._leave(None)
+        self._leave(again=False)
 
     def leave(self, position: Positions) -> None:
         """Leave the group. Durable on return.
@@ -315,7 +279,7 @@ class GroupReader(HintedNames, Generic[T]):
         elif issubclass(kind, ReaderOfflineError):
             self._end()  # the reader has lost its place, so it cannot leave
         else:
-            self._leave(self._began)
+            self._leave(again=True)
 
     # ---------------------------------------------------------------- private
 
@@ -323,60 +287,26 @@ class GroupReader(HintedNames, Generic[T]):
     def _checkpoint(self) -> str | None:
         """Checkpoint to deliver. Valid only when no turn is running."""
         name = self._member.checkpoint
-        return None if name == self._passed else name
+        return None if name == self._delivery.passed else name
 
     def _take(self) -> GroupEvent[T]:
         # While a checkpoint waits for delivery, the next turn is due at once.
-        if self._due == 0.0 and self._checkpoint is not None:
+        if self._delivery.due == 0.0 and self._checkpoint is not None:
             return self._pass_checkpoint()
-        row = self._row
-        try:
-            event = self._decoded(row)
-        except DeserializationError as error:
-            raise self._refused(error, row) from error
-        self._before = row, self._began, self._passed
-        try:
-            self._row, self._began = row + 1, row
-            return event
-        except BaseException:
-            self.take_back()
-            raise
+        return self._delivery.take()
 
     def _pass_checkpoint(self) -> GroupEvent[T]:
         name = self._checkpoint
-        return self._hand_out(GroupEvent[T](None, checkpoint=name), self._row, name)
-
-    def _decoded(self, row: int) -> GroupEvent[T]:
-        value: Any = self._events[row]
-        if self._deserialize is not None:
-            value = self._deserialize(value)
-        assert self._batch is not None
-        return GroupEvent(value, self._segment, int(self._batch.offsets[row]))
-
-    def _hand_out(self, what: V, row: int, checkpoint: str | None = None) -> V:
-        """Return ``what`` and mark the events before ``row`` as delivered. An interrupt undoes both."""
-        self._before = self._row, self._began, self._passed
-        try:
-            self._row, self._began, self._passed = row, self._row, checkpoint or self._passed
-            return what
-        except BaseException:
-            self.take_back()
-            raise
-
-    def _refused(self, error: DeserializationError, row: int) -> DeserializationError:
-        """Return the error with the event's position. The next call continues after the event."""
-        assert self._batch is not None
-        metrics.BAD_RECORDS.add(1, "client", str(self._batch.stream))
-        return self._hand_out(self._batch.locate(error, row), row + 1)
+        return self._delivery.hand_out(GroupEvent[T](None, checkpoint=name), self._delivery.row, name)
 
     def _fetch(self, timeout: float) -> bool:
         """Return True if there is something to deliver, after at most ``timeout`` seconds."""
         if self._closed:
             raise ConfigError(f"reader {self.id} is closed: create a new reader of its group")
-        if self.has_events and time.monotonic() < self._due:
+        if self.has_events and time.monotonic() < self._delivery.due:
             return True
         if self._turning is None and self._checkpoint is not None:
-            self._due = 0.0
+            self._delivery.due = 0.0
             return True
         self._cut = self._cut or self._in_call
         self._in_call = True
@@ -409,7 +339,7 @@ class GroupReader(HintedNames, Generic[T]):
                 self._note()
                 if self._member.begin_turn():
                     self._begin_turn()
-                self._passed = None
+                self._delivery.passed = None
             if not self._turn_ended(max(end - time.monotonic(), _TURN_SECONDS)):
                 return False
         except ReaderOfflineError:
@@ -427,10 +357,10 @@ class GroupReader(HintedNames, Generic[T]):
         reading = self._member.reading
         for stream, reader in self._readers.items():
             reader.own({segment.id: at for segment, at in reading.items() if segment.stream == stream})
-        if self._segment not in reading:  # the next reader of the segment reads the rest of the batch
-            self._forget()
+        if self._delivery.segment not in reading:  # the next reader of the segment reads the rest of the batch
+            self._delivery.drop()
         # A checkpoint is reported with the call after the one that delivers it.
-        self._due = 0.0 if self._checkpoint is not None else time.monotonic() + self._member.wait()
+        self._delivery.due = 0.0 if self._checkpoint is not None else time.monotonic() + self._member.wait()
         return True
 
     def _begin_turn(self) -> None:
@@ -450,7 +380,7 @@ class GroupReader(HintedNames, Generic[T]):
             for reader in self._readers.values():
                 reader.restart()
             self._note_batch()
-            self._forget()
+            self._delivery.drop()
             self._cut = False
 
     def _turn_ended(self, seconds: float | None = None) -> bool:
@@ -475,10 +405,10 @@ class GroupReader(HintedNames, Generic[T]):
 
     def _note_batch(self) -> bool:
         """Record how far the batch was delivered. Return True if no batch is left."""
-        segment = self._segment
-        if self._batch is None or segment is None or segment not in self._member.reading:
+        segment = self._delivery.segment
+        if segment is None or segment not in self._member.reading:
             return True
-        at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
+        at = self._delivery.offset
         self._member.handed_out(segment, at)
         if self.has_events:
             return False
@@ -487,7 +417,7 @@ class GroupReader(HintedNames, Generic[T]):
             self._member.ended(segment, sealed=False)
             reader = self._readers[segment.stream]
             reader.ended = [one for one in reader.ended if one != segment.id]
-        self._forget()
+        self._delivery.drop()
         return True
 
     def _note_ends(self) -> None:
@@ -498,9 +428,6 @@ class GroupReader(HintedNames, Generic[T]):
                 self._member.ended(Segment(stream, segment_id))
             reader.begins.clear()
             reader.ended.clear()
-
-    def _forget(self) -> None:
-        self._batch, self._segment, self._events, self._row, self._began = None, None, [], 0, 0
 
     def _read(self, timeout: float) -> bool:
         """Return True if events arrived within ``timeout`` seconds. The end of a segment ends the wait too."""
@@ -538,24 +465,16 @@ class GroupReader(HintedNames, Generic[T]):
             if not count:  # truncated past the end of the group
                 self._member.ended(segment, sealed=False)
                 return False
-        self._batch, self._segment, self._events, self._row, self._began = (
-            batch,
-            segment,
-            batch.events.to_pylist(),
-            0,
-            0,
-        )
+        self._delivery.begin(batch)
         return True
 
-    def _leave(self, row: int | None) -> None:
-        """Leave the group at a row of the batch, or after the delivered events."""
+    def _leave(self, *, again: bool) -> None:
+        """Leave the group after the delivered events or, with ``again``, before those of the last call."""
         if self._closed or after_fork.is_inherited(self._member):
             return
         try:
             self._await_turn()
-            at = {}
-            if row is not None and self._batch is not None and self._segment is not None and row < len(self._events):
-                at = {self._segment: int(self._batch.offsets[row])}
+            at = self._delivery.last_call if again else {}
             self._cut = self._cut or self._in_call
             self._drop_interrupted()
             self._note()
@@ -571,11 +490,12 @@ class GroupReader(HintedNames, Generic[T]):
             raise
         except PravegaError as error:  # if the failure persists, leaving raises it
             _log.info("reader %s of its group: an update of the group's state failed: %s", self.id, error)
-        if self._segment not in self._member.reading:  # the turn released the segment
-            self._forget()
+        if self._delivery.segment not in self._member.reading:  # the turn released the segment
+            self._delivery.drop()
 
     def _end(self) -> None:
         self._closed = True
+        self._delivery.due = 0.0  # no event is ready any more
         for reader in self._readers.values():
             reader.close()
         self._member.close()

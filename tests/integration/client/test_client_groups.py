@@ -21,7 +21,8 @@ from pravega_connector.errors import (
     TimeUnknownError,
 )
 from pravega_connector.reader_group_protocol import Bound, Retention, decode_position, encode_position
-from pravega_connector.reader_groups.reader import GroupEvent, GroupReader
+from pravega_connector.reader_groups.delivery import GroupEvent
+from pravega_connector.reader_groups.reader import GroupReader
 from pravega_serde.errors import DeserializationError
 
 
