@@ -54,6 +54,20 @@ def test_events_are_written_and_read_with_delegation_tokens(client, stream_name)
     assert segment_stores._token_end(token) < float("inf")
 
 
+def test_tables_take_delegation_tokens(client, scope):
+    """The server checks the name of the segments, scope/table_kvtable, for which Java's client requests no token."""
+    client.create_table("ages", 4, partitions=2)
+    table = client.table("ages", key="string", value="string")
+    version = table.insert("anna", "31")
+    assert table.put("anna", "32", version) != version
+    assert [(entry.key, entry.value) for entry in table.entries()] == [("anna", "32")]
+    assert list(table.keys()) == ["anna"]
+    table.remove("anna")
+    assert [str(name) for name in client.tables()] == [f"{scope}/ages"]
+    assert client.stores.token(table.name.segments, write=True).count(".") == 2
+    assert client.delete_table("ages")
+
+
 def test_transactions_and_revisions_take_delegation_tokens_too(client, stream_name):
     client.create_stream(stream_name)
     with client.transactions(stream_name).begin() as transaction:

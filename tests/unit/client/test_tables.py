@@ -1,0 +1,303 @@
+"""Key-value tables when answers are lost or false, segments move, or a process forks."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from pravega_connector import PravegaClient, Put, Remove, Table, TableNotFoundError, TableVersionError, Version
+from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.errors import ConfigError, ConnectionLostError, OutcomeUnknownError, SegmentStoreError
+from pravega_connector.tables import keys
+from pravega_connector.tables.keys import TableSegments, after, key_position
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.wire import (
+    NoSuchSegment,
+    ReadTableEntries,
+    SegmentRange,
+    TableEntriesRead,
+    TableEntriesUpdated,
+    TableName,
+    UpdateTableEntries,
+    WireEntry,
+)
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def pravega() -> Iterator[InProcessPravega]:
+    with InProcessPravega() as server:
+        yield server
+
+
+@pytest.fixture
+def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
+    with pravega.client() as client:
+        yield client
+    pravega.faults.clear()
+
+
+@pytest.fixture
+def table(client: PravegaClient) -> Table[str]:
+    """A table with the entry anna: 1."""
+    name = TableName("scope", f"table{next(_numbers)}")
+    client.create_table(name, 4, partitions=2)
+    table = client.table(name, key="string", value="string")
+    table.insert("anna", "1")
+    return table
+
+
+def value_of(table: Table[str], key: str = "anna") -> str | None:
+    entry = table.get(key)
+    return None if entry is None else entry.value
+
+
+def version_of(table: Table[str]) -> Version:
+    entry = table.get("anna")
+    assert entry is not None
+    return entry.version
+
+
+# ---------------------------------------------------------------- lost answers
+
+
+def test_an_unconditional_update_is_repeated(pravega: InProcessPravega, table: Table[str]) -> None:
+    pravega.faults.drop_after("update table", times=2)
+    version = table.put("anna", "2")
+    assert table.get("anna") is not None
+    assert (value_of(table), version_of(table)) == ("2", version)
+    pravega.faults.drop_after("update table")
+    table.remove("anna")
+    assert value_of(table) is None
+    assert pravega.faults.pending == 0
+
+
+def test_a_conditional_update_that_did_not_arrive_is_made_once(pravega: InProcessPravega, table: Table[str]) -> None:
+    first = version_of(table)
+    pravega.faults.drop_before("update table", times=2)
+    second = table.put("anna", "2", first)
+    assert (value_of(table), version_of(table)) == ("2", second)
+    pravega.faults.drop_before("update table")
+    table.insert("bert", "1")
+    pravega.faults.drop_before("update table")
+    table.remove("anna", second)
+    assert value_of(table) is None
+    assert pravega.faults.pending == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "values"),
+    [
+        (lambda table: table.put("anna", "2", version_of(table)), ("2", None)),
+        (lambda table: table.insert("bert", "2"), ("1", "2")),
+        (lambda table: table.remove("anna", version_of(table)), (None, None)),
+        (lambda table: table.update([Put("anna", "2", version_of(table))]), ("2", None)),
+        (lambda table: table.update([Remove("anna", version_of(table))]), (None, None)),
+    ],
+    ids=["put", "insert", "remove", "update", "update that removes"],
+)
+def test_a_conditional_update_without_its_answer_is_of_unknown_outcome(
+    pravega: InProcessPravega, table: Table[str], change, values: tuple[str | None, str | None]
+) -> None:
+    pravega.faults.drop_after("update table")
+    with pytest.raises(OutcomeUnknownError, match="get the entry to find out"):
+        change(table)
+    assert pravega.faults.pending == 0
+    assert (value_of(table), value_of(table, "bert")) == values
+
+
+def test_a_refusal_of_the_first_attempt_is_certain(pravega: InProcessPravega, table: Table[str]) -> None:
+    old = version_of(table)
+    table.put("anna", "2")
+    pravega.faults.segment_moved("update table")  # it was refused, so it cannot have taken effect
+    with pytest.raises(TableVersionError):
+        table.put("anna", "3", old)
+    assert value_of(table) == "2"
+
+
+@pytest.mark.parametrize(("conditional", "advice"), [(True, "get the entry to find out"), (False, "update it again")])
+def test_an_update_that_is_never_answered_is_of_unknown_outcome(
+    pravega: InProcessPravega, table: Table[str], conditional: bool, advice: str
+) -> None:
+    with PravegaClient(pravega.config, timeout=5, failover_timeout=0.5) as hasty:
+        mine = hasty.table(table.name, key="string", value="string")
+        version = version_of(table)
+        mine.get("anna")
+        with pravega.faults.frozen(), pytest.raises(OutcomeUnknownError, match=advice):
+            mine.put("anna", "2", version if conditional else None)
+    assert value_of(table) == "1"
+
+
+def test_reads_are_repeated(pravega: InProcessPravega, table: Table[str]) -> None:
+    for fault in (pravega.faults.drop_before, pravega.faults.drop_after, pravega.faults.segment_moved):
+        for read in (lambda: value_of(table), lambda: next(entry.value for entry in table.entries())):
+            fault("read table")
+            assert read() == "1"
+        fault("read table")
+        assert list(table.keys()) == ["anna"]
+    assert pravega.faults.pending == 0
+
+
+def test_a_failure_of_the_server_is_raised(pravega: InProcessPravega, table: Table[str]) -> None:
+    pravega.faults.fail("update table")
+    with pytest.raises(SegmentStoreError, match="asked for by the test"):
+        table.put("anna", "2")
+    pravega.faults.fail("read table")
+    with pytest.raises(SegmentStoreError, match="asked for by the test"):
+        table.get("anna")
+
+
+# ---------------------------------------------------------------- false answers
+
+
+def test_a_store_that_does_not_know_the_segment_is_not_believed(pravega: InProcessPravega, table: Table[str]) -> None:
+    def deny(session, request):
+        session.reply(NoSuchSegment(request.request_id, request.segment, "", -1))
+
+    pravega.store.on(UpdateTableEntries, deny)
+    table.put("anna", "2")
+    assert value_of(table) == "2"
+    assert pravega.faults.pending == 0
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (WireEntry(b"berta", 0, b"x"),),
+        (WireEntry(b"\x00\x00\x00\x01", 0, b"x"), WireEntry(b"\x00\x00\x00\x01", 0, b"x")),
+        (WireEntry(b"bert", 0, b"x"), WireEntry(b"anna", 0, b"x")),
+        (WireEntry(b"zoes", 0, b"x"),),
+    ],
+    ids=["of another length", "twice", "out of order", "outside the range"],
+)
+def test_entries_that_were_not_requested_are_not_believed(
+    pravega: InProcessPravega, table: Table[str], entries: tuple[WireEntry, ...]
+) -> None:
+    def lie(session, request):
+        session.reply(TableEntriesRead(request.request_id, request.segment, entries, b""))
+
+    pravega.store.on(ReadTableEntries, lie)
+    assert [entry.key for entry in table.entries(start="a\0\0\0", end="y\0\0\0")] == ["anna"]
+    assert pravega.faults.pending == 0
+
+
+def test_versions_of_other_entries_are_not_believed(pravega: InProcessPravega, table: Table[str]) -> None:
+    def lie(session, request):
+        session.reply(TableEntriesUpdated(request.request_id, (1, 2)))
+
+    pravega.store.on(UpdateTableEntries, lie)
+    version = table.put("anna", "2")
+    assert (value_of(table), version_of(table)) == ("2", version)
+
+
+# ---------------------------------------------------------------- moves, forks, event loops
+
+
+def test_a_table_outlives_a_restart_of_its_store(pravega: InProcessPravega, table: Table[str]) -> None:
+    pravega.faults.drop_connections()
+    assert value_of(table) == "1"
+    pravega.faults.drop_connections()
+    table.put("anna", "2")
+    assert value_of(table) == "2"
+
+
+def test_a_forked_child_uses_the_table_on_connections_of_its_own(table: Table[str]) -> None:
+    table.get("anna")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        with suppress(BaseException):
+            table.put("anna", "2")
+            os.write(writing, (value_of(table) or "").encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read() == b"2"
+    os.waitpid(child, 0)
+    assert value_of(table) == "2"
+
+
+def test_coroutines_use_a_table(pravega: InProcessPravega, table: Table[str]) -> None:
+    async def main() -> None:
+        async with AsyncPravegaClient(pravega.config) as client:
+            name = TableName("scope", f"table{next(_numbers)}")
+            with pytest.raises(TableNotFoundError):
+                await client.table(name)
+            assert await client.create_table(name, 4, 2, partitions=2)
+            assert name in [each async for each in client.tables("scope")]
+            mine = client.table(name, key="string", value="json")
+            with pytest.raises(ConfigError, match="not open yet"):
+                assert mine.config
+            assert [entry async for entry in client.table(name, key="string").entries()] == []
+            versions = await asyncio.gather(*(mine.put((f"k{i:03}", "aa"), i) for i in range(50)))
+            assert len({*versions}) == 50
+            assert (mine.name, mine.config.secondary_key) == (name, 2)
+            assert [entry.value async for entry in mine.entries(batch_size=7)] == [*range(50)]
+            assert [key async for key in mine.keys("k007")] == [("k007", "aa")]
+            with pytest.raises(TableVersionError):
+                await mine.insert(("k007", "aa"), 8)
+            await mine.remove(("k007", "aa"))
+            assert not await mine.exists(("k007", "aa"))
+            found = await mine.get_all([("k006", "aa"), ("k007", "aa")])
+            assert [entry and entry.value for entry in found] == [6, None]
+            async with client.table(table.name, key="string", value="string") as other:
+                entry = await other.get("anna")
+                assert entry is not None
+                assert entry.value == "1"
+            assert await client.delete_table(name)
+            assert not await client.table_exists(name)
+
+    asyncio.run(main())
+
+
+# ---------------------------------------------------------------- the place of a key
+
+
+@pytest.mark.parametrize(
+    ("key", "position"),
+    [
+        (b"a", 0.6272098046731807),
+        (b"key00001", 0.10746373259718034),
+        (bytes(16), 0.8153192835338181),
+        (bytes(range(256)), 0.7101550448669356),
+    ],
+)
+def test_the_position_of_a_key_is_that_of_java(key: bytes, position: float) -> None:
+    """As HashHelper.seededWith("KeyValueTableRouter").hashToRange of 0.13 returns it."""
+    assert key_position(key) == position
+
+
+def test_the_upper_bound_of_a_segment_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    segments = TableSegments([SegmentRange(2, 0.5, 1.0), SegmentRange(1, 0.0, 0.5)])
+    for position, expected in ((0.0, 1), (0.5, 1), (0.5000001, 2)):
+        monkeypatch.setattr(keys, "key_position", lambda _, at=position: at)
+        assert segments.of(b"key") == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "following"),
+    [(b"\x00", b"\x01"), (b"\x00\xff", b"\x01\x00"), (b"\xff\xff", None), (b"a\xff\xff", b"b\0\0")],
+)
+def test_the_next_key_has_the_same_length(key: bytes, following: bytes | None) -> None:
+    assert after(key) == following
+
+
+def test_a_version_is_read_from_its_text() -> None:
+    assert Version.parse("4294967296:27") == Version(1 << 32, 27)
+    for text in ("", "1", "1:", ":1", "a:b", "1:2:3", "-1:2", None):
+        with pytest.raises(ConfigError, match="segment:number"):
+            Version.parse(text)  # type: ignore[arg-type]
+
+
+def test_an_unreachable_store_is_named(pravega: InProcessPravega, table: Table[str]) -> None:
+    with PravegaClient(pravega.config, timeout=5, failover_timeout=0.5) as hasty:
+        mine = hasty.table(table.name, key="string", value="string")
+        pravega.faults.drop_before("read table", times=1000)
+        with pytest.raises(ConnectionLostError):
+            mine.get("anna")
