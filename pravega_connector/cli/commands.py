@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "sniff": "Report the formats, framings and schemas of a stream.",
     "stream": "List, create, describe, change and delete streams.",
     "subscribers": "List and remove the subscribers of a stream.",
+    "table": "Create, list and delete key-value tables, and change their entries.",
     "watch": "Show the segments and rates of a stream, live.",
     "write": "Write lines of files or standard input to a stream.",
 }

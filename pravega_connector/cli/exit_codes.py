@@ -12,6 +12,7 @@ from pravega_connector.errors import (
     ReaderGroupNotFoundError,
     ScopeNotFoundError,
     StreamNotFoundError,
+    TableNotFoundError,
     TransactionUnknownError,
 )
 from pravega_serde.errors import PravegaError, RegistryNotFoundError
@@ -32,7 +33,7 @@ class ExitCode(IntEnum):
     DATA_LOSS = 3
     """Data was lost that was not read."""
     NOT_FOUND = 4
-    """The stream, scope or group does not exist, or was deleted, even if another has its name."""
+    """The stream, scope, group, table or entry does not exist, or was deleted, even if another has its name."""
     BEHIND = 5
     """The lag of a reader is larger than ``--max-bytes``."""
     BAD_DATA = 6
@@ -49,6 +50,7 @@ _CODES: Final[tuple[tuple[type[PravegaError], ExitCode], ...]] = (
     (ScopeNotFoundError, ExitCode.NOT_FOUND),
     (RegistryNotFoundError, ExitCode.NOT_FOUND),
     (ReaderGroupNotFoundError, ExitCode.NOT_FOUND),
+    (TableNotFoundError, ExitCode.NOT_FOUND),
     (IngestUndecidedError, ExitCode.UNDECIDED),
     (OutcomeUnknownError, ExitCode.UNDECIDED),
     (TransactionUnknownError, ExitCode.UNDECIDED),

@@ -49,6 +49,51 @@ def objects(result: Result) -> list[dict]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+def test_the_life_of_a_table(run: Run, client: PravegaClient, own_scope: str) -> None:
+    table = f"{own_scope}/stock"
+    run("table", "create", table, "--primary-key", 4, "--partitions", 2)
+    assert "exists already" in run("table", "create", table, "--primary-key", 4, code=1).stderr
+    run("table", "create", table, "--primary-key", 4, "--exist-ok")
+    assert (
+        "the length of the primary key must be"
+        in run("table", "create", f"{table}2", "--primary-key", 0, code=1).stderr
+    )
+    assert run("table", "list", own_scope).stdout == f"{table}\n"
+    assert json.loads(run("table", "list", own_scope, "--json").stdout) == [table]
+
+    first = run("table", "put", table, "milk", "12", "--insert").stdout.strip()
+    assert "[PRAVEGA-TABLE-VERSION]" in run("table", "put", table, "milk", "13", "--insert", code=1).stderr
+    second = run("table", "put", table, "milk", "11", "--if-version", first).stdout.strip()
+    assert "[PRAVEGA-TABLE-VERSION]" in run("table", "remove", table, "milk", "--if-version", first, code=1).stderr
+    assert run("table", "get", table, "milk").stdout == "11\n"
+    told = json.loads(run("table", "get", table, "milk", "--json").stdout)
+    assert told == {"key": "milk", "value": "11", "version": second}
+    assert "has no entry for key 'eggs'" in run("table", "get", table, "eggs", code=4).stderr
+    run("table", "put", table, "65676773", "ff", "--hex")
+    assert "pass --hex" in run("table", "get", table, "eggs", code=1).stderr
+    assert run("table", "scan", table, "--hex").stdout == "65676773\tff\n6d696c6b\t3131\n"
+    assert run("table", "scan", table, "--prefix", "mi").stdout == "milk\t11\n"
+    assert run("table", "scan", table, "--hex", "--limit", 0).stdout == ""
+    run("table", "remove", table, "milk", "--if-version", second)
+    run("table", "remove", table, "milk")
+    assert "is not hexadecimal" in run("table", "get", table, "milk", "--hex", code=1).stderr
+
+    carts = f"{own_scope}/carts"
+    run("table", "create", carts, "--primary-key", 3, "--secondary-key", 4)
+    for name in ("milk", "eggs"):
+        run("table", "put", carts, "ann", "2", "--secondary", name)
+    assert run("table", "scan", carts, "--primary", "ann").stdout == "ann\teggs\t2\nann\tmilk\t2\n"
+    (one,) = objects(
+        run("table", "scan", carts, "--primary", "ann", "--from-key", "f000", "--to-key", "zzzz", "--json")
+    )
+    assert (one["key"], one["secondary"], one["value"]) == ("ann", "milk", "2")
+
+    run("table", "delete", table, code=2)
+    run("table", "delete", table, "--yes")
+    assert f"table {table} does not exist" in run("table", "delete", table, "--yes", code=4).stderr
+    assert [str(name) for name in client.tables(own_scope)] == [carts]
+
+
 def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str, monkeypatch: pytest.MonkeyPatch):
     run("scope", "create", scope)
     assert "exists already" in run("scope", "create", scope, code=1).stderr

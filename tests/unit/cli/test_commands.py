@@ -66,6 +66,7 @@ def run(*args, **options):
         (["stream", "scale", "s/x"], "pass one of --segments, --split and --merge"),
         (["stream", "scale", "s/x", "--segments", "1", "--split", "0"], "pass one of"),
         (["stream", "truncate", "s/x"], "--at"),
+        (["table", "put", "s/x", "key", "value", "--insert", "--if-version", "0:1"], "exclude each other: pass one"),
         (["topic", "list"], "No such command 'topic'; did you mean 'stream'?"),
         (["consume", "s/x"], "did you mean 'read'?"),
         (["stream", "ls"], "did you mean 'list'?"),
@@ -91,6 +92,8 @@ def test_every_command_with_a_server_names_a_wrong_address_in_one_line():
         ["subscribers", "s/x"],
         ["group", "list", "s"],
         ["group", "lag", "s/x"],
+        ["table", "list", "s"],
+        ["table", "get", "s/x", "key"],
     ):
         code, output, errors = run(*args, input="")
         assert (code, output, errors.count("\n")) == (ExitCode.FAILED, "", 1), (args, errors)
