@@ -1,8 +1,7 @@
-"""Header of an Avro object container file: its schema and its codec."""
+"""Schema in the header of an Avro object container file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from pravega_serde.avro.rows import read_block, read_long
@@ -15,26 +14,16 @@ _SYNC: Final = 16
 _MOST_ENTRIES: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerHeader:
-    """Schema, as the file has it, and the name of the codec of its blocks."""
-
-    schema: str
-    codec: str
-
-
-def header_of(data: bytes) -> ContainerHeader | None:
-    """Return the header of a container file; None for any other event, and for an invalid header."""
+def schema_of(data: bytes) -> str | None:
+    """Return the schema in the header of a container file; None for other events, and for an invalid header."""
     if not data.startswith(_MAGIC):
         return None
     try:
-        entries = _entries(data)
-        schema = entries[b"avro.schema"].decode()
-        codec = entries.get(b"avro.codec", b"null").decode()
+        schema = _entries(data)[b"avro.schema"].decode()
         _check(schema)
     except (IndexError, KeyError, MalformedError, SchemaError, UnicodeDecodeError):
         return None
-    return ContainerHeader(schema, codec)
+    return schema
 
 
 def _check(schema: str) -> None:

@@ -16,7 +16,8 @@ class SniffedField:
     optional: bool
     """True if an examined event, or the object around it, lacks the field or has null."""
     logical: str = ""
-    """Meaning of all values: ``timestamp``, ``local-timestamp``, ``date``, ``uuid``, ``decimal``, ``epoch-millis``."""
+    """Meaning of all values: ``timestamp``, ``local-timestamp``, ``date``, ``uuid``, ``decimal``, ``epoch-millis``,
+    ``epoch-seconds``; empty if they have none in common."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the attributes for JSON."""

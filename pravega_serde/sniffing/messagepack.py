@@ -40,8 +40,7 @@ def text_keys(data: bytes) -> list[bytes] | None:
     keys: list[bytes] = []
     open_items: list[int] = []
     at, size = 0, len(data)
-    is_key = _is_map(data[:1])
-    if not is_key:
+    if not _is_map(data[:1]):
         return None
     left = 1
     while True:

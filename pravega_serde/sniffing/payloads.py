@@ -60,7 +60,6 @@ _SIGNATURES: Final = {
     b"%PDF-": "pdf",
     b"\xca\xfe\xba\xbe": "java class file",
     b"ARROW1": "arrow file",
-    b"\xff\xff\xff\xff": "",  # Arrow's stream, but also -1: unknown
 }
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -83,7 +82,7 @@ def _by_signature(data: bytes) -> Guess | None:
         if is_it(data):
             return Guess(name, bits)
     for first, name in _SIGNATURES.items():
-        if name and data.startswith(first) and not data.isascii():
+        if data.startswith(first) and not data.isascii():
             return Guess(name, 8.0 * len(first))
     return None
 
@@ -104,7 +103,7 @@ def _is_bson(data: bytes) -> bool:
 #: Formats with a check of the whole event, and the bits of evidence of each.
 _CHECKED: Final[tuple[tuple[Callable[[bytes], bool], str, float], ...]] = (
     (java_classes.is_java, "java", 64.0),
-    (lambda data: avro_container.header_of(data) is not None, "avro container", 64.0),
+    (lambda data: avro_container.schema_of(data) is not None, "avro container", 64.0),
     (lambda data: compression.gunzipped(data) is not None, "gzip", 56.0),
     (_is_pickle, "pickle", 40.0),
     (_is_bson, "bson", 48.0),

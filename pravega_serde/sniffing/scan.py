@@ -6,6 +6,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from pravega_serde.avro.schema import SchemaLike
 from pravega_serde.errors import DeserializationError, SerdeError
 from pravega_serde.json.rows import parse as parse_json
 from pravega_serde.sniffing import protobuf_fields
-from pravega_serde.sniffing.avro_container import header_of
+from pravega_serde.sniffing.avro_container import schema_of
 from pravega_serde.sniffing.document_fields import DocumentFields
 from pravega_serde.sniffing.java_classes import JavaClasses
 from pravega_serde.sniffing.parts import Group, Splitter
@@ -97,6 +98,7 @@ class Scan:
             notes.append(f"{splitter.not_unpacked} compressed payloads exceed the memory limit and were not examined")
         if splitter.is_late:
             notes.append("the time ended before all payloads in framings were examined; they count as unknown")
+        notes += _missing_extras({each.format for each in groups})
         parts = tuple(self._part(each, events, splitter.examined, notes) for each in groups)
         return Sniffed(parts, self._sample.seen, self._sample.seen_bytes, splitter.examined, self.stopped, tuple(notes))
 
@@ -162,6 +164,19 @@ def _blocks(events: Any) -> Iterable[Any]:
             size = min(2 * size, _BLOCK)
 
 
+#: Format or codec -> the package that recognizes it, and the extra that installs it.
+_EXTRAS: Final = {"CBOR": ("cbor2", "cbor"), "snappy": ("cramjam", "registry")}
+
+
+def _missing_extras(formats: set[str]) -> list[str]:
+    """Return a note for each format that cannot be recognized here, if some events are unknown."""
+    return [
+        f"{name} is not recognized without the extra {extra}: pip install 'pravega-serde[{extra}]'"
+        for name, (package, extra) in _EXTRAS.items()
+        if UNKNOWN in formats and find_spec(package) is None
+    ]
+
+
 class _Description:
     """Schema and proposal of a group."""
 
@@ -214,8 +229,8 @@ class _Description:
 
     def _avro_schema(self, avro: AvroSerializer | None) -> str:
         if "avro-container" in self._group.framing:
-            schemas = Counter(found.schema for each in self._group.payloads if (found := header_of(each)) is not None)
-            return schemas.most_common(1)[0][0] if len(schemas) == 1 else ""
+            schemas = Counter(map(schema_of, self._group.payloads))
+            return next(iter(schemas)) or "" if len(schemas) == 1 else ""
         return "" if avro is None or "avro-single-object" in self._group.framing else avro.read_schema
 
 

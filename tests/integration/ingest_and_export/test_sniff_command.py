@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+import pravega_serde
 from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
@@ -46,6 +47,21 @@ def test_all_segments_of_a_stream_are_sampled(run, client: PravegaClient, scope:
     assert run(stream, "--start", "latest")["parts"] == []
     values = list(client.read(stream))
     assert sorted(json.loads(each)["id"] for each in values if each[:1] == b"{") == list(range(200))
+
+
+@pytest.mark.parametrize(
+    ("format_name", "value"),
+    [("json", {"id": 1, "item": "tea"}), ("cbor", {"id": 1, "item": "tea"}), ("java", 7), ("string", "some text")],
+)
+def test_the_proposed_call_reads_the_stream(run, client: PravegaClient, scope: str, format_name: str, value: object):
+    client.create_scope(scope)
+    stream = f"{scope}/{format_name}"
+    client.create_stream(stream, 1)
+    with client.writer(stream, format_name) as writer:
+        for _ in range(30):
+            writer.write(value, routing_key="a")
+    (part,) = run(stream)["parts"]
+    assert list(eval(part["proposal"]["client"], {"client": client, "pravega_serde": pravega_serde})) == [value] * 30
 
 
 def test_a_missing_stream(run, scope: str):

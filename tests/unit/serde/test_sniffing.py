@@ -9,6 +9,7 @@ import itertools
 import json
 import pickle
 import random
+import sys
 import tracemalloc
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 
 from pravega_serde import JavaSerializer, SchemaError, SerdeError, serializer_for, sniff
 from pravega_serde.json.derive import arrow_type_of_json_schema
-from pravega_serde.sniffing import Scan
+from pravega_serde.sniffing import Scan, scan
 from pravega_serde.sniffing.payloads import detect
 from tests.unit.serde._sniffed import (
     AVRO,
@@ -303,6 +304,16 @@ def test_limits_of_a_scan():
     assert result.stopped == "bytes"
     assert result.scanned_bytes < 3 * 10**6
     assert sniff((b"x" for _ in itertools.count()), max_events=None, max_bytes=None, timeout=0.2).stopped == "time"
+
+
+def test_a_missing_extra_is_noted(monkeypatch):
+    events = [cbor2.dumps({"name": i, "another name": "text"}) for i in range(30)]
+    monkeypatch.setattr(scan, "find_spec", lambda package: None)
+    monkeypatch.setitem(sys.modules, "pravega_serde.cbor.rows", None)
+    result = sniff(events)
+    assert result.format == "unknown"
+    assert result.notes[0] == "CBOR is not recognized without the extra cbor: pip install 'pravega-serde[cbor]'"
+    assert sniff([b"a line of text"] * 9).notes == ()
 
 
 def test_a_sample_is_uniform():
