@@ -60,11 +60,16 @@ def test_the_wheel_has_the_packages_and_nothing_else(files: _build.Files):
     assert names == {name for name in in_checkout(*PACKAGES) if not name.endswith(".java")}
     # The jar is there if it was compiled before.
     assert {Path(name).suffix for name in names} - {".jar"} == {".py", ".pyi", ".typed", ".lock"}
-    # Programs that are only run from a checkout are in tools/. These two are processes that the product starts.
+    # Programs that are only run from a checkout are in tools/. These are processes that the product starts.
     programs = {
         name for name in names if name.endswith(".py") and '__name__ == "__main__"' in (ROOT / name).read_text()
     }
-    assert programs == {"pravega_connector/local/supervisor.py", "pravega_connector/spark/jvm/support.py"}
+    assert programs == {
+        "pravega_connector/local/supervisor.py",
+        "pravega_connector/spark/fork_server/probe.py",
+        "pravega_connector/spark/fork_server/server.py",
+        "pravega_connector/spark/jvm/support.py",
+    }
 
 
 def test_the_sdist_has_tests_pages_and_tools(files: _build.Files):
