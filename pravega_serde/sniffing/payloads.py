@@ -63,6 +63,8 @@ _SIGNATURES: Final = {
 }
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+#: Characters of a text that are searched for control characters, after the first one.
+_EXAMINED: Final = 10_000
 _XML: Final = re.compile(r"\s*(?:<\?xml\s[^>]*>\s*)?<([A-Za-z_][\w.:-]*)(?:\s[^<>]*)?(?:/>\s*\Z|>)")
 
 
@@ -131,8 +133,8 @@ def _text(data: bytes) -> Guess | None:
 
 def _weak_text(text: str) -> Guess | None:
     """Return text with few control characters, which only other texts can confirm."""
-    controls = len(_CONTROL.findall(text))
-    return Guess("string", 0.0, weak=True) if controls * 4 <= len(text) else None
+    start = text[:_EXAMINED]
+    return Guess("string", 0.0, weak=True) if len(_CONTROL.findall(start)) * 4 <= len(start) else None
 
 
 def _json(data: bytes) -> Guess | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from pravega_serde.columnar import MalformedError
@@ -20,6 +21,8 @@ from pravega_serde.sniffing.fields import SniffedField
 #: Fields of a message that are examined; a message with more is not recognized.
 _MOST_FIELDS: Final = 1000
 _MOST_NUMBERS: Final = 200
+#: Messages whose fields count as evidence, and are described.
+_MOST_MESSAGES: Final = 300
 _LARGEST_NUMBER: Final = 1 << 19
 #: Messages inside messages that are described, and values of a field that are examined for it.
 _DEPTH: Final = 4
@@ -48,21 +51,29 @@ def members(events: Sequence[bytes], *, padded: bool = False) -> list[int]:
 
     With ``padded``, zeros may follow a message, as after Java's decompression.
     """
-    parsed = {at: found for at, data in enumerate(events) if (found := _message(data, padded=padded)) is not None}
-    tags = Counter(tag for found in parsed.values() for tag in {(each.number, each.wire) for each in found.fields})
-    least = max(2, _COMMON * len(parsed)) if len(parsed) >= 10 else 1
-    common = {tag for tag, count in tags.items() if count >= least}
-    chosen = {
-        at: found for at, found in parsed.items() if all((each.number, each.wire) in common for each in found.fields)
+    tags = {
+        at: frozenset((each.number, each.wire) for each in found.fields)
+        for at, data in enumerate(events)
+        if (found := _message(data, padded=padded)) is not None
     }
-    bits = _evidence(list(chosen.values()), len(common))
-    return list(chosen) if is_significant(bits, len(chosen), len(events)) else []
+    counts = Counter(tag for found in tags.values() for tag in found)
+    least = max(2, _COMMON * len(tags)) if len(tags) >= 10 else 1
+    common = {tag for tag, count in counts.items() if count >= least}
+    chosen = [at for at, found in tags.items() if found <= common]
+    bits = _evidence(_messages((events[at] for at in chosen), padded=padded), len(common))
+    return chosen if is_significant(bits, len(chosen), len(events)) else []
 
 
 def evidence(events: Sequence[bytes], *, padded: bool = False) -> float:
     """Return the bits of evidence that events, all of them messages, are Protobuf."""
-    parsed = [found for data in events if (found := _message(data, padded=padded)) is not None]
-    return _evidence(parsed, len({(each.number, each.wire) for found in parsed for each in found.fields}))
+    messages = _messages(events, padded=padded)
+    return _evidence(messages, len({(each.number, each.wire) for found in messages for each in found.fields}))
+
+
+def _messages(events: Iterable[bytes], *, padded: bool) -> list[_Message]:
+    """Return the messages among the first events."""
+    parsed = (_message(data, padded=padded) for data in islice(events, _MOST_MESSAGES))
+    return [found for found in parsed if found is not None]
 
 
 def _message(data: bytes, *, padded: bool = False) -> _Message | None:
@@ -126,8 +137,7 @@ def _is_text(data: bytes) -> bool:
 
 def describe(events: Sequence[bytes], *, padded: bool = False) -> tuple[SniffedField, ...]:
     """Return the fields of messages, with those of messages inside them."""
-    parsed = [found for data in events if (found := _message(data, padded=padded)) is not None]
-    return tuple(_described(parsed, "", _DEPTH))
+    return tuple(_described(_messages(events, padded=padded), "", _DEPTH))
 
 
 def _described(messages: Sequence[_Message], prefix: str, depth: int) -> Iterator[SniffedField]:
