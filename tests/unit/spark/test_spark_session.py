@@ -69,6 +69,41 @@ def test_a_session_has_a_cluster_and_options(monkeypatch: pytest.MonkeyPatch):
         configure(session, colums="event")
 
 
+class Builder:
+    """As much of a builder as is used: its settings, and the session that it starts."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        self.session: Any = Session()
+
+    def config(self, name: str, value: str) -> "Builder":
+        self.settings[name] = value
+        return self
+
+    def getOrCreate(self) -> Any:
+        self.session.conf = SimpleNamespace(getAll={}, get=self.settings.get, set=self.settings.__setitem__)
+        return self.session
+
+
+def test_a_builder_is_started_with_unix_sockets_only_for_low_latency():
+    builder: Any = Builder()
+    assert configure(builder) is builder.session
+    assert builder.settings == {}
+    assert configure(builder, low_latency=True) is builder.session
+    assert builder.settings == {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.execution.pandas.udf.buffer.size": "1048576",
+    }
+    assert len(builder.session.sources) == 2, "registered as usual: the session has no JVM"
+
+
+def test_no_session_is_started_for_an_unknown_option():
+    builder: Any = Builder()
+    builder.getOrCreate = pytest.fail
+    with pytest.raises(ConfigError, match="unknown option 'low_latencies'"):
+        configure(builder, low_latencies=True)
+
+
 def test_credentials_of_a_query_replace_those_of_its_session():
     session: Any = Session()
     configure(session, PravegaConfig().with_token("s3cret-word"))
