@@ -240,7 +240,9 @@ def _withdrawn(rows: dict[str, list[int]], guesses: Sequence[Guess], payloads: S
     gone = _doubtful_texts(texts, guesses, payloads)
     rows["string"] = [row for row in texts if row not in gone]
     left += sorted(gone)
-    total = sum(map(len, rows.values())) + sum(guess.format == UNKNOWN for guess in guesses) + len(left)
+    total = sum(map(len, rows.values())) + _unknown(guesses) + len(left)
+    if _are_counters([payloads[row] for row in rows.get("utf-16", [])], len(left) + _unknown(guesses)):
+        left += rows.pop("utf-16")
     for name in list(rows):
         bits = sum(guesses[row].bits for row in rows[name])
         if name in ("string", "xml") and len(rows[name]) * 2 >= total:
@@ -248,6 +250,15 @@ def _withdrawn(rows: dict[str, list[int]], guesses: Sequence[Guess], payloads: S
         if name != EMPTY and not is_significant(bits, len(rows[name]), total):
             left += rows.pop(name)
     return left
+
+
+def _unknown(guesses: Sequence[Guess]) -> int:
+    return sum(guess.format == UNKNOWN for guess in guesses)
+
+
+def _are_counters(events: Sequence[bytes], binary: int) -> bool:
+    """True if events that look like UTF-16 are more likely small numbers of two bytes."""
+    return 0 < len(events) < binary or (len(events) >= 3 and len({len(event) for event in events}) == 1)
 
 
 def _doubtful_texts(texts: Sequence[int], guesses: Sequence[Guess], payloads: Sequence[bytes]) -> set[int]:

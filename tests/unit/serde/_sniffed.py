@@ -538,6 +538,11 @@ NEVER_ELSE: dict[str, tuple[Callable[[random.Random, int], bytes], str]] = {
     "UUIDs in 16 bytes": (lambda rng, i: rng.randbytes(16), ""),
     "two random bytes": (lambda rng, i: rng.randbytes(2), ""),
     "three random bytes": (lambda rng, i: rng.randbytes(3), ""),
+    "numbers of two bytes": (lambda rng, i: struct.pack("<8H", *range(i, i + 8)), ""),
+    "numbers of two bytes in ASCII": (
+        lambda rng, i: struct.pack("<8H", *(65 + rng.randrange(9) for _ in "12345678")),
+        "utf-16",
+    ),
     "little-endian longs": (lambda rng, i: struct.pack("<q", rng.randint(0, 3000)), ""),
     "zlib": (lambda rng, i: zlib.compress(text_json(reading(rng, i))), ""),
     "Thrift": (lambda rng, i: b"\x0b\x00\x01\0\0\0\x05hello\x08\x00\x02" + struct.pack(">ib", i, 0), ""),
