@@ -64,7 +64,7 @@ class TestScopes:
         assert name not in controller.list_scopes()
 
     def test_with_streams_is_not_deleted(self, controller: ControllerClient, stream: StreamName) -> None:
-        with pytest.raises(ControllerError, match="it has streams; seal and delete them first"):
+        with pytest.raises(ControllerError, match="it has streams or tables; seal and delete them first"):
             controller.delete_scope(stream.scope)
         assert controller.stream_exists(stream)
 

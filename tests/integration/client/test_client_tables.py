@@ -11,6 +11,7 @@ import pytest
 
 from pravega_connector import (
     ConfigError,
+    ControllerError,
     Insert,
     InvalidNameError,
     PravegaClient,
@@ -79,6 +80,8 @@ def test_a_table_is_created_listed_described_and_deleted(client: PravegaClient, 
     assert client.table_exists(name)
     assert list(client.tables(own_scope)) == [name]
     assert list(client.streams(own_scope)) == []
+    with pytest.raises(ControllerError, match="it has streams or tables"):
+        client.delete_scope(own_scope)
     assert client.delete_table(name)
     assert not client.delete_table(name)
     assert not client.table_exists(name)
