@@ -73,7 +73,10 @@ class Planner:
             "report": self._report,
             "available_now": lambda request: self._query(request).prepareForTriggerAvailableNow(),
             "tasks": self._tasks_between,
-            "commit": lambda request: self._query(request).commit(json.loads(request["end"])),
+            "real_time": lambda request: self._query(request).prepare_for_real_time(),
+            "follow": self._follow,
+            "end_of_followed": self._end_of_followed,
+            "commit": self._commit,
             "stop": self._stop,
         }
 
@@ -144,6 +147,21 @@ class Planner:
         reader = self._query(request)
         partitions = reader.partitions(json.loads(request["start"]), json.loads(request["end"]))
         return _tasks(reader.options.client(service=True), partitions)
+
+    def _follow(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the tasks of a batch in real-time mode: all run at once, so at most as many as there are slots."""
+        reader = self._query(request)
+        slots = self.context.defaultParallelism // int(self.context.getConf().get("spark.task.cpus", "1"))
+        partitions = reader.follow(json.loads(request["start"]), max(slots, 1))
+        return _tasks(reader.options.client(service=True), partitions)
+
+    def _end_of_followed(self, request: Mapping[str, Any]) -> str:
+        return json.dumps(self._query(request).end_of_followed(map(json.loads, request["positions"])))
+
+    def _commit(self, request: Mapping[str, Any]) -> None:
+        """Commit the end of a batch. In real-time mode, Spark does so again after it has stopped the source."""
+        if request["query"] in self._queries:
+            self._query(request).commit(json.loads(request["end"]))
 
     def _stop(self, request: Mapping[str, Any]) -> None:
         reader: DataSourceStreamReader | None = self._queries.pop(request["query"], None)

@@ -27,11 +27,13 @@ from pravega_connector.reader.slices import SegmentSlice, data_loss
 from pravega_connector.spark.jvm.messages import answered, place_fields
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.data_loss import pass_over
+from pravega_connector.spark.source.planner import OPEN_END
 from pravega_connector.stores.segment_stores import SegmentPlace, error_of
 from pravega_connector.wire import FrameParser, RangeRead, SegmentRead, StreamName, segment_name
 from pravega_connector.wire.codec import decode
 from pravega_serde.errors import PravegaError
 
+_NOWHERE: Final = SegmentPlace(("", 0), "", 0.0)
 _logger: Final = logging.getLogger("pravega_connector.reader.slices")
 
 Request = Mapping[str, Any]
@@ -88,12 +90,14 @@ def _retry(client: PravegaClient, options: SourceOptions, attempts: Attempts, re
             except PravegaError as next_error:
                 error = next_error
     except (SegmentTruncatedError, NoSuchSegmentError) as cause:
+        if request["end"] == OPEN_END and isinstance(cause, NoSuchSegmentError) and not options.fail_on_data_loss:
+            return _resume(_NOWHERE, OPEN_END, attempts)  # the driver reports the loss when it plans the next batch
         loss = data_loss(stream, segment_id, request["position"], cause)
         loss.__cause__ = cause
         piece = SegmentSlice(stream, segment_id, request["start"], request["end"])
         resumed = pass_over(piece, event, loss, fail=options.fail_on_data_loss)
         if resumed >= piece.end:
-            return _resume(SegmentPlace(("", 0), "", 0.0), resumed, attempts)
+            return _resume(_NOWHERE, resumed, attempts)
         return _resume(client.stores.place(stream, segment_id), resumed, attempts)
     raise AssertionError("an attempt is settled, or raises its error")
 

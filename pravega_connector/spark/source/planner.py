@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import (
@@ -40,7 +40,8 @@ from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
 from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import StreamCut, StreamName
 
-_ANY: Final = 2**63 - 1
+#: End of a slice that has no end: the largest offset.
+OPEN_END: Final = 2**63 - 1
 # Seconds between two requests for the successors of a sealed segment that had none (the last one of its stream).
 _LAST_LOOK: Final = 1.0
 # Spark polls every 10 ms for new data. After a poll that found none, the segment stores report new data. The next poll
@@ -131,11 +132,11 @@ class StreamPlanner:
         """Return the part of a loss that the query should read; None if there is none."""
         if not self._is_wanted(loss.segment_id, loss.offset):
             return None
-        end = min(ceiling.ends.get(loss.segment_id, _ANY) for ceiling in (*self._ceilings, _NO_CEILING))
+        end = min(ceiling.ends.get(loss.segment_id, OPEN_END) for ceiling in (*self._ceilings, _NO_CEILING))
         return loss if loss.bytes is None else replace(loss, bytes=min(loss.bytes, end - loss.offset))
 
     def _is_wanted(self, segment_id: int, at: int) -> bool:
-        return self._below([segment_id]) and all(at < c.ends.get(segment_id, _ANY) for c in self._ceilings)
+        return self._below([segment_id]) and all(at < c.ends.get(segment_id, OPEN_END) for c in self._ceilings)
 
     def backlog(self, start: StreamCut) -> Backlog:
         """Return the readable part after ``start``, in the segments of ``start`` or, where they ended, in successors.
@@ -146,7 +147,7 @@ class StreamPlanner:
         infos = self._enter_successors(positions)
         ends = {}
         for segment_id, begin in positions.items():
-            lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, _ANY) for c in self._ceilings)]
+            lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, OPEN_END) for c in self._ceilings)]
             ends[segment_id] = max(begin, min(lengths)) if self._below([segment_id]) else begin
         self.growing = {i: end for i, end in ends.items() if _is_growing(infos[i]) and end == infos[i].write_offset}
         return Backlog(self.stream, positions, ends)
@@ -161,6 +162,18 @@ class StreamPlanner:
                 return
             yield from found
             start = end
+
+    def to_follow(self, backlog: Backlog) -> list[SegmentSlice]:
+        """Return the slices that a reader can follow from the start of a backlog: all but those that get no more bytes.
+
+        A slice ends where reading ends. Without such an end, its end is :data:`OPEN_END`.
+        """
+        slices = (
+            SegmentSlice(self.stream, i, at, min((c.ends.get(i, OPEN_END) for c in self._ceilings), default=OPEN_END))
+            for i, at in backlog.starts.items()
+            if at < backlog.ends[i] or i in self.growing
+        )
+        return [piece for piece in slices if piece.start < piece.end and self._below([piece.segment_id])]
 
     def _below(self, segment_ids: Iterable[int]) -> bool:
         return all(ceiling.segments.issuperset(segment_ids) for ceiling in self._ceilings)
@@ -202,6 +215,15 @@ class StreamPlanner:
         )
 
 
+class _Followed(NamedTuple):
+    """Start of a batch in real-time mode. Its end is known when it is over."""
+
+    start: Offset
+    begins: Mapping[StreamName, StreamCut]
+    backlogs: Sequence[Backlog]
+    gone: frozenset[StreamName]
+
+
 def _with(streams: tuple[StreamName, ...], more: tuple[StreamName, ...]) -> tuple[StreamName, ...]:
     return tuple(sorted((*streams, *more))) if more else streams
 
@@ -225,6 +247,7 @@ class QueryPlan:
         self._planners: dict[StreamName, StreamPlanner] = {}
         self._available: dict[StreamName, StreamCut] | None = None
         self._next_look = 0.0
+        self._followed: _Followed | None = None
         from pravega_connector.reader.tail_notifications import Arrivals  # noqa: PLC0415 - only the driver plans
 
         self._arrivals = Arrivals(client.stores)
@@ -274,15 +297,34 @@ class QueryPlan:
         """
         told = self._await_look()
         began = self._clock()
-        streams = self._known(start)
-        found = of_each(lambda stream: self._remaining(stream, start.cuts.get(stream)), streams)
-        begins = {backlog.stream: begin for begin, backlog in filter(None, found)}
-        end = self._end(start, begins, [backlog for _, backlog in filter(None, found)], set(streams) - begins.keys())
+        begins, backlogs, gone = self._look(start)
+        self._boundaries.keep_only({(b.stream, segment_id) for b in backlogs for segment_id in b.ends})
+        end = self._offset(start, begins, self._admission.admit(backlogs), gone)
         if end is start:
             took = self._clock() - began
             self._next_look = self._clock() + min(max(_LEAST_PAUSE, _PAUSE_PER_LOOK * took), _LONGEST_PAUSE)
         self._was_told = told
         return end
+
+    def follow(self, start: Offset) -> list[SegmentSlice]:
+        """Return the slices to follow from ``start`` in a batch of Spark's real-time mode. Raises like :meth:`next`."""
+        begins, backlogs, gone = self._look(start)
+        self._followed = _Followed(start, begins, backlogs, gone)
+        return [piece for backlog in backlogs for piece in self._planners[backlog.stream].to_follow(backlog)]
+
+    def end_of_followed(self, positions: Mapping[StreamName, Mapping[int, int]]) -> Offset:
+        """Return the end of the batch of :meth:`follow`, which has reached these positions in its segments."""
+        assert self._followed is not None
+        start, begins, backlogs, gone = self._followed
+        ends = {backlog.stream: {**backlog.starts, **positions.get(backlog.stream, {})} for backlog in backlogs}
+        return self._offset(start, begins, ends, gone, divided=False)
+
+    def _look(self, start: Offset) -> tuple[dict[StreamName, StreamCut], list[Backlog], frozenset[StreamName]]:
+        """Return the position at which each stream resumes, what is readable after it, and the deleted streams."""
+        streams = self._known(start)
+        found = of_each(lambda stream: self._remaining(stream, start.cuts.get(stream)), streams)
+        begins = {backlog.stream: begin for begin, backlog in filter(None, found)}
+        return begins, [backlog for _, backlog in filter(None, found)], frozenset(set(streams) - begins.keys())
 
     def _await_look(self) -> bool:
         """Wait until the next poll is due. Return True if a segment store reported new data."""
@@ -359,16 +401,17 @@ class QueryPlan:
                 planner.end_at(begin, end)
         return planner
 
-    def _end(
+    def _offset(
         self,
         start: Offset,
         begins: Mapping[StreamName, StreamCut],
-        backlogs: Sequence[Backlog],
+        positions: Mapping[StreamName, Mapping[int, int]],
         gone: Collection[StreamName],
+        *,
+        divided: bool = True,
     ) -> Offset:
-        self._boundaries.keep_only({(b.stream, segment_id) for b in backlogs for segment_id in b.ends})
-        admitted = self._admission.admit(backlogs)
-        ends = {stream: StreamCut(stream, positions) for stream, positions in admitted.items()}
+        """Return the offset at ``positions``, or ``start`` itself if that is the same position."""
+        ends = {stream: StreamCut(stream, reached) for stream, reached in positions.items()}
         moved = {stream: begin for stream, begin in begins.items() if start.cuts.get(stream) != begin}
         if not moved and all(start.cuts[stream] == end for stream, end in ends.items()):
             return start
@@ -376,7 +419,8 @@ class QueryPlan:
         kept = start.cuts
         if self._options.stream_pattern is not None:  # a stream that is created again counts as new
             kept = {stream: cut for stream, cut in kept.items() if stream not in gone}
-        return Offset({**kept, **ends}, moved, self._parts(begins, ends), task_bytes=shared)
+        parts = self._parts(begins, ends) if divided else {}
+        return Offset({**kept, **ends}, moved, parts, task_bytes=shared)
 
     def _parts(
         self, begins: Mapping[StreamName, StreamCut], ends: Mapping[StreamName, StreamCut]

@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -12,6 +13,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
+from tests.integration.spark._real_time import ENDLESS, Run, load_sink
 from tests.jvm import SOON_READY
 
 pytestmark = pytest.mark.real_servers("TLS, users and tokens that expire")
@@ -70,3 +72,28 @@ def test_a_token_that_has_expired_since_the_plan_is_renewed(
 def test_an_untrusted_server_is_an_error(jvm_session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
     with pytest.raises(PySparkException, match=r"PRAVEGA-AUTHENTICATION"):
         load(jvm_session, server, stream, raw_reader="jvm", password="wrong").count()
+
+
+def test_events_arrive_in_real_time_over_tls_with_tokens_that_expire(
+    jvm_session: SparkSession, server: PravegaConfig, tmp_path: Path, eventually
+) -> None:
+    name, secured = StreamName("secured", "live"), server.with_credentials(USER, PASSWORD)
+    given = {"controller": server.controller, "tls_ca_file": str(server.tls_ca_file)}
+    (tmp_path / "sink").mkdir()
+    load_sink(jvm_session, tmp_path / "sink")
+    run = Run(jvm_session, given | {"username": USER, "password": PASSWORD}, name, tmp_path)
+    with PravegaClient(secured) as client:
+        client.create_stream(name, 2)
+        query = run.start(ENDLESS)
+        written: list[str] = []
+        with client.writer(name, "string") as writer:
+            for number in range(6):
+                written.append(f"event {number}")
+                writer.write(written[-1], routing_key=str(number % 2))
+                writer.flush()
+                eventually(lambda: len(run.rows) >= len(written) or query.exception(), seconds=120.0)
+                assert query.exception() is None
+                if number % 2:
+                    time.sleep(TOKEN_SECONDS + 2)  # the time itself is what is tested: a token expires
+    query.stop()
+    assert run.events == written

@@ -22,6 +22,7 @@ from pravega_connector.spark.jvm.messages import TaskOptions
 from pravega_connector.spark.jvm.support import Sessions
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.planner import OPEN_END
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import NoSuchSegment, SegmentIsTruncated, StreamName, WrongHost, encode, segment_name
 
@@ -160,3 +161,11 @@ def test_the_process_answers_lines_and_ends_with_its_input(request_of: Any) -> N
         assert process.wait(timeout=20) == 0
     assert answers[1]["ok"]["port"] > 0
     assert answers[2]["error"].startswith("pravega_connector.errors.ProtocolError: [PRAVEGA-")
+
+
+def test_a_deleted_segment_under_a_tail_is_left_to_the_driver(request_of: Any, client: PravegaClient) -> None:
+    client.seal_stream(STREAM)
+    client.delete_stream(STREAM)
+    gone = replied(NoSuchSegment(300, segment_name(STREAM, 0), "", 0), o300=100)
+    answer = Sessions().answer(request_of("replied", fail=False, position=300, end=OPEN_END, **gone))
+    assert answer["event"] == OPEN_END

@@ -15,7 +15,7 @@ from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.core.values import Successor
 from pravega_connector.errors import DataLossError
 from pravega_connector.spark.source.offsets import slices_of
-from pravega_connector.spark.source.planner import StreamPlanner
+from pravega_connector.spark.source.planner import OPEN_END, StreamPlanner
 from pravega_connector.stores.segment_stores import SegmentInfo
 from pravega_connector.wire import SegmentRange, segment_id
 
@@ -154,6 +154,31 @@ def test_does_not_go_beyond_the_ceiling():
     assert next_end(whole, cut({a: 10})) == cut({b: 7, c: 3})
     whole.end_at(cut({a: 0}), cut({a: 10}))
     assert next_end(whole, cut({a: 10})) == cut({a: 10}), "the nearer of two ends counts"
+
+
+def followed(planner: StreamPlanner, start: StreamCut) -> list[tuple[int, int, int]]:
+    return [(piece.segment_id, piece.start, piece.end) for piece in planner.to_follow(planner.backlog(start))]
+
+
+def test_a_reader_can_follow_all_segments_that_may_get_more():
+    stream = FakeStream()
+    a, b = stream.grow(0, 0.5), stream.grow(0.5, 1)
+    stream.lengths |= {a: 10, b: 20}
+    planner = stream.planner()
+    assert followed(planner, cut({a: 10, b: 3})) == [(a, 10, OPEN_END), (b, 3, OPEN_END)]
+    (c,) = stream.scale([a, b], [(0, 1)])
+    assert followed(planner, cut({a: 10, b: 3})) == [(b, 3, OPEN_END)], "a is finished, and c waits for b"
+    assert followed(planner, cut({a: 10, b: 20})) == [(c, 0, OPEN_END)]
+
+
+def test_a_reader_follows_to_the_ceiling():
+    stream = FakeStream()
+    a, b = stream.grow(0, 0.5), stream.grow(0.5, 1)
+    stream.lengths |= {a: 10, b: 20}
+    planner = stream.planner()
+    planner.end_at(cut({a: 0, b: 0}), cut({a: 10, b: 15}))
+    assert followed(planner, cut({a: 0, b: 0})) == [(a, 0, 10), (b, 0, 15)]
+    assert followed(planner, cut({a: 10, b: 15})) == []
 
 
 @pytest.mark.parametrize("how", ["truncated", "deleted"])

@@ -3,7 +3,12 @@ package pravegaserde.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Future;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** Requests to the driver's Python, which plans all reads. */
@@ -51,6 +56,21 @@ public final class Planning {
       return JSON.readTree(text);
     } catch (com.fasterxml.jackson.core.JsonProcessingException error) {
       throw new ReadException("the Python driver sent an invalid answer: " + error.getOriginalMessage());
+    }
+  }
+
+  /**
+   * Return the answer to a request that {@code thread} sends. Throws as soon as this thread is interrupted, because the
+   * query stops; the answer is then unused.
+   */
+  static JsonNode askUntilInterrupted(ExecutorService thread, ObjectNode request) {
+    Future<JsonNode> answer = thread.submit(() -> ask(request));
+    try {
+      return answer.get();
+    } catch (InterruptedException error) {
+      throw new UncheckedIOException(new InterruptedIOException("the query was stopped while it was planned"));
+    } catch (ExecutionException error) {
+      throw error.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(error.getCause());
     }
   }
 

@@ -6,7 +6,10 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -15,12 +18,15 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.CollectionAccumulator;
 
 /** Scan of raw events by the JVM, planned by the driver's Python. */
 final class RawScan implements Scan, Batch {
@@ -28,6 +34,7 @@ final class RawScan implements Scan, Batch {
   private final ObjectNode plan;
   private final Filter[] filters;
   private String support;
+  private RawStream stream;
 
   RawScan(StructType columns, ObjectNode plan, Filter[] filters) {
     this.columns = columns;
@@ -57,7 +64,7 @@ final class RawScan implements Scan, Batch {
 
   @Override
   public ColumnarSupportMode columnarSupportMode() {
-    return ColumnarSupportMode.SUPPORTED;
+    return stream != null && stream.ends != null ? ColumnarSupportMode.UNSUPPORTED : ColumnarSupportMode.SUPPORTED;
   }
 
   @Override
@@ -80,7 +87,8 @@ final class RawScan implements Scan, Batch {
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
     String description = describe(plan.get("streams").asText());
-    return new RawStream(columns, description, Planning.ask(plan.deepCopy().put("do", "stream")));
+    stream = new RawStream(columns, description, Planning.ask(plan.deepCopy().put("do", "stream")));
+    return stream;
   }
 
   /** Readers of tasks. {@code support} lets a task ask the project's Python on its executor. */
@@ -117,13 +125,17 @@ final class RawScan implements Scan, Batch {
 
   /** Stream query: the Python reader of the driver has its state. */
   private static final class RawStream
-      implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+      implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics, SupportsRealTimeMode {
     private final StructType columns;
     private final String description;
     private final String query;
     private final String support;
     /** Lag as last reported; null before the first report. */
     private JsonNode report;
+    /** Positions of the tasks of a batch in real-time mode; null in other modes. */
+    private CollectionAccumulator<String> ends;
+    /** Thread that plans these batches. It is one for the query: py4j keeps a connection for each thread. */
+    private ExecutorService planner;
 
     RawStream(StructType columns, String description, JsonNode opened) {
       this.columns = columns;
@@ -133,6 +145,10 @@ final class RawScan implements Scan, Batch {
     }
 
     private JsonNode ask(String action, Offset start, Offset end) {
+      return Planning.ask(request(action, start, end));
+    }
+
+    private ObjectNode request(String action, Offset start, Offset end) {
       ObjectNode request = Planning.request(action).put("query", query);
       if (start != null) {
         request.put("start", start.json());
@@ -140,7 +156,7 @@ final class RawScan implements Scan, Batch {
       if (end != null) {
         request.put("end", end.json());
       }
-      return Planning.ask(request);
+      return request;
     }
 
     @Override
@@ -160,6 +176,9 @@ final class RawScan implements Scan, Batch {
 
     @Override
     public Offset latestOffset(Offset start, ReadLimit limit) {
+      if (ends != null) {
+        return start; // the tasks report where the batch has ended
+      }
       return new Cut(ask("latest", start, null).asText());
     }
 
@@ -206,7 +225,31 @@ final class RawScan implements Scan, Batch {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-      return new Readers(columns, support);
+      return ends == null ? new Readers(columns, support) : new TailReader.Factory(columns, support, ends);
+    }
+
+    @Override
+    public void prepareForRealTimeMode() {
+      ask("real_time", null, null);
+      planner = Executors.newSingleThreadExecutor(work -> {
+        Thread thread = new Thread(work, "pravega-plan");
+        thread.setDaemon(true);
+        return thread;
+      });
+      ends = SparkSession.active().sparkContext().collectionAccumulator();
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset start) {
+      ends.reset();
+      return Task.all(Planning.askUntilInterrupted(planner, request("follow", start, null)));
+    }
+
+    @Override
+    public Offset mergeOffsets(PartitionOffset[] unused) {
+      ObjectNode request = request("end_of_followed", null, null);
+      request.set("positions", Planning.JSON.valueToTree(ends.value()));
+      return new Cut(Planning.ask(request).asText());
     }
 
     @Override
@@ -216,6 +259,9 @@ final class RawScan implements Scan, Batch {
 
     @Override
     public void stop() {
+      if (planner != null) {
+        planner.shutdown();
+      }
       if (Planning.isAvailable()) {
         ask("stop", null, null);
       }

@@ -20,22 +20,22 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * project's Python decides what an answer means, pauses, finds the segment again, or returns an error.
  */
 final class SegmentReader implements PartitionReader<ColumnarBatch> {
-  private static final int HELLO = -127;
-  private static final int READ_SEGMENT = 9;
-  private static final int SEGMENT_READ = 10;
-  private static final int KEEP_ALIVE = 100;
-  private static final int PROTOCOL_VERSION = 16;
-  private static final int OLDEST_PROTOCOL_VERSION = 5;
+  static final int HELLO = -127;
+  static final int READ_SEGMENT = 9;
+  static final int SEGMENT_READ = 10;
+  static final int KEEP_ALIVE = 100;
+  static final int PROTOCOL_VERSION = 16;
+  static final int OLDEST_PROTOCOL_VERSION = 5;
 
   /** Bytes of one request, and requests in flight. */
-  private static final int CHUNK = 1 << 20;
+  static final int CHUNK = 1 << 20;
   private static final int DEPTH = 2;
   /** Bytes that a server may answer with although fewer were requested. */
-  private static final int LEAST_ANSWER = 8;
+  static final int LEAST_ANSWER = 8;
   /** Largest event, in bytes, as in the Python reader. */
-  private static final int MAX_EVENT = 128 << 20;
+  static final int MAX_EVENT = 128 << 20;
   /** Largest message other than an answer to a read. */
-  private static final int MAX_REPLY = 1 << 20;
+  static final int MAX_REPLY = 1 << 20;
 
   private final Task task;
   private final EventColumns rows;

@@ -3,6 +3,7 @@ package pravegaserde.spark;
 import java.io.ByteArrayInputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -57,11 +58,14 @@ abstract class StoreLink implements AutoCloseable {
     throw last;
   }
 
-  /** Throws TaskKilledException if Spark has killed the task. */
-  static void checkTask() {
+  /** Throws TaskKilledException if Spark has killed the task, InterruptedIOException if this thread was interrupted. */
+  static void checkTask() throws InterruptedIOException {
     TaskContext task = TaskContext.get();
     if (task != null) {
       task.killTaskIfInterrupted();
+    }
+    if (Thread.currentThread().isInterrupted()) {
+      throw new InterruptedIOException("the task was interrupted");
     }
   }
 

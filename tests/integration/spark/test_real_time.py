@@ -1,0 +1,239 @@
+"""Spark's real-time mode with the JVM reader: events during a batch, changes of the trigger, scaling, and faults."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from pravega_connector.client import PravegaClient
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.wire import StreamName
+from tests.integration.spark._real_time import ENDLESS, SHORT, Run, load_sink
+
+AVAILABLE = {"availableNow": True}
+STOP_SECONDS = 60
+SEGMENTS = 5
+SLOTS = 2  # of the tests' Spark, for tasks
+
+
+@pytest.fixture(scope="module")
+def session(jvm_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """A session with the JVM reader and the sink RowsInFile."""
+    load_sink(jvm_session, tmp_path_factory.mktemp("sink"))
+    return jvm_session
+
+
+@pytest.fixture
+def pravega() -> Iterator[InProcessPravega]:
+    with InProcessPravega() as server:
+        yield server
+
+
+@pytest.fixture
+def client(pravega: InProcessPravega, source: StreamName) -> Iterator[PravegaClient]:
+    with pravega.client() as client:
+        client.create_stream(source, SEGMENTS)
+        yield client
+
+
+@pytest.fixture
+def source(own_scope: str) -> StreamName:
+    return StreamName(own_scope, "source")
+
+
+@pytest.fixture
+def run(
+    session: SparkSession, pravega: InProcessPravega, client: PravegaClient, source: StreamName, tmp_path: Path
+) -> Iterator[Run]:
+    made = Run(session, {"controller": pravega.uri}, source, tmp_path)
+    yield made
+    for query in made.queries:
+        query.stop()
+
+
+@pytest.fixture
+def write(client: PravegaClient, source: StreamName) -> Callable[[range], list[str]]:
+    """``write(range(3))`` writes these numbers, with their last digit as the routing key, and returns them as text."""
+
+    def write(numbers: range) -> list[str]:
+        with client.writer(source) as writer:
+            for number in numbers:
+                writer.write(str(number).encode(), routing_key=str(number % 10))
+        return [str(number) for number in numbers]
+
+    return write
+
+
+def stops(query: StreamingQuery) -> bool:
+    """Stop the query; False if that does not end."""
+    stop = threading.Thread(target=query.stop, daemon=True)
+    stop.start()
+    stop.join(STOP_SECONDS)
+    return not stop.is_alive()
+
+
+def test_events_arrive_while_the_batch_runs(run: Run, write: Callable[[range], list[str]], eventually) -> None:
+    expected = write(range(100))
+    query = run.start(ENDLESS)
+    for first in (100, 200, 300):
+        eventually(lambda: sorted(run.events) == sorted(expected) or query.exception())
+        assert query.exception() is None
+        expected.extend(write(range(first, first + 100)))
+    eventually(lambda: len(run.events) == len(expected))
+    assert {batch for batch, _ in run.rows} == {0}
+    assert query.lastProgress is None, "the first batch is not over"
+    assert len({row["segment_id"] for _, row in run.rows}) > SLOTS
+    assert stops(query)
+    # The position is in the checkpoint at the end of a batch: Spark repeats this one under its number.
+    run.start(SHORT)
+    eventually(lambda: len(run.rows) == 2 * len(expected), seconds=60.0)
+    assert sorted(run.events) == sorted(2 * expected)
+    assert {batch for batch, _ in run.rows} == {0}
+
+
+def test_the_trigger_and_the_reader_change_at_every_restart(
+    run: Run, client: PravegaClient, source: StreamName, write: Callable[[range], list[str]], eventually
+) -> None:
+    short, rest = (SHORT, "jvm"), (AVAILABLE, "python")
+    runs = [short, rest, short, (AVAILABLE, "jvm"), rest, short]
+    expected: list[str] = []
+    for number, (trigger, reader) in enumerate(runs):
+        expected.extend(write(range(200 * number, 200 * number + 100)))
+        if number in (1, 4):
+            client.scale_stream(source, SEGMENTS + number)
+        query = run.start(trigger, raw_reader=reader)
+        if trigger is AVAILABLE:
+            query.awaitTermination()
+            expected.extend(write(range(200 * number + 100, 200 * number + 200)))
+        else:
+            expected.extend(write(range(200 * number + 100, 200 * number + 200)))
+            eventually(lambda: len(run.events) >= len(expected) and run.is_committed(), seconds=90.0)
+            query.stop()
+        assert query.exception() is None
+    assert sorted(run.events) == sorted(expected)
+    for key in "0123456789":
+        assert [event for event in run.events if event[-1] == key] == [each for each in expected if each[-1] == key]
+
+
+def test_a_scaled_stream_continues_in_the_next_batch(
+    run: Run, client: PravegaClient, source: StreamName, write: Callable[[range], list[str]], eventually
+) -> None:
+    expected = write(range(100))
+    query = run.start(SHORT)
+    for number, segments in enumerate((SEGMENTS + 3, SEGMENTS), 1):
+        eventually(lambda: len(run.events) >= len(expected))
+        client.scale_stream(source, segments)
+        expected.extend(write(range(100 * number, 100 * number + 100)))
+    eventually(lambda: len(run.events) >= len(expected) and run.is_committed(), seconds=90.0)
+    assert query.exception() is None
+    assert sorted(run.events) == sorted(expected)
+    for key in "0123456789":
+        assert [event for event in run.events if event[-1] == key] == [each for each in expected if each[-1] == key]
+
+
+def test_events_arrive_through_faults_of_the_stores(
+    run: Run, write: Callable[[range], list[str]], pravega: InProcessPravega, eventually
+) -> None:
+    expected = write(range(10))
+    query = run.start(ENDLESS)
+    faults = [
+        lambda: None,
+        lambda: pravega.faults.drop_before("read", times=3),
+        lambda: pravega.faults.drop_after("read", times=3),
+        lambda: pravega.faults.segment_moved("read", times=3),
+        lambda: pravega.faults.repeat_reply("read", times=1),
+    ]
+    for number, fault in enumerate(faults, 1):
+        eventually(lambda: sorted(run.events) == sorted(expected) or query.exception(), seconds=60.0)
+        assert query.exception() is None
+        fault()
+        pravega.faults.drop_connections()  # reads wait at the store: new ones meet the fault
+        expected.extend(write(range(10 * number, 10 * number + 10)))
+    eventually(lambda: sorted(run.events) == sorted(expected), seconds=60.0)
+    assert {batch for batch, _ in run.rows} == {0}
+
+
+def test_a_tail_gives_up_a_frozen_store(
+    run: Run, write: Callable[[range], list[str]], pravega: InProcessPravega, eventually
+) -> None:
+    expected = write(range(10))
+    query = run.start(ENDLESS)
+    eventually(lambda: sorted(run.events) == expected)
+    with pravega.faults.frozen():
+        before = pravega.store.connections
+        eventually(lambda: pravega.store.connections > before + 1, seconds=90.0)
+    expected.extend(write(range(10, 20)))
+    eventually(lambda: sorted(run.events) == sorted(expected), seconds=90.0)
+    assert query.exception() is None
+    assert {batch for batch, _ in run.rows} == {0}
+
+
+def test_a_query_that_plans_a_batch_during_an_outage_stops(
+    run: Run, write: Callable[[range], list[str]], pravega: InProcessPravega, eventually
+) -> None:
+    write(range(10))
+    query = run.start(SHORT)
+    eventually(lambda: query.lastProgress is not None, seconds=60.0)
+    query.stop()
+    with pravega.faults.frozen():
+        before = pravega.store.connections
+        query = run.start(SHORT)
+        eventually(lambda: pravega.store.connections > before, seconds=60.0)  # for the segments of the batch
+        assert stops(query)
+    assert query.exception() is None
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_data_lost_under_a_tail(
+    run: Run, client: PravegaClient, source: StreamName, pravega: InProcessPravega, eventually, fails: bool
+) -> None:
+    def write_one(event: str) -> None:
+        with client.writer(source) as writer:
+            writer.write(event.encode(), routing_key="key")
+
+    write_one("before")
+    query = run.start(ENDLESS, fail_on_data_loss=fails)
+    eventually(lambda: run.events == ["before"])
+    pravega.faults.delay(600, "read", times=SEGMENTS)
+    pravega.faults.drop_connections()
+    write_one("lost")
+    client.truncate(source, client.tail(source))
+    write_one("after")
+    pravega.faults.clear()
+    if fails:
+        eventually(lambda: query.exception() is not None, seconds=60.0)
+        assert "[PRAVEGA-DATA-LOSS]" in str(query.exception())
+        assert run.events == ["before"]
+    else:
+        eventually(lambda: len(run.events) > 1 or query.exception(), seconds=60.0)
+        assert query.exception() is None
+        assert run.events == ["before", "after"]
+
+
+def test_a_sealed_stream_has_no_batch_after_batch(
+    run: Run, client: PravegaClient, source: StreamName, write: Callable[[range], list[str]], eventually
+) -> None:
+    expected = write(range(100))
+    client.seal_stream(source)
+    query = run.start(SHORT)
+    eventually(lambda: query.lastProgress is not None and query.lastProgress["batchId"] >= 1, seconds=60.0)
+    assert sorted(run.events) == sorted(expected)
+    took = [each["durationMs"]["triggerExecution"] for each in query.recentProgress]
+    assert min(took) >= 5000, "each batch lasts its time"
+
+
+def test_errors_name_what_to_do(run: Run, spark: SparkSession, eventually) -> None:
+    def error(**given: Any) -> str:
+        query = run.start(ENDLESS, **given)
+        with pytest.raises(PySparkException) as raised:
+            query.awaitTermination(STOP_SECONDS)
+        return str(raised.value)
+
+    assert "real-time mode has no event times" in error(columns="event,event_time_low")
+    # Spark's own: without the jar, this project is not asked.
+    assert "STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED" in error(session=spark.newSession())
