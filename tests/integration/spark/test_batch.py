@@ -82,6 +82,37 @@ def test_writes_events_with_routing_keys(
     assert all(len(segments) == 1 for segments in by_segment.values()), "a routing key lies in one segment only"
 
 
+def test_writes_of_one_session_outlive_a_scaling_and_the_stream(
+    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName
+):
+    """The workers keep the writers of earlier jobs."""
+
+    def write(first: int) -> None:
+        rows = spark.range(first, first + 1000, 1, 1)
+        frame = rows.selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS event", "CAST(id % 7 AS STRING) AS routing_key")
+        frame.write.format("pravega").option("controller", config.controller).mode("append").save(str(stream_name))
+
+    client.create_stream(stream_name, 1)
+    for first in (0, 1000):
+        write(first)
+    client.scale_stream(stream_name, 3)
+    for first in (2000, 3000):
+        write(first)
+    found = [int(event) for event in client.read(stream_name)]
+    assert sorted(found) == list(range(4000))
+    for key in range(7):
+        of_key = [number for number in found if number % 7 == key]
+        assert of_key == sorted(of_key)
+    client.seal_stream(stream_name)
+    with pytest.raises(PySparkException, match="PRAVEGA-STREAM-SEALED"):
+        write(4000)
+    client.delete_stream(stream_name)
+    client.create_stream(stream_name, 2)
+    for first in (4000, 5000):
+        write(first)
+    assert sorted(int(event) for event in client.read(stream_name)) == list(range(4000, 6000))
+
+
 def test_write_creates_the_stream_only_if_allowed(
     spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient
 ):
