@@ -53,8 +53,10 @@ class SniffedPart:
     """Events of one framing and one format."""
 
     format: str
-    """``java``, ``string``, ``json``, ``cbor``, ``avro``, ``protobuf``; ``empty`` for events without bytes; the name of
-    another format, such as ``messagepack``; or ``unknown``."""
+    """``java``, ``string``, ``json``, ``cbor``, ``avro`` or ``protobuf``.
+
+    Or ``empty`` for events without bytes, the name of another format such as ``messagepack``, or ``unknown``.
+    """
     framing: tuple[str, ...]
     """Names of what surrounds the payload, outermost first: ``pravega-registry``, ``gzip``, …"""
     share: float
