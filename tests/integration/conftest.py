@@ -46,7 +46,7 @@ def follower(
 
 
 def remove_scopes(client: PravegaClient, text: str) -> None:
-    """Delete the scopes that a page names, with groups and streams: other pages and tests name them, too."""
+    """Delete the scopes that a page names, with their contents: other pages and tests name them, too."""
     for scope in list(client.scopes()):
         if not scope.startswith("_") and re.search(rf"\b{scope}\b", text):
             for name in list(client.reader_groups(scope)):
@@ -55,4 +55,6 @@ def remove_scopes(client: PravegaClient, text: str) -> None:
                     client.controller.delete_group(*name.split("/"), group)
             for stream in list(client.streams(scope)):
                 client.delete_stream(stream)
+            for table in list(client.tables(scope)):
+                client.delete_table(table)
             client.delete_scope(scope)
