@@ -20,12 +20,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * project's Python decides what an answer means, pauses, finds the segment again, or returns an error.
  */
 final class SegmentReader implements PartitionReader<ColumnarBatch> {
-  static final int HELLO = -127;
-  static final int READ_SEGMENT = 9;
   static final int SEGMENT_READ = 10;
   static final int KEEP_ALIVE = 100;
-  static final int PROTOCOL_VERSION = 16;
-  static final int OLDEST_PROTOCOL_VERSION = 5;
 
   /** Bytes of one request, and requests in flight. */
   static final int CHUNK = 1 << 20;
@@ -205,18 +201,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
     counts.add(ReadMetric.Kind.RECONNECTS, lostLink ? 1 : 0);
     lostLink = false;
     linkedTo = place;
-    link.write(ByteBuffer.allocate(16).putInt(HELLO).putInt(8).putInt(PROTOCOL_VERSION)
-        .putInt(OLDEST_PROTOCOL_VERSION).flip());
-    int length = readHeader();
-    if (head.getInt(0) != HELLO || length != 8) {
-      throw new IOException("the segment store at " + place + " did not begin with Hello");
-    }
-    readHead(8);
-    if (head.getInt(4) > PROTOCOL_VERSION || head.getInt(0) < OLDEST_PROTOCOL_VERSION) {
-      throw new ReadException("the segment store at " + place + " speaks versions " + head.getInt(4) + " to "
-          + head.getInt(0) + " of the wire protocol, this reader " + OLDEST_PROTOCOL_VERSION + " to "
-          + PROTOCOL_VERSION + "; upgrade the older of the two");
-    }
+    link.greet(place);
   }
 
   private void request() throws IOException {
@@ -235,11 +220,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
         return;
       }
       inFlight.put(offset, length);
-      int body = 2 + segment.length + 8 + 4 + 2 + token.length + 8;
-      ByteBuffer message = ByteBuffer.allocate(8 + body).putInt(READ_SEGMENT).putInt(body);
-      message.putShort((short) segment.length).put(segment).putLong(offset).putInt(length);
-      message.putShort((short) token.length).put(token).putLong(offset);
-      link.write(message.flip());
+      link.requestRead(segment, offset, length, token);
     }
   }
 

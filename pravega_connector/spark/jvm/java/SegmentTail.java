@@ -160,20 +160,8 @@ final class SegmentTail implements Runnable {
   // ---- requests and answers ----
 
   private void connect() throws IOException {
-    String place = host + ":" + port;
     link = StoreLink.open(host, port, support.tls(), quiet);
-    link.write(ByteBuffer.allocate(16).putInt(SegmentReader.HELLO).putInt(8).putInt(SegmentReader.PROTOCOL_VERSION)
-        .putInt(SegmentReader.OLDEST_PROTOCOL_VERSION).flip());
-    readHead(8);
-    if (head.getInt(0) != SegmentReader.HELLO || head.getInt(4) != 8) {
-      throw new IOException("the segment store at " + place + " did not begin with Hello");
-    }
-    readHead(8);
-    if (head.getInt(4) > SegmentReader.PROTOCOL_VERSION || head.getInt(0) < SegmentReader.OLDEST_PROTOCOL_VERSION) {
-      throw new ReadException("the segment store at " + place + " speaks versions " + head.getInt(4) + " to "
-          + head.getInt(0) + " of the wire protocol, this reader " + SegmentReader.OLDEST_PROTOCOL_VERSION + " to "
-          + SegmentReader.PROTOCOL_VERSION + "; upgrade the older of the two");
-    }
+    link.greet(host + ":" + port);
   }
 
   /** Append the next bytes of the segment to {@code data}; none if the read was held for long. */
@@ -186,7 +174,7 @@ final class SegmentTail implements Runnable {
       connect();
     }
     int wanted = (int) Math.min(SegmentReader.CHUNK, slice.end() - position);
-    request(wanted);
+    link.requestRead(segment, position, wanted, token);
     long since = System.nanoTime();
     while (awaitMessage(since)) {
       int type = head.getInt(0);
@@ -210,14 +198,6 @@ final class SegmentTail implements Runnable {
       }
     }
     unlink();
-  }
-
-  private void request(int wanted) throws IOException {
-    int body = 2 + segment.length + 8 + 4 + 2 + token.length + 8;
-    ByteBuffer message = ByteBuffer.allocate(8 + body).putInt(SegmentReader.READ_SEGMENT).putInt(body);
-    message.putShort((short) segment.length).put(segment).putLong(position).putInt(wanted);
-    message.putShort((short) token.length).put(token).putLong(position);
-    link.write(message.flip());
   }
 
   /** Read the header of the next message; return false if the store has held the read for long. */

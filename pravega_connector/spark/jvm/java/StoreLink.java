@@ -27,6 +27,11 @@ import org.apache.spark.TaskContext;
 
 /** Connection to a segment store. Each wait ends after {@code quiet} seconds without a byte. */
 abstract class StoreLink implements AutoCloseable {
+  private static final int HELLO = -127;
+  private static final int READ_SEGMENT = 9;
+  private static final int PROTOCOL_VERSION = 16;
+  private static final int OLDEST_PROTOCOL_VERSION = 5;
+
   private static final int SLICE_MILLIS = 1000;
 
   double quiet;
@@ -56,6 +61,32 @@ abstract class StoreLink implements AutoCloseable {
       }
     }
     throw last;
+  }
+
+  /** Exchange Hello, the first message of both sides. Throws ReadException if they have no version in common. */
+  void greet(String place) throws IOException {
+    write(ByteBuffer.allocate(16).putInt(HELLO).putInt(8).putInt(PROTOCOL_VERSION)
+        .putInt(OLDEST_PROTOCOL_VERSION).flip());
+    ByteBuffer answer = ByteBuffer.allocate(8);
+    read(answer);
+    if (answer.getInt(0) != HELLO || answer.getInt(4) != 8) {
+      throw new IOException("the segment store at " + place + " did not begin with Hello");
+    }
+    read(answer.clear());
+    if (answer.getInt(4) > PROTOCOL_VERSION || answer.getInt(0) < OLDEST_PROTOCOL_VERSION) {
+      throw new ReadException("the segment store at " + place + " speaks versions " + answer.getInt(4) + " to "
+          + answer.getInt(0) + " of the wire protocol, this reader " + OLDEST_PROTOCOL_VERSION + " to "
+          + PROTOCOL_VERSION + "; upgrade the older of the two");
+    }
+  }
+
+  /** Request {@code length} bytes of a segment. The offset is the id of the request. */
+  void requestRead(byte[] segment, long offset, int length, byte[] token) throws IOException {
+    int body = 2 + segment.length + 8 + 4 + 2 + token.length + 8;
+    ByteBuffer message = ByteBuffer.allocate(8 + body).putInt(READ_SEGMENT).putInt(body);
+    message.putShort((short) segment.length).put(segment).putLong(offset).putInt(length);
+    message.putShort((short) token.length).put(token).putLong(offset);
+    write(message.flip());
   }
 
   /** Throws TaskKilledException if Spark has killed the task, InterruptedIOException if this thread was interrupted. */
