@@ -344,7 +344,7 @@ class TableNotFoundError(ControllerError):
 
     @classmethod
     def deleted(cls, table: object) -> TableNotFoundError:
-        """The error for a table that was there before."""
+        """The error for a table that was deleted while it was open."""
         return cls(f"table {table} was deleted while it was in use; if it was recreated, open it again")
 
 

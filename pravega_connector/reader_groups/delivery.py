@@ -1,4 +1,4 @@
-"""Events of one batch on their way to the caller of a group's reader.
+"""Delivery of the events of one batch to the caller of a group's reader.
 
 They are decoded in blocks, and delivered one by one or as lists. An interrupt may come at any line. A call either
 delivers events and marks them as delivered, or does neither.

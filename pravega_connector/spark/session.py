@@ -41,7 +41,7 @@ def configure(
 ) -> SparkSession:
     """Set a configuration and options as the defaults of ``format("pravega")`` in a session, and return the session.
 
-    From a builder, the session is started first. Without ``config``, the settings come from the session
+    If you pass a builder, the session is started first. Without ``config``, the settings come from the session
     (``spark.pravega.controller.uri`` and others, as :meth:`PravegaConfig.from_spark_conf` reads them), then from the
     environment of this process. Options of a read, a write or a table take precedence.
 

@@ -222,7 +222,7 @@ class Table(HintedNames, Generic[V]):
     def remove(self, key: Any, version: Version | None = None) -> None:
         """Remove an entry. The removal is durable on return.
 
-        Without ``version``, a missing entry is no error. If an answer is lost, the entry is removed again, also if
+        Without ``version``, a missing entry is not an error. If an answer is lost, the entry is removed again, also if
         another client has added one since. With ``version``, it raises the errors of :meth:`put`.
         """
         self.update([Remove(key, version)])

@@ -1,4 +1,4 @@
-"""Evidence that events have a format, in bits, and the test that it is no coincidence.
+"""Evidence that events have a format, in bits, and the test that it is not a coincidence.
 
 A format with ``b`` bits of evidence in an event has them by chance in one of ``2**b`` random events.
 """
