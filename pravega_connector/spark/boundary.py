@@ -31,8 +31,8 @@ def called_by_spark(*names: str) -> Callable[[Kind], Kind]:
     """Decorate a class whose methods with these names are called by Spark.
 
     Errors of this project lose their traceback and causes, which are logged at level DEBUG. Other errors do not change.
-    The first call in a process that Spark started excludes the loaded modules from garbage collection, once. The
-    collector of the user's own process is never changed.
+    In a process that Spark started, the first call excludes the loaded modules from garbage collection. Each call that
+    imports modules does so again when it ends. The collector of the user's own process is never changed.
     """
 
     def decorate(kind: Kind) -> Kind:
@@ -46,22 +46,26 @@ def called_by_spark(*names: str) -> Callable[[Kind], Kind]:
 def _told(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def told(*args: Any, **kwargs: Any) -> Any:
-        if is_spark_process():
-            _freeze_modules()
+        before = _modules_before_call()
         try:
             result = method(*args, **kwargs)
         except PravegaError as error:
             raise _bare(error) from None
+        finally:
+            _freeze_imported(before)
         return _iterated(result) if isinstance(result, Iterator) else result
 
     return told
 
 
 def _iterated(values: Iterator[Any]) -> Iterator[Any]:
+    before = _modules_before_call()
     try:
         yield from values
     except PravegaError as error:
         raise _bare(error) from None
+    finally:
+        _freeze_imported(before)
 
 
 def _bare(error: PravegaError) -> PravegaError:
@@ -78,11 +82,23 @@ def is_spark_process() -> bool:
 _first_call = True
 
 
-def _freeze_modules() -> None:
-    """Exclude the loaded modules from garbage collection, at the first call in a process and if the user permits it."""
+def _modules_before_call() -> int:
+    """Return the number of loaded modules; at the first call in a process of Spark, freeze them."""
     global _first_call  # noqa: PLW0603 - like the collector, it is one for the process
-    if _first_call:
+    if _first_call and is_spark_process():
         _first_call = False
-        if os.environ.get(FREEZE) != "0":
-            gc.collect()
-            gc.freeze()
+        _freeze_modules()
+    return len(sys.modules)
+
+
+def _freeze_imported(before: int) -> None:
+    """Freeze the modules that a call has imported. Modules that the user's functions import do not count."""
+    if len(sys.modules) > before and is_spark_process():
+        _freeze_modules()
+
+
+def _freeze_modules() -> None:
+    """Exclude the loaded modules from garbage collection, if the user permits it."""
+    if os.environ.get(FREEZE) != "0":
+        gc.collect()
+        gc.freeze()

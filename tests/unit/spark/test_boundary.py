@@ -1,5 +1,6 @@
 """Errors as Spark shows them, and what is done in Spark's processes alone."""
 
+import contextlib
 import gc
 import importlib.machinery
 import inspect
@@ -19,7 +20,7 @@ from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader
 
 
-@called_by_spark("now", "later", "fails")
+@called_by_spark("now", "later", "fails", "imports", "imports_and_fails", "imports_later")
 class Calls:
     def now(self, limit: int = 1) -> None:
         try:
@@ -33,6 +34,17 @@ class Calls:
 
     def fails(self) -> None:
         raise ZeroDivisionError
+
+    def imports(self) -> None:
+        sys.modules["a_module_of_the_call"] = sys
+
+    def imports_and_fails(self) -> None:
+        self.imports()
+        self.now()
+
+    def imports_later(self) -> Iterator[int]:
+        self.imports()
+        yield 1
 
 
 def shown(error: BaseException) -> list[str]:
@@ -92,7 +104,7 @@ def call() -> None:
 
 
 @pytest.mark.parametrize("name", ["pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"])
-def test_the_first_call_in_a_process_of_spark_freezes_what_is_loaded_once(name, first_call, monkeypatch):
+def test_the_first_call_in_a_process_of_spark_freezes_what_is_loaded(name, first_call, monkeypatch):
     call()
     assert gc.get_freeze_count() == 0, "this process is the user's"
     in_spark(monkeypatch, name)
@@ -101,12 +113,35 @@ def test_the_first_call_in_a_process_of_spark_freezes_what_is_loaded_once(name, 
     assert frozen > len(sys.modules)
     later = Cycle()
     dropped = weakref.ref(later)
-    monkeypatch.setitem(sys.modules, "a_module_that_is_loaded_later", sys)
+    monkeypatch.setitem(sys.modules, "a_module_that_the_user_s_function_imports", sys)
     call()
     assert gc.get_freeze_count() <= frozen
     del later
     gc.collect()
     assert dropped() is None, "an object that was created after the first call is collected"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: Calls().imports(),
+        lambda: Calls().imports_and_fails(),
+        lambda: list(Calls().imports_later()),
+        lambda: next(Calls().imports_later()),
+    ],
+    ids=["returns", "fails", "is read to the end", "is dropped"],
+)
+def test_a_call_that_imports_modules_freezes_them_when_it_ends(run, first_call, monkeypatch):
+    in_spark(monkeypatch)
+    call()
+    frozen = gc.get_freeze_count()
+    monkeypatch.delitem(sys.modules, "a_module_of_the_call", raising=False)
+    loaded = [Cycle() for _ in range(100)]  # stands for the objects of the module
+    with contextlib.suppress(StreamNotFoundError):
+        run()
+    monkeypatch.delitem(sys.modules, "a_module_of_the_call", raising=False)
+    assert gc.get_freeze_count() > frozen
+    assert not any(each is one for one in loaded for each in gc.get_objects())
 
 
 def test_freezing_can_be_switched_off(first_call, monkeypatch):
