@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -124,7 +125,8 @@ def play_all(
     Runs that need the same kind of servers share them, one after another.
     """
     scenarios, waiting, lock = table.named, list(runs), threading.Lock()
-    folders = iter(range(1, 1 << 30))
+    earlier = () if logs is None else logs.glob("[0-9]*-*")
+    folders = count(1 + max((int(folder.name.split("-")[0]) for folder in earlier), default=0))
 
     def take(servers: str | None = None) -> tuple[Scenario, int] | None:
         with lock:
@@ -139,7 +141,7 @@ def play_all(
         while (run := take()) is not None:
             with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as temporary:
                 folder = Path(temporary) if logs is None else logs.absolute() / f"{next(folders)}-{run[0].servers}"
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(parents=True, exist_ok=logs is None)
                 with table.setup(run[0].servers, folder, settings) as setup:
                     while run is not None:
                         setup.run(*run)
