@@ -60,9 +60,9 @@ class Tally:
         else:
             self.duplicated += 1
 
-    def reached(self, marks: Mapping[str, int]) -> bool:
-        """Return True if the last number of each key was added."""
-        return all(self.last.get(key, -1) >= number for key, number in marks.items())
+    def behind(self, marks: Mapping[str, int]) -> int:
+        """Return how many numbers are left before the last number of each key."""
+        return sum(max(0, number - self.last.get(key, -1)) for key, number in marks.items())
 
     def take(self, marks: Mapping[str, int], unsure: Iterable[tuple[str, int]] = ()) -> dict[str, int]:
         """Return the counts since the last call. ``unsure``: events that may be lost, as an error reported."""
