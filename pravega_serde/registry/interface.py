@@ -5,6 +5,7 @@ This module imports no format, so that every format can import it.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -127,8 +128,13 @@ class RegistryFormat(ABC):
 
 
 def schema_text(info: SchemaInfo) -> str:
-    """Return the text of a registered schema. Raises :class:`SchemaError` if it is not UTF-8."""
+    """Return the JSON text of a registered schema. Raises :class:`SchemaError` for other text.
+
+    Serializers take other text for the path of a file, which a registry must not name.
+    """
     try:
-        return info.data.decode()
-    except UnicodeDecodeError as error:
-        raise SchemaError(f"the registered schema of {info.type!r} is not text: {error}") from error
+        text = info.data.decode()
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"the registered schema of {info.type!r} is not JSON text: {error}") from error
+    return text

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from pravega_serde import SerdeError, UnsupportedFormatError
+from pravega_serde import SchemaError, SerdeError, UnsupportedFormatError
 from pravega_serde.format_table import FORMATS, registry_formats
-from pravega_serde.registry import RegistryFormat, SerializationFormat, event_type, part_of, registry_format
+from pravega_serde.registry import RegistryFormat, SchemaInfo, SerializationFormat, event_type, part_of, registry_format
 
 
 def test_the_registry_loads_no_format_before_it_is_needed() -> None:
@@ -34,3 +35,14 @@ def test_formats_that_the_registry_does_not_have() -> None:
         event_type("<a/>", format="xml")
     with pytest.raises(SerdeError, match="set format: avro, json or protobuf"):
         event_type("{}")
+
+
+@pytest.mark.parametrize("name", ["avro", "json"])
+def test_a_registered_schema_names_no_file(name: str, tmp_path: Path) -> None:
+    schema = {"avro": '{"type": "record", "name": "A", "fields": []}', "json": '{"type": "object"}'}[name]
+    file = tmp_path / "schema"
+    file.write_text(schema)
+    kind = SerializationFormat(FORMATS[name].registry_name, FORMATS[name].registry_name)
+    registry_format(name).payloads(SchemaInfo("A", kind, schema.encode()))
+    with pytest.raises(SchemaError, match="the registered schema of 'A' is not JSON text"):
+        registry_format(name).payloads(SchemaInfo("A", kind, str(file).encode()))
