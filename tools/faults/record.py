@@ -6,7 +6,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ class Record:
             self.verdicts.append(verdict)
             if self._file is not None:
                 new = self._file.with_suffix(".new")
-                new.write_text("[\n" + ",\n".join(json.dumps(asdict(one)) for one in self.verdicts) + "\n]\n")
+                new.write_text("[\n" + ",\n".join(json.dumps(vars(one)) for one in self.verdicts) + "\n]\n")
                 new.replace(self._file)
             _show(verdict)
 

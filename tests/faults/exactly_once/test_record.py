@@ -1,5 +1,6 @@
 """Records of many runs: kept verdicts, runs that are missing, and the table that sums them up."""
 
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,6 +36,12 @@ def test_what_has_passed_is_not_played_again(tmp_path: Path):
     assert again.missing(TWO, 5, 2) == [("worker-begun", 5), ("worker-begun", 6), ("torn", 6)]
     assert not again.conclude(TWO)
     assert again.conclude(TWO[1:])
+
+
+def test_measures_may_be_a_counter(tmp_path: Path):
+    file = tmp_path / "kills.json"
+    Record(file).add(Verdict("kills-file", measures=Counter(kills=110)))
+    assert Record(file).verdicts == [Verdict("kills-file", measures={"kills": 110})]
 
 
 def test_a_point_is_summed_up_in_a_row():

@@ -244,7 +244,7 @@ class Clients:
         return audit | (self.java_audit(java) if java is not None else {})
 
     def _drain(self, name: str, marks: Mapping[str, int]) -> None:
-        """Read until all events have arrived, or none of them has for ``_DRAIN`` seconds: the rest is lost."""
+        """Read until all events have arrived, or no more of them in ``_DRAIN`` seconds: the rest is lost."""
         before: float = math.inf
         while True:
             with contextlib.suppress(AssertionError):

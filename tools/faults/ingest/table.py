@@ -102,10 +102,10 @@ class Trial:
         return self.conclude()
 
     def conclude(self) -> Verdict:
-        self.verdict.measures = measures = dict(self.verdict.measures)
+        measures = self.verdict.measures
         with self.client.revisioned(state_name(self.target)) as log:
             measures["updates"] = sum(1 for _ in log.read_from(log.oldest_revision()))
-        self.verdict.proofs = [f"{measures[what]} {what}" for what in ("kills", "pauses") if measures.get(what)]
+        self.verdict.proofs = [f"{measures[what]} {what}" for what in ("kills", "pauses") if measures[what]]
         return self.verdict
 
     def state(self) -> StepsState:

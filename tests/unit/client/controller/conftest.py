@@ -27,7 +27,7 @@ def client(fake: FakeController) -> Iterator[ControllerClient]:
 
 @pytest.fixture
 def five_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time is up with the fifth failure of something in the test's thread, whatever the clock says."""
+    """The time is up with the fifth failure of something in the test's thread, at any time of the clock."""
     note = Attempts.failed
     mine = threading.get_ident()  # a client that another test has left may go on with its attempts
 
