@@ -131,9 +131,11 @@ class AsyncPravegaClient:
     table_exists = as_coroutine(PravegaClient.table_exists)
     table_config = as_coroutine(PravegaClient.table_config)
 
-    def streams(self, scope: str | None = None, *, internal: bool = False) -> AsyncEvents[StreamName]:
+    def streams(
+        self, scope: str | None = None, *, tag: str | None = None, internal: bool = False
+    ) -> AsyncEvents[StreamName]:
         """Yield the streams of a scope, by default the configured one; see PravegaClient.streams."""
-        return AsyncEvents(self._home, lambda: self._client.streams(scope, internal=internal))
+        return AsyncEvents(self._home, lambda: self._client.streams(scope, tag=tag, internal=internal))
 
     def tables(self, scope: str | None = None) -> AsyncEvents[TableName]:
         """Yield the key-value tables of a scope, by default the configured one; see PravegaClient.tables."""

@@ -66,12 +66,15 @@ def stream() -> None:
     """List, create, describe, change and delete streams."""
 
 
-@stream.command("list", epilog=examples("pravega-serde stream list shop --json"))
+@stream.command(
+    "list", epilog=examples("pravega-serde stream list shop --json", "pravega-serde stream list shop --tag sales")
+)
 @click.argument("scope", required=False)
+@click.option("--tag", metavar="TEXT", help="List only streams with this tag.")
 @click.option("--internal", is_flag=True, help="Include Pravega's internal scopes and streams, which begin with _.")
 @arguments.controller
 @arguments.as_json
-def list_streams(scope: str | None, controller: str | None, *, internal: bool, as_json: bool) -> None:
+def list_streams(scope: str | None, controller: str | None, *, tag: str | None, internal: bool, as_json: bool) -> None:
     """List the streams of a scope.
 
     The default is the configured scope, or all scopes.
@@ -80,7 +83,9 @@ def list_streams(scope: str | None, controller: str | None, *, internal: bool, a
         chosen = scope or client.config.scope
         scopes = [chosen] if chosen else client.controller.list_scopes()
         shown = (each for each in scopes if chosen or internal or not each.startswith("_"))
-        names = [str(name) for each in shown for name in client.controller.list_streams(each, internal=internal)]
+        names = [
+            str(name) for each in shown for name in client.controller.list_streams(each, internal=internal, tag=tag)
+        ]
     click.echo(json.dumps(names) if as_json else "\n".join(names), nl=as_json or bool(names))
 
 

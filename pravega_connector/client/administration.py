@@ -73,7 +73,7 @@ class StreamChanges(TypedDict, total=False):
     retention: RetentionPolicy | None
     """Retention policy; None keeps everything."""
     tags: Iterable[str]
-    """Words to find the stream by."""
+    """Words to find the stream by: see :meth:`Administration.streams`."""
     timestamp_aggregation_timeout_ms: int
     """See :class:`StreamConfig`."""
     rollover_size_bytes: int
@@ -126,16 +126,20 @@ class Administration(HintedNames):
 
     # ---------------------------------------------------------------- streams
 
-    def streams(self, scope: str | None = None, *, internal: bool = False) -> Iterator[StreamName]:
+    def streams(
+        self, scope: str | None = None, *, tag: str | None = None, internal: bool = False
+    ) -> Iterator[StreamName]:
         """Yield the streams of a scope, by default the configured one, page by page.
 
+        ``tag`` yields only the streams that have this tag, as Java's ``StreamManager.listStreams(scope, tag)`` does.
         ``internal`` includes Pravega's internal streams, such as ``_MARK…``. Raises ScopeNotFoundError on the first
         step.
         """
+        arguments.instance("tag", tag, str, "'sales'")
         scope = scope if scope is not None else self.config.scope
         if scope is None:
             raise ConfigError("no scope is set: write streams(scope); scopes() lists the scopes")
-        return self.controller.iterate_streams(scope, internal=internal)
+        return self.controller.iterate_streams(scope, internal=internal, tag=tag)
 
     def stream_exists(self, stream: Stream) -> bool:
         """Return True if the stream exists."""

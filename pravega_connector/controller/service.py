@@ -190,9 +190,9 @@ class ControllerClient:
         """
         return sorted(self._pages(scope, calls.scope_message(scope), internal, self.health.deadline(), tag))
 
-    def iterate_streams(self, scope: str, *, internal: bool = False) -> Iterator[StreamName]:
+    def iterate_streams(self, scope: str, *, internal: bool = False, tag: str | None = None) -> Iterator[StreamName]:
         """Yield the streams of a scope, page by page, each once; see :meth:`list_streams`."""
-        return self._pages(scope, calls.scope_message(scope), internal)
+        return self._pages(scope, calls.scope_message(scope), internal, tag=tag)
 
     def _pages(
         self,

@@ -62,9 +62,9 @@ class SourceOptions(CommonOptions):
     stream_pattern: str | None = option(
         None,
         "streams by globs (`orders-*`, `scope/orders-*`, `*/orders-*` for all scopes, separated by commas), "
-        "or `regex:` and a regular expression for the whole `scope/stream`. Without a scope, they apply to "
-        "the scopes of option `scope`, which may be several: `a,b`. Streams with the tag "
-        "`pravega-serde.state` match only a glob without a wildcard",
+        "`regex:` and a regular expression for the whole `scope/stream`, or `tag:` and a tag of the streams. "
+        "Without a scope, they apply to the scopes of option `scope`, which may be several: `a,b`. Streams with "
+        "the tag `pravega-serde.state` match only this tag, and a glob without a wildcard",
     )
     discovery_interval_ms: int = option(
         10_000,

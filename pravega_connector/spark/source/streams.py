@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import translate
@@ -27,6 +27,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 _REGEX: Final = "regex:"
+_TAG: Final = "tag:"
 _WILD: Final = frozenset("*?[")
 _LEDGER: Final = "-ledger"  # suffix of a ledger without a tag, such as one that the user created
 # Streams to query in parallel: the number of connections that a client keeps to a segment store.
@@ -50,19 +51,25 @@ class Matches:
 class StreamPattern:
     """Pattern of stream names. ``matches`` matches ``scope/stream``; ``scopes`` are the scopes to list, None for all.
 
-    ``exact`` are the streams that the pattern names without a wildcard.
+    ``exact`` are the streams that the pattern names without a wildcard. With a ``tag``, it selects the streams that
+    have the tag.
     """
 
     text: str
     scopes: tuple[str, ...] | None
     matches: re.Pattern[str]
     exact: frozenset[StreamName] = frozenset()
+    tag: str | None = None
 
     @classmethod
     def parse(cls, text: str, scopes: tuple[str, ...]) -> StreamPattern:
         """Parse the text of the option with the scopes that other options name. Raises ConfigError."""
         if text.startswith(_REGEX):
             return cls(text, scopes or None, _compiled(text, text[len(_REGEX) :]))
+        if text.startswith(_TAG):
+            if not (tag := text[len(_TAG) :].strip()):
+                raise ConfigError("option 'stream_pattern' has no tag after 'tag:': write 'tag:sales'")
+            return cls(text, scopes or None, re.compile(".*"), tag=tag)
         globs = [glob for item in text.split(",") for glob in _with_scope(item.strip(), scopes)]
         named = {scope for scope, _ in globs}
         wild = any(_WILD & set(scope) for scope in named)
@@ -77,7 +84,7 @@ class StreamPattern:
         for scope in scopes:
             if not scope.startswith("_"):
                 with suppress(ScopeNotFoundError):  # it may be created later, like its streams
-                    there = controller.list_streams(scope)
+                    there = controller.list_streams(scope, tag=self.tag)
                     found += filter(self.covers, there)
                     state |= self._state_streams(controller, scope, there)
         return Matches(tuple(sorted(set(found) - state)), frozenset(state))
@@ -89,7 +96,7 @@ class StreamPattern:
 
     def _state_streams(self, controller: ControllerClient, scope: str, there: Sequence[StreamName]) -> set[StreamName]:
         """Return the streams of a scope that hold state instead of events, except those named exactly."""
-        if not any(map(self.covers, there)):
+        if self.tag == STATE_TAG or not any(map(self.covers, there)):
             return set()
         known = set(there)
         tagged = controller.list_streams(scope, tag=STATE_TAG)
@@ -133,6 +140,7 @@ class Streams:
         self._pattern = None if pattern is None else StreamPattern.parse(pattern, options.scopes())
         self._found = options.stream_names() if pattern is None else ()
         self._there: frozenset[StreamName] | None = None
+        self._untagged = set[StreamName]()
         # The query would read its own dead letters again and again.
         self._never = None if options.dead_letter_stream is None else options.dead_letter_stream_name()
         self._interval = options.discovery_interval_ms / 1000
@@ -151,12 +159,13 @@ class Streams:
             left_out = {self._never, *self._created_as_state(matches.read)}
             self._found = tuple(stream for stream in matches.read if stream not in left_out)
             self._there = matches.state.union(matches.read)
+            self._untagged.clear()
             self._next_look = self._clock() + self._interval
         return self._found
 
     def _created_as_state(self, found: Iterable[StreamName]) -> list[StreamName]:
         """Return the new streams with the state tag: a server lists a stream shortly before it lists its tags."""
-        if self._pattern is None or self._there is None:
+        if self._pattern is None or self._pattern.tag is not None or self._there is None:
             return []
         new = [name for name in found if name not in self._there and name not in self._pattern.exact]
         return [name for name, is_state in zip(new, of_each(self._is_state, new), strict=True) if is_state]
@@ -166,12 +175,26 @@ class Streams:
             return STATE_TAG in self._client.controller.stream_config(stream).tags
         return False
 
+    def covers(self, name: StreamName) -> bool:
+        """Return True if the query selects a stream of that name, which need not exist or have its tag now."""
+        return name in self._found if self._pattern is None else self._pattern.covers(name)
+
     def gone(self, known: Iterable[StreamName]) -> tuple[StreamName, ...]:
         """Return those of ``known`` that match the pattern, but were deleted; none without a pattern."""
         pattern, there = self._pattern, self._there
         if pattern is None or there is None:
             return ()
-        return tuple(name for name in known if name not in there and name != self._never and pattern.covers(name))
+        left = tuple(name for name in known if name not in there and name != self._never and pattern.covers(name))
+        return left if pattern.tag is None else tuple(self._deleted(left))
+
+    def _deleted(self, left: Iterable[StreamName]) -> Iterator[StreamName]:
+        """Yield the streams that do not exist. The others have lost their tag, so the query no longer reads them."""
+        for name in left:
+            if name not in self._untagged:
+                if self._client.stream_exists(name):
+                    self._untagged.add(name)
+                else:
+                    yield name
 
     def require(self) -> None:
         """Raise StreamNotFoundError for a named stream that does not exist, ControllerUnavailableError."""

@@ -57,6 +57,18 @@ def test_the_streams_of_a_scope_come_page_by_page(client, scope):
         next(client.streams("no-such-scope"))
 
 
+def test_streams_are_found_by_tag(client, own_scope):
+    for number in range(4):
+        client.create_stream(f"{own_scope}/s{number}", tags=["all", "odd" if number % 2 else "even"])
+    client.update_stream(f"{own_scope}/s1", tags=["all", "even", "new tag"])
+    assert {name.stream for name in client.streams(own_scope, tag="even")} == {"s0", "s1", "s2"}
+    assert [name.stream for name in client.streams(own_scope, tag="odd")] == ["s3"]
+    assert [name.stream for name in client.streams(own_scope, tag="new tag")] == ["s1"]
+    assert list(client.streams(own_scope, tag="none")) == []
+    with pytest.raises(ConfigError, match="'tag' must be a str"):
+        client.streams(own_scope, tag=["even"])
+
+
 def test_a_stream_is_described_and_changed(client, stream_name):
     client.create_stream(stream_name, 2, RetentionPolicy.by_time(60_000), tags=["red", "blue"])
     client.write(stream_name, "hello", "string", routing_key="a")

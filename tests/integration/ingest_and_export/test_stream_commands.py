@@ -104,6 +104,8 @@ def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str, monke
     assert "exists already" in run("stream", "create", stream, code=1).stderr
     assert run("stream", "list", scope).stdout == f"{stream}\n"
     assert stream in run("stream", "list").stdout.splitlines()
+    assert run("stream", "list", scope, "--tag", "a").stdout == f"{stream}\n"
+    assert run("stream", "list", scope, "--tag", "b").stdout == ""
     assert "it has 1 streams" in run("scope", "delete", scope, "--yes", code=1).stderr
 
     said = f"3 events (6 bytes) are in {stream}\n1 events have no routing key\n"

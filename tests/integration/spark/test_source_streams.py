@@ -101,6 +101,28 @@ def test_patterns(
     assert set(found.values()) == {3}
 
 
+def test_streams_are_chosen_by_tag(client: PravegaClient, fill: Fill, scope: str, options: dict[str, str]):
+    """A new stream with the tag is read from its head; one that loses the tag keeps its position."""
+    one, other, elsewhere = fill("one", 3), fill("other", 5), fill(f"{scope}b/one", 7)
+    for stream in (one, elsewhere):
+        client.update_stream(stream, tags=["sales", "new york"])
+    query, sales = MicroBatches(), options | {"stream_pattern": "tag:sales", "scope": scope}
+    assert counted(query, **sales) == {str(one): 3}
+    both = options | {"stream_pattern": "tag:new york", "scope": f"{scope}, {scope}b"}
+    assert counted(MicroBatches(), **both) == {str(one): 3, str(elsewhere): 7}
+    assert counted(MicroBatches(), **options, stream_pattern="tag:none") == {}
+    client.update_stream(other, tags=["sales"])
+    client.update_stream(one, tags=[])
+    fill("one", 2, 10)
+    assert counted(query, **sales) == {str(other): 5}
+    client.update_stream(one, tags=["sales"])
+    assert counted(query, **sales) == {str(one): 2}
+    fill("one", 1, 20)
+    client.delete_stream(one)
+    with pytest.raises(DataLossError, match=f"stream {one}"):
+        counted(query, **sales)
+
+
 def test_the_projects_own_state_is_no_event(
     client: PravegaClient, fill: Fill, scope: str, options: dict[str, str], tmp_path: Path
 ):
@@ -124,6 +146,9 @@ def test_the_projects_own_state_is_no_event(
     assert counted(MicroBatches(), **options) == {str(orders): 4}
     named = options | {"stream_pattern": f"{scope}/orders*, {scope}/orders-ingest"}
     assert counted(MicroBatches(), **named).keys() == {str(orders), f"{scope}/orders-ingest"}
+    client.update_stream(f"{scope}/orders-ingest", tags=["all", STATE_TAG])
+    client.update_stream(orders, tags=["all"])
+    assert counted(MicroBatches(), **options | {"stream_pattern": "tag:all", "scope": scope}) == {str(orders): 4}
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])

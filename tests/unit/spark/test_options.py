@@ -105,7 +105,7 @@ def test_patterns_of_streams(
     assert not any(found.matches.fullmatch(name) for name in no)
 
 
-@pytest.mark.parametrize("pattern", ["", "a/b/c", "/x", "x/", "a,,b", "regex:("])
+@pytest.mark.parametrize("pattern", ["", "a/b/c", "/x", "x/", "a,,b", "regex:(", "tag:", "tag: "])
 def test_refuses_what_is_no_pattern(pattern: str):
     with pytest.raises(ConfigError, match="stream_pattern"):
         StreamPattern.parse(source(stream_pattern=pattern, scope="s").stream_pattern or "", ("s",))

@@ -1,0 +1,29 @@
+"""Runs java/ClientPeer.java: less common calls of the Java client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pravega_connector.wire import StreamName
+from tests.interop._java_program import JavaProgram
+
+__all__ = ["JavaClientPeer"]
+
+
+class JavaClientPeer(JavaProgram):
+    """The Java client against one controller. Context manager."""
+
+    def __init__(self, controller: str) -> None:
+        super().__init__("ClientPeer", controller)
+
+    def create(self, stream: StreamName, tags: Iterable[str]) -> bool:
+        """Create a stream of one segment. Return False if it exists."""
+        return bool(self._ask("create", stream, tags=list(tags)))
+
+    def tagged(self, scope: str, tag: str) -> set[str]:
+        """Names of the streams of a scope that have a tag."""
+        return set(self._ask("tagged", StreamName(scope, "any"), tag=tag))
+
+    def tags(self, stream: StreamName) -> set[str]:
+        """Tags of a stream."""
+        return set(self._ask("tags", stream))
