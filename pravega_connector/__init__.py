@@ -38,7 +38,7 @@ else:
             "aio": "AsyncPravegaClient",
             "checkpoint": "",
             "client": (
-                "EventBatch EventColumns EventWriter ExactlyOnceReader GroupCheckpoint GroupEvent "
+                "EventBatch EventColumns EventPointer EventWriter ExactlyOnceReader GroupCheckpoint GroupEvent "
                 "GroupReader LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision RevisionedStreamClient "
                 "ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamDescription StreamName "
                 "StreamsReader Subscriber TailReader TimeWindow Transaction TransactionalWriter TransactionStatus "

@@ -64,6 +64,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "with_scope": "write PravegaClient(controller, scope=…)",
         "stream_manager": "the client itself has create_stream, delete_stream, streams, scopes, describe",
         "read_next_event poll consume": "write client.follow(stream, serializer).poll(timeout)",
+        "fetch_event": "write client.fetch(pointer, serializer)",
         "stream_info fetch_stream_info describe_stream describe_topics": "write client.describe(stream)",
         "get_segments get_topic_partitions partitions_for_topic": "write client.describe(stream).segments",
         "get_stream_configuration": "write client.describe(stream).config",
@@ -153,6 +154,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "seek seek_to_beginning": f"a reader has no separate position; on the group, {_RESET}",
         "subscribe": "set the group's streams with client.reader_group(name, streams)",
         "unsubscribe": "write close()",
+        "fetch_event": "use the client: client.fetch(pointer, serializer)",
         "get_current_time_window": "use the group: group.time_window(stream)",
     },
     "Table": {
@@ -166,6 +168,9 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
     "StreamCut": {
         "as_text": "write to_text()",
         "as_impl": "write positions, a mapping from stream to position",
+    },
+    "EventPointer": {
+        "as_impl": "write stream, segment_id, offset, length",
     },
     "StreamName": {
         "scoped_name": "write str(name)",

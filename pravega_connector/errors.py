@@ -33,6 +33,7 @@ __all__ = [
     "IngestUndecidedError",
     "InputLostError",
     "InvalidNameError",
+    "InvalidPointerError",
     "JarDownloadError",
     "JavaNotFoundError",
     "LeaseExpiredError",
@@ -143,6 +144,22 @@ class MalformedStreamCutError(ConfigError):
     """
 
     code = "PRAVEGA-MALFORMED-STREAM-CUT"
+
+
+class InvalidPointerError(ConfigError):
+    """No event begins at the place of an event pointer, or its text or bytes are not a pointer.
+
+    Cause: the pointer was copied incompletely, was computed, or belongs to a deleted stream with the same name.
+
+    Fix: use pointers from a reader, from a row of Spark (``EventPointer.of``) or from Java.
+    """
+
+    code = "PRAVEGA-EVENT-POINTER"
+
+    @classmethod
+    def of(cls, pointer: object, reason: str) -> InvalidPointerError:
+        """Return the error for a pointer at which there is no event."""
+        return cls(f"cannot fetch the event at {pointer}: {reason}; use a pointer of this stream as it is now")
 
 
 class UnsupportedModeError(ConfigError):

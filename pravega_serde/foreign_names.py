@@ -77,7 +77,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "EventStreamWriter": _WRITER,
         "EventStreamReader": _CONSUMER,
         "ReaderGroupConfig ReaderGroupManager": _GROUPS,
-        "Position EventPointer": _CUT,
+        "Position": _CUT,
         "TransactionalEventStreamWriter": _TRANSACTIONS,
         "TxnFailedException": "use `TransactionError`",
         "BatchClientFactory": "`PravegaClient.read_columns` reads between two cuts",

@@ -126,6 +126,8 @@ class AsyncPravegaClient:
     watermarks = as_coroutine(PravegaClient.watermarks)
     time_window = as_coroutine(PravegaClient.time_window)
     write = as_coroutine(PravegaClient.write)
+    fetch = as_coroutine(PravegaClient.fetch)
+    fetch_all = as_coroutine(PravegaClient.fetch_all)
     create_table = as_coroutine(PravegaClient.create_table)
     delete_table = as_coroutine(PravegaClient.delete_table)
     table_exists = as_coroutine(PravegaClient.table_exists)

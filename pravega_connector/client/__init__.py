@@ -16,7 +16,7 @@ from pravega_connector.reader.watermarks import TimeWindow
 from pravega_connector.reader_groups.subscriber import Subscriber
 from pravega_connector.single_segment.revisioned import Revision, RevisionedStreamClient
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
-from pravega_connector.wire import StreamCut, StreamName, Watermark
+from pravega_connector.wire import EventPointer, StreamCut, StreamName, Watermark
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.transactions import LeaseKeeper, Transaction, TransactionalWriter
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EventBatch",
     "EventColumns",
+    "EventPointer",
     "EventWriter",
     "ExactlyOnceReader",
     "GroupCheckpoint",

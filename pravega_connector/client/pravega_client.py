@@ -15,7 +15,7 @@ from weakref import WeakSet
 from pravega_connector.client.administration import Administration
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import NamedTable, Place, ReadOptions, Stream, Streams
+from pravega_connector.core.arguments import IfExists, NamedTable, Place, ReadOptions, Stream, Streams
 from pravega_connector.core.connection import ConnectionPool, Tls
 from pravega_connector.core.events import RawEvents, SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
@@ -39,7 +39,7 @@ from pravega_connector.single_segment.revisioned import RevisionedStreamClient, 
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
-from pravega_connector.wire import StreamCut, StreamName, Watermark
+from pravega_connector.wire import EventPointer, StreamCut, StreamName, Watermark
 from pravega_connector.writer.event_writer import EventWriter, WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
 from pravega_serde import after_fork
@@ -485,6 +485,76 @@ class PravegaClient(Administration):
         found = self._ranges(arguments.stream_names(stream, self.config.scope), start, end)
         slices = [piece for _, _, pieces in found for piece in pieces]
         return self._values(read_slices(self.stores, slices), None if chosen is None else chosen.deserialize, limit)
+
+    @overload
+    def fetch(self, pointer: EventPointer, serializer: Literal["bytes"] | type[bytes] | None = None) -> bytes: ...
+
+    @overload
+    def fetch(self, pointer: EventPointer, serializer: Literal["string"] | type[str]) -> str: ...
+
+    @overload
+    def fetch(self, pointer: EventPointer, serializer: SupportsDeserialize[T]) -> T: ...
+
+    @overload
+    def fetch(self, pointer: EventPointer, serializer: str) -> Any: ...
+
+    def fetch(self, pointer: EventPointer, serializer: Any = None) -> Any:
+        """Return the event at a pointer, as Java's ``EventStreamReader.fetchEvent``. Without a serializer, it is bytes.
+
+        Raises DataLossError if the event was truncated or deleted, InvalidPointerError if no event begins there,
+        DeserializationError.
+        """
+        return self.fetch_all([pointer], serializer)[0]
+
+    @overload
+    def fetch_all(
+        self,
+        pointers: Iterable[EventPointer],
+        serializer: Literal["bytes"] | type[bytes] | None = None,
+        *,
+        if_missing: Literal["error"] = "error",
+    ) -> list[bytes]: ...
+
+    @overload
+    def fetch_all(
+        self,
+        pointers: Iterable[EventPointer],
+        serializer: Literal["string"] | type[str],
+        *,
+        if_missing: Literal["error"] = "error",
+    ) -> list[str]: ...
+
+    @overload
+    def fetch_all(
+        self,
+        pointers: Iterable[EventPointer],
+        serializer: SupportsDeserialize[T],
+        *,
+        if_missing: Literal["error"] = "error",
+    ) -> list[T]: ...
+
+    @overload
+    def fetch_all(
+        self,
+        pointers: Iterable[EventPointer],
+        serializer: SupportsDeserialize[Any] | str | type | None = None,
+        *,
+        if_missing: IfExists = "error",
+    ) -> list[Any]: ...
+
+    def fetch_all(
+        self, pointers: Iterable[EventPointer], serializer: Any = None, *, if_missing: IfExists = "error"
+    ) -> list[Any]:
+        """Return the events at pointers into any streams, in the order of the pointers.
+
+        Events that are near each other in a segment are read together. With ``if_missing="ignore"``, the result has
+        None for each event that was truncated or deleted. Raises the errors of :meth:`fetch`.
+        """
+        from pravega_connector.reader.fetch import fetch_events  # noqa: PLC0415 - most clients fetch no events
+
+        chosen = arguments.serializer_of(serializer, "deserialize")
+        skip = not arguments.is_error("if_missing", if_missing)
+        return fetch_events(self.stores, pointers, None if chosen is None else chosen.deserialize, skip_lost=skip)
 
     @overload
     def follow(  # type: ignore[overload-overlap]  # a str is one stream, though iterable

@@ -21,6 +21,7 @@ from pravega_connector.stores.segment_stores import SegmentStores, error_of
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import (
     EVENT_HEADER_SIZE,
+    EventPointer,
     FrameParser,
     RangeRead,
     SegmentRead,
@@ -61,6 +62,11 @@ class EventBatch:
     def end(self) -> int:
         """Segment offset after the last event."""
         return int(self.offsets[-1]) + EVENT_HEADER_SIZE + len(self.events[-1].as_buffer())
+
+    def pointer(self, row: int) -> EventPointer:
+        """Return the pointer to the event in ``row``, for :meth:`PravegaClient.fetch`."""
+        length = EVENT_HEADER_SIZE + len(self.events[row].as_buffer())
+        return EventPointer(self.stream, self.segment_id, int(self.offsets[row]), length)
 
     def __repr__(self) -> str:
         first = self.offsets[0] if len(self.offsets) else "none"

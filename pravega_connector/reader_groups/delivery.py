@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from pravega_connector import metrics
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader_group_protocol import Segment
+from pravega_connector.wire import EventPointer
 from pravega_serde import after_fork
 from pravega_serde.errors import DeserializationError
 
@@ -41,6 +42,11 @@ class GroupEvent(NamedTuple, Generic[T]):
     def is_checkpoint(self) -> bool:
         """True if this is a checkpoint, False if it is an event."""
         return self.checkpoint is not None
+
+    @property
+    def pointer(self) -> EventPointer | None:
+        """Pointer to the event, for :meth:`PravegaClient.fetch`; None for a checkpoint."""
+        return None if self.segment is None else EventPointer(self.segment.stream, self.segment.id, self.offset)
 
 
 # A call of the class takes half as long again.

@@ -1,7 +1,7 @@
 """Pravega's wire protocol without I/O.
 
 - ``names``: streams and segments.
-- ``cuts``: stream cuts as Java writes them.
+- ``cuts`` and ``pointers``: stream cuts and event pointers as Java writes them.
 - ``table_lists``: keys, entries and versions of key-value tables in messages.
 - ``messages``: each message of the segment store's protocol, declared once. ``codec`` encodes and decodes them.
 - ``replies``: the replies that belong to a request.
@@ -52,6 +52,7 @@ from pravega_connector.wire.names import (
     transaction_segment_name,
     validate_scope_name,
 )
+from pravega_connector.wire.pointers import EventPointer
 from pravega_connector.wire.range_read import READ_CHUNK, RangeRead
 from pravega_connector.wire.replies import answers
 from pravega_connector.wire.table_lists import ANY_VERSION, NO_ENTRY, WireEntry, WireKey, entry_size, key_size
@@ -70,6 +71,7 @@ __all__ = [
     "AppendState",
     "Block",
     "EventColumn",
+    "EventPointer",
     "FrameParser",
     "FramedColumn",
     "MessageDecoder",

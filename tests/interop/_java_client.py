@@ -24,6 +24,14 @@ class JavaClientPeer(JavaProgram):
         """Names of the streams of a scope that have a tag."""
         return set(self._ask("tagged", StreamName(scope, "any"), tag=tag))
 
+    def point(self, stream: StreamName, count: int) -> list[tuple[str, bytes, str]]:
+        """Text, bytes and event of the pointers that a reader of Java returns."""
+        return [(text, bytes.fromhex(data), event) for text, data, event in self._ask("point", stream, count=count)]
+
+    def fetch(self, stream: StreamName, pointers: Iterable[bytes]) -> list[str | None]:
+        """Events at pointers in Java's bytes; None for a missing event."""
+        return list(self._ask("fetch", stream, pointers=[pointer.hex() for pointer in pointers]))
+
     def tags(self, stream: StreamName) -> set[str]:
         """Tags of a stream."""
         return set(self._ask("tags", stream))

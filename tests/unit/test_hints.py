@@ -132,7 +132,7 @@ def test_a_word_is_answered_with_what_it_means_or_the_nearest(word, hint):
 PROBES = {
     PravegaClient: {
         # Java: EventStreamClientFactory, StreamManager, ReaderGroupManager, the controller's client
-        "fetchEvent": None,
+        "fetchEvent": "client.fetch(pointer, serializer)",
         "getStreamInfo": "client.describe(stream)",
         "listCompletedTransactions": None,
         "checkTransactionStatus": "client.transaction(stream, id)",

@@ -65,7 +65,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "events](../../client/read-and-write.md).",
         {
             _CONNECTOR: "StreamName StreamCut ScalingPolicy RetentionPolicy StreamConfig StreamDescription Watermark "
-            "TimeWindow"
+            "TimeWindow EventPointer"
         },
         {f"{_CONNECTOR}.wire": "SegmentRange"},
     ),

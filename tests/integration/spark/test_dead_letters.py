@@ -12,7 +12,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from pravega_connector.client import PravegaClient
+from pravega_connector.client import EventPointer, PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.deadletters import LETTER_SCHEMA
 from pravega_connector.wire import StreamName
@@ -103,6 +103,20 @@ def test_a_batch_goes_on_without_the_bad_ones_however_often_it_is_read(load, eac
     assert sorted(row.n for row in load().collect()) == GOOD
     assert load().where("n >= 0").count() == len(GOOD)
     each_once()
+
+
+def test_an_event_too_large_for_a_letter_is_fetched_at_its_pointer(load, box, client, stream):
+    large = b"\xff" * (7 << 20)
+    client.write(stream, large)
+    assert load().count() == len(GOOD)
+    (letter,) = [letter for letter in box[1]() if letter["event"] is None]
+    assert letter["size"] == len(large)
+    assert client.fetch(EventPointer.of(letter)) == large
+    rows = load(
+        "n INT, scope STRING, stream STRING, segment_id BIGINT, offset BIGINT", columns="scope,stream,segment_id,offset"
+    ).collect()
+    found = client.fetch_all(map(EventPointer.of, rows), "json")
+    assert [row.n for row in rows] == [event["n"] for event in found]
 
 
 def test_permissive_rows_and_letters(load, each_once):

@@ -1,12 +1,24 @@
 import com.google.gson.JsonObject;
+import io.pravega.client.EventStreamClientFactory;
+import io.pravega.client.admin.ReaderGroupManager;
 import io.pravega.client.admin.StreamManager;
+import io.pravega.client.segment.impl.NoSuchEventException;
+import io.pravega.client.stream.EventPointer;
+import io.pravega.client.stream.EventRead;
+import io.pravega.client.stream.EventStreamReader;
+import io.pravega.client.stream.ReaderConfig;
+import io.pravega.client.stream.ReaderGroupConfig;
 import io.pravega.client.stream.ScalingPolicy;
 import io.pravega.client.stream.Stream;
 import io.pravega.client.stream.StreamConfiguration;
+import io.pravega.client.stream.impl.UTF8StringSerializer;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HexFormat;
 import java.util.List;
+import java.util.UUID;
 
 /**
  * Less common calls of the Java client, for the interoperability tests.
@@ -15,6 +27,8 @@ import java.util.List;
  *   {"do": "create", "tags": [TAG...]}  creates a stream of one segment
  *   {"do": "tagged", "tag": TAG}        names of the streams of a scope with a tag
  *   {"do": "tags"}                      tags of a stream
+ *   {"do": "point", "count": N}         [text, hex of the bytes, event] of the pointers of N events, through a reader group
+ *   {"do": "fetch", "pointers": [HEX...]}  events at pointers in bytes; null for a missing event
  * </pre>
  *
  * Asked as JsonPeer says.
@@ -31,8 +45,67 @@ public final class ClientPeer extends JsonPeer {
     Object answer(JsonObject request) throws Exception {
         return switch (text(request, "do")) {
             case "create", "tagged", "tags" -> manage(request);
+            case "point" -> point(request);
+            case "fetch" -> fetch(request);
             default -> throw unknown(request);
         };
+    }
+
+    private interface Reading<T> {
+        T with(EventStreamReader<String> reader) throws Exception;
+    }
+
+    private static <T> T reading(JsonObject request, Reading<T> reading) throws Exception {
+        String scope = text(request, "scope");
+        String name = "peer" + UUID.randomUUID().toString().replace("-", "");
+        try (ReaderGroupManager manager = ReaderGroupManager.withScope(scope, config(request))) {
+            manager.createReaderGroup(name, ReaderGroupConfig.builder()
+                    .stream(Stream.of(scope, text(request, "stream"))).build());
+            T result;
+            try (EventStreamClientFactory factory = factory(request);
+                 EventStreamReader<String> reader = factory.createReader("reader", name, new UTF8StringSerializer(),
+                         ReaderConfig.builder().build())) {
+                result = reading.with(reader);
+            }
+            manager.deleteReaderGroup(name);
+            return result;
+        }
+    }
+
+    private static List<List<String>> point(JsonObject request) throws Exception {
+        int count = request.get("count").getAsInt();
+        return reading(request, reader -> {
+            List<List<String>> found = new ArrayList<>();
+            while (found.size() < count) {
+                EventRead<String> event = reader.readNextEvent(500);
+                if (event.getEvent() != null) {
+                    EventPointer pointer = event.getEventPointer();
+                    found.add(List.of(pointer.toString(), hex(pointer.toBytes()), event.getEvent()));
+                }
+            }
+            return found;
+        });
+    }
+
+    private static List<String> fetch(JsonObject request) throws Exception {
+        return reading(request, reader -> {
+            List<String> found = new ArrayList<>();
+            for (String pointer : texts(request, "pointers")) {
+                try {
+                    found.add(reader.fetchEvent(EventPointer.fromBytes(
+                            ByteBuffer.wrap(HexFormat.of().parseHex(pointer)))));
+                } catch (NoSuchEventException e) {
+                    found.add(null);
+                }
+            }
+            return found;
+        });
+    }
+
+    private static String hex(ByteBuffer bytes) {
+        byte[] copy = new byte[bytes.remaining()];
+        bytes.get(copy);
+        return HexFormat.of().formatHex(copy);
     }
 
     private static Object manage(JsonObject request) {
