@@ -94,7 +94,8 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
     },
     "EventWriter": {
         "write_event send produce": _WRITE,
-        "write_events write_many": f"{_WRITE} for each, or write_column(events, routing_keys)",
+        "write_events": "write write_all(values, routing_key), which is one step",
+        "write_many": f"{_WRITE} for each, or write_all(values, routing_key) for one step",
         "write_event_bytes": "write write(data, routing_key=…) of a writer without a serializer",
         "send_and_wait": f"{_WRITE}, and flush()",
         "poll": "a writer sends in the background, and flush() waits until the written events are durable",

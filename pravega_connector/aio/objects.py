@@ -14,7 +14,8 @@ import asyncio
 import functools
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
+from concurrent.futures import Future
 from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
@@ -281,6 +282,13 @@ class AsyncValueReader(_AsyncReader[ValueReader[T]]):
 # ---------------------------------------------------------------- writing
 
 
+def _acknowledgement(future: Future[None]) -> asyncio.Future[None]:
+    """Return the future for the event loop. A program need not await it, because ``flush`` raises its error, too."""
+    wrapped = asyncio.wrap_future(future)
+    wrapped.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return wrapped
+
+
 class AsyncEventWriter(Opened[EventWriter[T]]):
     """Writer of events to one stream. Any number of tasks may use it; it has one background task. See EventWriter.
 
@@ -301,6 +309,17 @@ class AsyncEventWriter(Opened[EventWriter[T]]):
             writer.write(value, routing_key, key=key)
         else:
             await run(writer.write, value, routing_key, key=key)
+
+    async def write_all(self, values: Iterable[T], routing_key: str | None = None) -> asyncio.Future[None]:
+        """Write events of one routing key in one step, and return their acknowledgement. See EventWriter.write_all.
+
+        The returned future is done when the events are durable: ``await (await writer.write_all(values, "key"))``.
+        """
+        return _acknowledgement(await run((await self._core()).write_all, values, routing_key))
+
+    async def write_with_ack(self, value: T, routing_key: str | None = None) -> asyncio.Future[None]:
+        """Write one event, and return a future that is done when it is durable. See EventWriter.write_with_ack."""
+        return _acknowledgement(await run((await self._core()).write_with_ack, value, routing_key))
 
     write_batch = as_coroutine(EventWriter.write_batch)
     write_column = as_coroutine(EventWriter.write_column)

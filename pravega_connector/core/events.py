@@ -119,6 +119,12 @@ def blocks_of(
             yield int(segment_id), Block(data, ends, places[first:last], large)
 
 
+def one_block(column: pa.Array, position: float) -> Block:
+    """Return a block with all events of a column, at one position in the key space."""
+    framed = frame_column(column)
+    return Block(framed.data, framed.ends, np.full(len(column), position), len(framed.data) > _LARGE_FRAME)
+
+
 def pieces_of(lengths: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
     """Return ranges of rows to write one after the other, from the lengths of a column's events."""
     ends = np.cumsum(lengths, dtype=np.int64)

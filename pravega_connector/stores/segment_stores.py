@@ -56,6 +56,7 @@ from pravega_connector.wire import (
     segment_name,
     table_of,
 )
+    transaction_segment_name,
 from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
 

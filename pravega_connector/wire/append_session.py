@@ -78,11 +78,12 @@ class Block:
     data: memoryview
     ends: npt.NDArray[np.int64]
     positions: npt.NDArray[np.float64]
-    large: bool = False  # True for one event that is too large for a wire frame
+    large: bool = False  # True if it is too large for a wire frame
     last_number: int = field(default=0, init=False)
     request_id: int = field(default=0, init=False)  # of the last request that sent it
     merge_id: bytes = b""  # id of the segment's attribute that shows if a large block was merged
     mark: int = 0  # for the owner; parts of the block share it
+    note: object = None  # for the owner of a block that is never divided
 
     def split(self, targets: npt.NDArray[np.int64]) -> Iterator[tuple[int, Block]]:
         """Split the events by target segment (one id for each event), each part in order."""
@@ -91,7 +92,9 @@ class Block:
             chosen = np.flatnonzero(targets == target)
             parts = [self.data[starts[i] : self.ends[i]] for i in chosen]
             ends = np.cumsum(self.ends[chosen] - starts[chosen])
-            part = Block(memoryview(b"".join(parts)), ends, self.positions[chosen], self.large, mark=self.mark)
+            part = Block(
+                memoryview(b"".join(parts)), ends, self.positions[chosen], self.large, mark=self.mark, note=self.note
+            )
             yield int(target), part
 
 

@@ -5,7 +5,7 @@ acknowledgements, scaling, lost connections, happens in one thread or task, so n
 a background job: look-ups, connects, large events, checks of a segment's end. A segment has one job at a time and waits
 for it; the other segments continue.
 
-An event that does not fit into one wire frame is written to a transient segment, then merged in one step (Java:
+A block that does not fit into one wire frame is written to a transient segment, then merged in one step (Java:
 ``LargeEventWriter``). The transient segment lives as long as the connection, so a failure leaves nothing.
 """
 
@@ -85,6 +85,15 @@ _logger: Final = logging.getLogger(__name__)
 
 # Loops of writers that were not closed, but for those that have delivered everything after their writer was collected.
 _unclosed: Final[weakref.WeakSet[AppendLoop]] = weakref.WeakSet()
+
+
+def settle(acknowledgement: Any, error: ConnectorError | None = None) -> None:
+    """End the Future of a block, unless it has ended."""
+    if not acknowledgement.done():
+        if error is None:
+            acknowledgement.set_result(None)
+        else:
+            acknowledgement.set_exception(error)
 
 
 def writer_closed(stream: StreamName) -> ConfigError:
@@ -239,6 +248,11 @@ class AppendLoop:
         self.wake()
         self._worker.join()
 
+    @property
+    def failure(self) -> ConnectorError | None:
+        """Reason why the thread has ended, or ends, if it does."""
+        return self._failure
+
     def raise_failure(self) -> None:
         """Raise what ended the thread, if it has ended."""
         if self._failure is not None:
@@ -275,6 +289,7 @@ class AppendLoop:
             for lane in self._lanes.values():
                 lane.attempts.close()
             self._errands.close()
+            self._refuse_waiting()
             if self.delivery.is_orphaned:
                 self.delivery.report_loss(str(self._failure or self._trouble or "the delivery timeout has passed"))
                 _unclosed.discard(self)
@@ -288,6 +303,14 @@ class AppendLoop:
     def _fail(self, error: ConnectorError) -> None:
         self._failure, self.delivery.failure = error, str(error)
         self._bell.ring()
+
+    def _refuse_waiting(self) -> None:
+        """End the acknowledgements of all blocks that are not durable with the reason why the thread ends."""
+        error = self._failure or writer_closed(self._stream)
+        blocks = [block for lane in self._lanes.values() for block in lane.session.take_unacknowledged()]
+        for block in [*blocks, *(block for _, block in self._inbox.take())]:
+            if block.note is not None:
+                settle(block.note, error)
 
     def _step(self) -> None:
         self._take_inbox()
@@ -369,7 +392,7 @@ class AppendLoop:
         self._stores.token(self._stream, write=True, deadline=deadline)
 
     def _append_large(self, segment_id: int, segment: str, block: Block, deadline: Deadline) -> None:
-        """Append one framed event of any size; it is durable and visible as a whole on return. One attempt.
+        """Append a block of any size; it is durable and visible as a whole on return. One attempt.
 
         ``segment`` is the name of the segment to append to: that of ``segment_id``, or the transaction's counterpart.
         Raises SegmentSealedError, NoSuchSegmentError, and what is retriable. Where the answer to the merge was lost,
@@ -570,6 +593,9 @@ class AppendLoop:
         self.delivery.durable += events
         self._settled = next(iter(self._open), self._durable)
         self._bell.ring()
+        for block in blocks:
+            if block.note is not None:
+                settle(block.note)
 
     def _reroute(self, lane: _Lane, successors: list[Successor]) -> None:
         """Give what a segment that has ended did not take to its successors, before anything that comes later."""
@@ -590,10 +616,10 @@ atexit.register(_at_exit)
 
 
 def _write_and_merge(connection: Connection, parent: str, token: str, block: Block, deadline: Deadline) -> bool:
-    """Write a framed event to a transient segment, and merge it into ``parent``. Return False if that says it has it.
+    """Write a block to a transient segment, and merge it into ``parent``. Return False if ``parent`` has it already.
 
-    The merge sets a number of the segment, of the event's own, which must not be set before. So of several attempts one
-    takes effect, also where the store does an earlier one after it was asked for a later one.
+    The merge sets an attribute of the segment, one for each block, which must not be set before. So of several attempts
+    one takes effect, also where the store does an earlier one after it was asked for a later one.
     """
     number, framed = connection.next_request_id, block.data
 

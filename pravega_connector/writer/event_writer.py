@@ -6,9 +6,9 @@ import contextlib
 import time
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Final, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar
 
 import pyarrow as pa
 
@@ -35,14 +35,17 @@ from pravega_connector.errors import (
 )
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
+from pravega_connector.wire import EVENT_HEADER_SIZE, StreamName
 from pravega_connector.wire import MAX_EVENT_SIZE as READABLE
-from pravega_connector.wire import StreamName
-from pravega_connector.writer.append_loop import AppendLoop, writer_closed
-from pravega_connector.writer.inbox import Inbox, Rows
+from pravega_connector.writer.append_loop import AppendLoop, settle, writer_closed
+from pravega_connector.writer.inbox import Blocks, Inbox, Rows
 from pravega_connector.writer.routing import Destination, Routes, StreamDestination
 from pravega_serde import after_fork
 from pravega_serde.columnar import as_column
 from pravega_serde.routing import EventRouter
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -182,6 +185,68 @@ class EventWriter(HintedNames, Generic[T]):
                     return
             self._hand_over(rows, deadline)
 
+    def write_all(self, values: Iterable[T], routing_key: str | None = None) -> Future[None]:
+        """Write events of one routing key in one step: the segment gets all of them, next to each other, or none.
+
+        Java's counterpart is ``writeEvents(key, list)``. Without a key and a router, they go to any one segment. The
+        result is done when the events are durable, as for :meth:`write_with_ack`. They may have 128 MiB together.
+
+        Raises the errors of :meth:`write`, or ConfigError if a router returns several keys. After an error, no event is
+        written.
+        """
+        listed = list(values)
+        if routing_key is None and self._router is not None and listed:
+            keys = {self._router.key(value) for value in listed}
+            if len(keys) > 1:
+                raise ConfigError(
+                    f"write_all requires events of one routing key, but the router returned {len(keys)} keys: pass "
+                    "routing_key, or write events of different keys in a transaction"
+                )
+            (routing_key,) = keys
+        if routing_key is not None:
+            check_key(routing_key)
+        return self._write_together([self._serialized(value) for value in listed], routing_key)
+
+    def write_with_ack(self, value: T, routing_key: str | None = None) -> Future[None]:
+        """Write one event, as :meth:`write`, and return its acknowledgement.
+
+        The Future is done when the event is durable. It has the error if the writer fails or is abandoned before that:
+        then it is not known if the event was written. Its callbacks run in the writer's background thread, so they must
+        not wait. Each such event is sent as a separate block; :meth:`write` and :meth:`flush` are faster.
+        """
+        if routing_key is None and self._router is not None:
+            routing_key = self._router.key(value)
+        if routing_key is not None:
+            check_key(routing_key)
+        return self._write_together([self._serialized(value)], routing_key)
+
+    def _serialized(self, value: T) -> bytes:
+        intake = self._intake
+        event = as_bytes(value if intake.serialize is None else intake.serialize(value), raw=intake.serialize is None)
+        if len(event) > intake.max_event_size:
+            raise self._too_large(len(event))
+        return event
+
+    def _write_together(self, events: list[bytes], routing_key: str | None) -> Future[None]:
+        from concurrent.futures import Future  # noqa: PLC0415 - most writers have no acknowledgements
+
+        acknowledgement: Future[None] = Future()
+        acknowledgement.set_running_or_notify_cancel()  # what was sent cannot be cancelled
+        if (size := sum(map(len, events)) + EVENT_HEADER_SIZE * len(events)) > READABLE:
+            raise EventTooLargeError(
+                f"events of {size} bytes together are over the limit of {READABLE} bytes for one step of stream "
+                f"{self.stream}: write them in a transaction"
+            )
+        if not events:
+            acknowledgement.set_result(None)
+            return acknowledgement
+        self._write_blocks(
+            self._intake.route_together(pa.array(events, pa.large_binary()), routing_key, acknowledgement)
+        )
+        if (failure := self._loop.failure) is not None:
+            settle(acknowledgement, failure)
+        return acknowledgement
+
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a record batch, serialized by column, with the routing keys of the router.
 
@@ -230,7 +295,7 @@ class EventWriter(HintedNames, Generic[T]):
             raise self._too_large(longest)
         for first, last in pieces_of(lengths):
             try:
-                self._write_piece(events[first:last], None if keys is None else keys[first:last])
+                self._write_blocks(self._intake.route(events[first:last], None if keys is None else keys[first:last]))
             except (DeadlineExceededError, StreamSealedError) as error:
                 if not first:
                     raise
@@ -238,9 +303,9 @@ class EventWriter(HintedNames, Generic[T]):
                     f"{error.message} (the writer accepted the first {first} rows of the column)"
                 ) from None
 
-    def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
+    def _write_blocks(self, blocks: Blocks) -> None:
+        """Hand over blocks, after the rows before them."""
         deadline = self._stores.deadline(self._timeout)
-        blocks = self._intake.route(events, keys)
         while True:
             self._hand_over(self._intake.rows, deadline)
             with self._intake.lock:

@@ -17,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_connector.core.events import blocks_of
+from pravega_connector.core.events import blocks_of, one_block
 from pravega_connector.wire import Block
 from pravega_connector.writer.routing import Routes
-from pravega_serde.routing import segment_keys
+from pravega_serde.routing import segment_key, segment_keys
 
 Blocks = list[tuple[int, Block]]  # each with the id of the segment that it goes to
 # Seconds for which rows are collected.
@@ -117,6 +117,12 @@ class Inbox:
         # Without keys, one place for the whole column: fewer, larger appends, and all segments take turns.
         positions = np.full(len(events), self._random.random()) if keys is None else segment_keys(keys)
         return list(blocks_of(events, positions, self.routes.targets(positions)))
+
+    def route_together(self, events: pa.Array, key: str | None, note: object) -> Blocks:
+        """Return one block with a column of events. Its segment appends all of them in one step."""
+        block = one_block(events, self._random.random() if key is None else segment_key(key))
+        block.note = note
+        return [(int(self.routes.targets(block.positions[:1])[0]), block)]
 
     def take(self) -> Blocks:
         """Take the blocks that were handed over, in order; for the loop only."""

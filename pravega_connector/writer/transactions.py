@@ -36,7 +36,7 @@ from pravega_connector.errors import (
     WrongHostError,
 )
 from pravega_connector.stores.segment_stores import SegmentStores
-from pravega_connector.wire import StreamName, segment_number
+from pravega_connector.wire import SegmentRange, StreamName, segment_epoch, segment_id, segment_number
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.routing import TransactionDestination
 from pravega_serde import after_fork

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 import pytest
+from concurrent.futures import ThreadPoolExecutor
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega

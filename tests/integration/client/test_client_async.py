@@ -7,7 +7,7 @@ import uvloop
 
 from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.client import PravegaClient, TransactionStatus
-from pravega_connector.errors import StreamNotFoundError
+from pravega_connector.errors import StreamNotFoundError, StreamSealedError
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -47,6 +47,25 @@ def test_streams_events_and_transactions(run, config, stream_name):
         for each in found:
             assert [value for value in each if value.startswith(f"{key}:")] == own
     assert len(read) == 1001
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_sequences_and_acknowledgements(run, config, stream_name):
+    async def main():
+        async with AsyncPravegaClient(config) as client:
+            await client.create_stream(stream_name)
+            async with client.writer(stream_name, "string") as writer:
+                together = await writer.write_all(["a", "b"], "key")
+                single = [await writer.write_with_ack(str(number)) for number in range(20)]
+                await asyncio.gather(together, *single)
+                found = [event async for event in client.read(stream_name, "string")]
+            await client.seal_stream(stream_name)
+            with pytest.raises(StreamSealedError):
+                async with client.writer(stream_name, "string"):
+                    pass
+            return found
+
+    assert sorted(run(main())) == sorted(["a", "b", *map(str, range(20))])
 
 
 def test_a_call_that_is_cancelled_leaves_the_client_as_it_was(config, stream_name):
