@@ -394,6 +394,10 @@ class AsyncTransactionalWriter(Opened[TransactionalWriter[T]]):
         """Return a new transaction, which begins when it is awaited, entered with ``async with``, or first used."""
         return AsyncOpenTransaction(self._home, lambda: self._writer().begin())
 
+    def join(self, transaction: uuid.UUID) -> AsyncOpenTransaction[T]:
+        """Return an open transaction that any process has begun; see TransactionalWriter.join."""
+        return AsyncOpenTransaction(self._home, lambda: self._writer().join(transaction))
+
     def _writer(self) -> TransactionalWriter[T]:
         if self._made is None:
             self._made = self._make()

@@ -8,6 +8,7 @@ import logging
 import math
 import threading
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -55,8 +56,8 @@ from pravega_connector.wire import (
     encode,
     segment_name,
     table_of,
-)
     transaction_segment_name,
+)
 from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
 
@@ -391,6 +392,23 @@ class SegmentStores:
 
         self.health.attempts(_logger, f"stream {stream}", deadline or self.deadline()).run(attempt, failed)
         return infos
+
+    def has_transaction_segment(self, stream: StreamName, parent: int, transaction: uuid.UUID) -> bool:
+        """Return True if a transaction has a segment that is merged into the segment ``parent``."""
+        name = transaction_segment_name(segment_name(stream, parent), transaction)
+
+        def attempt(share: Deadline) -> bool:
+            token = self.token(stream, write=True, deadline=share)
+            with self.pool.lease(self.endpoint(stream, parent, share), share) as connection:
+                reply = connection.ask(GetStreamSegmentInfo(connection.next_request_id(), name, token), share)
+            if isinstance(reply, NoSuchSegment):
+                return False
+            if not isinstance(reply, StreamSegmentInfo):
+                raise error_of(reply, name)
+            return reply.exists
+
+        attempts = self.health.attempts(_logger, f"stream {stream}", self.deadline())
+        return attempts.run(attempt, lambda error: self.forget(stream, parent, error))
 
     def _check_missing(self, stream: StreamName, infos: dict[int, SegmentInfo], deadline: Deadline) -> None:
         """Raise WrongHostError if the controller has a segment that a store reported as missing.

@@ -177,6 +177,9 @@ class Transaction(HintedNames):
 class OpenTransaction(Transaction, Generic[T]):
     """A transaction that accepts events. As a context manager it commits at the end, or aborts on an error.
 
+    An object from :meth:`TransactionalWriter.join` leaves it open at the end. After an error it has written an unknown
+    part of its events, so do not commit the transaction then.
+
     Thread safe, with one background thread until it is committed, aborted or detached. Its events keep their order per
     routing key, and a lost connection neither loses nor repeats events, as with an EventWriter. If it is garbage
     collected before, it emits a ResourceWarning and stays open until its lease expires.
@@ -192,9 +195,12 @@ class OpenTransaction(Transaction, Generic[T]):
         lease: float,
         lease_end: float,
         writer_id: str,
+        joined: bool = False,
         **options: Any,
     ) -> None:
+        """With ``joined``, another object has begun it: the end of a ``with`` block leaves it open."""
         super().__init__(stores.controller, stream, created.id, lease, writer_id)
+        self._joined = joined
         self._segment = min(segment_number(segment.id) for segment in created.segments)
         self._lease.end = lease_end
         self._finished = False  # nothing is left to flush
@@ -285,7 +291,12 @@ class OpenTransaction(Transaction, Generic[T]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if kind is not None:
+        if self._joined:
+            if kind is None and not self._aborted:
+                self.detach()
+            else:
+                self._end()
+        elif kind is not None:
             self._give_up()
         elif not self._aborted:
             try:
@@ -308,6 +319,20 @@ class OpenTransaction(Transaction, Generic[T]):
             self._finished = True
             self._counted()
         self._writer.abandon()
+
+
+def _parents(stores: SegmentStores, stream: StreamName, transaction: uuid.UUID) -> list[SegmentRange]:
+    """Return the parents of a transaction's segments.
+
+    The first 32 bits of the id are the epoch in which it was begun (NameUtils.getEpoch). If it was begun in a copy of
+    that epoch, which the commit of an older transaction creates, all names have the number of the epoch.
+    """
+    epoch = transaction.int >> 96
+    ranges = stores.controller.epoch_segments(stream, epoch)
+    kept = next((each for each in ranges if segment_epoch(each.id) != epoch), None)
+    if kept is None or stores.has_transaction_segment(stream, kept.id, transaction):
+        return ranges
+    return [SegmentRange(segment_id(segment_number(each.id), epoch), each.low, each.high) for each in ranges]
 
 
 class TransactionalWriter(HintedNames, Generic[T]):
@@ -343,6 +368,31 @@ class TransactionalWriter(HintedNames, Generic[T]):
             lease=self.lease,
             lease_end=lease_end,
             writer_id=self.writer_id,
+            **self._options,
+        )
+
+    def join(self, transaction: uuid.UUID) -> OpenTransaction[T]:
+        """Return an open transaction that any process has begun, to write to it as well (Java's ``getTxn``).
+
+        Several processes may write at the same time. Each must :meth:`OpenTransaction.flush` or leave its ``with``
+        block before one of them commits, because a commit includes only durable events. Events of one routing key keep
+        the order of each process. No pings are sent: see :class:`LeaseKeeper`.
+
+        Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError if it is not open.
+        """
+        controller = self._stores.controller
+        status = controller.transaction_status(self.stream, transaction)
+        if status is not TransactionStatus.OPEN:
+            raise status_error(status, "write to", self.stream, transaction)
+        return OpenTransaction(
+            self._stores,
+            self.stream,
+            CreatedTransaction(transaction, _parents(self._stores, self.stream, transaction)),
+            self._serializer,
+            lease=self.lease,
+            lease_end=math.inf,
+            writer_id=self.writer_id,
+            joined=True,
             **self._options,
         )
 

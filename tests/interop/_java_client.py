@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 
 from pravega_connector.wire import StreamName
@@ -27,6 +28,14 @@ class JavaClientPeer(JavaProgram):
     def point(self, stream: StreamName, count: int) -> list[tuple[str, bytes, str]]:
         """Text, bytes and event of the pointers that a reader of Java returns."""
         return [(text, bytes.fromhex(data), event) for text, data, event in self._ask("point", stream, count=count)]
+
+    def write_all(self, stream: StreamName, key: str, sequences: Iterable[list[str]]) -> None:
+        """Write sequences of events with ``writeEvents``."""
+        self._ask("write_all", stream, key=key, sequences=list(sequences))
+
+    def join(self, stream: StreamName, transaction: uuid.UUID, events: Iterable[tuple[str, str]]) -> None:
+        """Write pairs of routing key and event to an open transaction."""
+        self._ask("join", stream, id=str(transaction), events=list(events))
 
     def fetch(self, stream: StreamName, pointers: Iterable[bytes]) -> list[str | None]:
         """Events at pointers in Java's bytes; None for a missing event."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from concurrent.futures import ThreadPoolExecutor
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
@@ -63,3 +65,41 @@ def test_both_miss_a_truncated_event(client: PravegaClient, java: JavaClientPeer
     client.truncate(cut)
     assert client.fetch_all(pointers, "string", if_missing="ignore") == [None, "new"]
     assert java.fetch(stream_name, (pointer.to_bytes() for pointer in pointers)) == [None, "new"]
+
+
+def test_sequences_of_both_stay_together(client: PravegaClient, java: JavaClientPeer, stream_name: StreamName) -> None:
+    """Both write to one segment at the same time."""
+    client.create_stream(stream_name)
+
+    def sequences(name: str) -> list[list[str]]:
+        return [[f"{name} {number} {place}" for place in range(1 + number % 50)] for number in range(200)]
+
+    def write() -> None:
+        with client.writer(stream_name, "string") as writer:
+            for sequence in sequences("python"):
+                writer.write_all(sequence, "key")
+
+    with ThreadPoolExecutor(2) as threads:
+        java_writes = threads.submit(java.write_all, stream_name, "key", sequences("java"))
+        threads.submit(write).result()
+        java_writes.result()
+    found = list(client.read(stream_name, "string"))
+    together = [list(group) for _, group in itertools.groupby(found, lambda event: event.rpartition(" ")[0])]
+    assert sorted(together) == sorted(sequences("java") + sequences("python"))
+    assert java.point(stream_name, len(found))[-1][2] == found[-1]
+
+
+def test_both_write_to_one_transaction(client: PravegaClient, java: JavaClientPeer, stream_name: StreamName) -> None:
+    """Also after a scaling, and after its segments have new names."""
+    client.create_stream(stream_name, 2)
+    expected = Counter[str]()
+    for scalings in range(2):
+        transaction = client.transactions(stream_name, "string", lease=60).begin()
+        for number in range(20):
+            transaction.write(f"ours {scalings} {number}", str(number))
+        transaction.flush()
+        client.scale_stream(stream_name, 3 + scalings)
+        java.join(stream_name, transaction.id, [(str(key), f"theirs {scalings} {key}") for key in range(20)])
+        transaction.commit()
+        expected.update(f"{who} {scalings} {number}" for who in ("ours", "theirs") for number in range(20))
+        assert Counter(client.read(stream_name, "string")) == expected

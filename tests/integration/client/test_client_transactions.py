@@ -1,5 +1,6 @@
 """Transactions on a real server: all of their events, or none."""
 
+import asyncio
 import os
 import signal
 import uuid
@@ -7,6 +8,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
+from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.client import LeaseKeeper, PravegaClient, TransactionStatus
 from pravega_connector.controller.rpc import ControllerChannel
 from pravega_connector.errors import (
@@ -245,3 +247,59 @@ def test_a_lease_ends_unless_it_is_pinged(client, stream, eventually):
         left_by_id.commit()
     assert kept.commit() is Status.COMMITTED
     assert_holds(client, stream, 100)
+
+
+def test_several_clients_write_to_one_transaction(client, stream, config):
+    """Also if the transaction was begun in a copy of an epoch, whose segments have other names."""
+    older = client.transactions(stream).begin()
+    older.write_column(*numbered(0, 10))
+    client.controller.scale_stream(stream, [0], [(0.0, 0.1), (0.1, 1 / 3)])
+    client.controller.scale_stream(stream, [1], [(1 / 3, 0.5), (0.5, 2 / 3)])
+    older.commit()  # which copies the first epoch and the present one
+    shared = client.transactions(stream).begin()
+    assert all(shared.id.int >> 96 != segment.id >> 32 for segment in client.controller.current_segments(stream))
+    shared.write_column(*numbered(10, 100))
+    for number in range(1, 4):
+        with PravegaClient(config) as other, other.transactions(stream).join(shared.id) as part:
+            part.write_column(*numbered(100 * number, 100 * (number + 1)))
+            part.flush()
+    assert_holds(client, stream, 10)
+    assert shared.status() is Status.OPEN
+    assert shared.commit() is Status.COMMITTED
+    found = [event.decode().split("|") for event in client.read(stream)]
+    assert sorted(int(number) for _, number in found) == list(range(400))
+
+
+def test_a_joined_transaction_stays_open_after_an_error(client, stream):
+    writer = client.transactions(stream, "string")
+    shared = writer.begin()
+
+    def use():
+        with writer.join(shared.id) as part:
+            part.write("a")
+            raise KeyError("of the program")
+
+    with pytest.raises(KeyError):
+        use()
+    assert shared.status() is Status.OPEN
+    other = writer.join(shared.id)
+    other.write("b", "key")
+    other.flush()
+    other.abort()
+    with pytest.raises(TransactionAbortedError):
+        shared.commit()
+    for status, error in [(other.id, TransactionAbortedError), (uuid.UUID(int=7), TransactionUnknownError)]:
+        with pytest.raises(error):
+            writer.join(status)
+
+
+def test_joining_with_asyncio(client, config, stream):
+    shared = client.transactions(stream, "string").begin()
+
+    async def main():
+        async with AsyncPravegaClient(config) as one, one.transactions(stream, "string").join(shared.id) as part:
+            await part.write("a", "key")
+
+    asyncio.run(main())
+    shared.commit()
+    assert list(client.read(stream, "string")) == ["a"]

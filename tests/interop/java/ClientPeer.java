@@ -14,6 +14,7 @@ import io.pravega.client.stream.ReaderGroupConfig;
 import io.pravega.client.stream.ScalingPolicy;
 import io.pravega.client.stream.Stream;
 import io.pravega.client.stream.StreamConfiguration;
+import io.pravega.client.stream.Transaction;
 import io.pravega.client.stream.impl.UTF8StringSerializer;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -22,8 +23,8 @@ import java.util.Collection;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.UUID;
-
 import java.util.concurrent.CompletableFuture;
+
 /**
  * Less common calls of the Java client, for the interoperability tests.
  *
@@ -32,6 +33,8 @@ import java.util.concurrent.CompletableFuture;
  *   {"do": "tagged", "tag": TAG}        names of the streams of a scope with a tag
  *   {"do": "tags"}                      tags of a stream
  *   {"do": "point", "count": N}         [text, hex of the bytes, event] of the pointers of N events, through a reader group
+ *   {"do": "write_all", "key": KEY, "sequences": [[EVENT...]...]}  writes sequences of events, each in one step
+ *   {"do": "join", "id": ID, "events": [[KEY, EVENT]...]}  writes to an open transaction, with getTxn
  *   {"do": "fetch", "pointers": [HEX...]}  events at pointers in bytes; null for a missing event
  * </pre>
  *
@@ -51,6 +54,8 @@ public final class ClientPeer extends JsonPeer {
             case "create", "tagged", "tags" -> manage(request);
             case "point" -> point(request);
             case "fetch" -> fetch(request);
+            case "join" -> join(request);
+            case "write_all" -> writeSequences(request);
             default -> throw unknown(request);
         };
     }
@@ -104,6 +109,34 @@ public final class ClientPeer extends JsonPeer {
             }
             return found;
         });
+    }
+
+    private static int writeSequences(JsonObject request) throws Exception {
+        List<CompletableFuture<Void>> written = new ArrayList<>();
+        try (EventStreamClientFactory factory = factory(request);
+             EventStreamWriter<String> writer = factory.createEventWriter(text(request, "stream"),
+                     new UTF8StringSerializer(), EventWriterConfig.builder().build())) {
+            for (JsonElement sequence : request.get("sequences").getAsJsonArray()) {
+                List<String> events = new ArrayList<>();
+                sequence.getAsJsonArray().forEach(event -> events.add(event.getAsString()));
+                written.add(writer.writeEvents(text(request, "key"), events));
+            }
+            for (CompletableFuture<Void> each : written) {
+                each.get();
+            }
+        }
+        return written.size();
+    }
+
+    private static boolean join(JsonObject request) throws Exception {
+        // Not closed: that would abort the transaction.
+        Transaction<String> transaction = factory(request).createTransactionalEventWriter("java",
+                text(request, "stream"), new UTF8StringSerializer(),
+                EventWriterConfig.builder().transactionTimeoutTime(60_000).build())
+                .getTxn(UUID.fromString(text(request, "id")));
+        writeAll(request, transaction::writeEvent);
+        transaction.flush();
+        return true;
     }
 
     private static String hex(ByteBuffer bytes) {
