@@ -107,7 +107,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
     },
     "TransactionalWriter": {
         "begin_txn begin_transaction": "write begin()",
-        "get_txn": "write join(id) to write to it, or client.transaction(stream, id) to commit or abort it",
+        "get_txn": "write join(id) for more events, or client.transaction(stream, id) to commit or abort it",
         "write write_event commit": "write begin(); its transaction has write and commit",
     },
     "Transaction": {
@@ -115,7 +115,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "get_txn_id": "write id",
         "check_status": "write status()",
         "close": "write commit() or abort(); detach() leaves it open",
-        "write": "write client.transactions(stream, serializer).join(id), which returns a transaction to write to",
+        "write": "write client.transactions(stream, serializer).join(id), which accepts events",
     },
     "TailReader": {
         "read_next_event receive consume": _POLL,
