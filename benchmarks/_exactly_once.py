@@ -25,8 +25,10 @@ from pravega_connector.exactly_once.batch_commit import (
     Prepared,
     Request,
     Servers,
+    TransactionId,
     carry_out,
     ledger_name,
+    target_of,
 )
 from pravega_connector.spark.sink.digest import RowTotal
 from pravega_connector.writer.transactions import OpenTransaction
@@ -129,6 +131,7 @@ class _Batch:
         self.clock = _Clock()
         self._client, self._stream = client, stream
         self._ledger = Ledger(client.stores, ledger_name(stream))
+        self._target = target_of(client.controller, stream)
         self._events = pa.array([b"y" * _SIZE] * rows)
         self._keys = pa.array(np.arange(rows) % _KEYS).cast(pa.string())
         self._app = str(uuid.uuid4())
@@ -145,8 +148,8 @@ class _Batch:
     def run_exactly_once(self, number: int) -> None:
         """Run both tasks, and then the driver."""
         parts = tuple(self._task() for _ in range(_TASKS))
-        job = Job(self._app, self._app, self._app, str(uuid.uuid4()), number, parts)
-        servers = _TimedServers(self.clock, self._client, self._stream, self._ledger)
+        job = Job(self._app, self._app, self._app, str(uuid.uuid4()), number, parts, target=self._target)
+        servers = _TimedServers(self.clock, self._client, self._ledger)
         with self.clock.time("driver: commit in all"):
             carry_out(Commit(job), servers)
         with self.clock.time("driver: see whether the ledger should be compacted"):
@@ -163,14 +166,14 @@ class _Batch:
             total.add(self._events, self._keys)
         with self.clock.time("task: ping, for a whole lease from now on"):
             transaction.ping()
-        return Part(transaction.id, total.content)
+        return Part(TransactionId(self._target, transaction.id), total.content)
 
 
 class _TimedServers(Servers):
     """Servers of one commit. Each request is timed."""
 
-    def __init__(self, clock: _Clock, client: PravegaClient, stream: StreamName, ledger: Ledger) -> None:
-        super().__init__(client.controller, stream, ledger, lease=LEASE, timeout=LEASE)
+    def __init__(self, clock: _Clock, client: PravegaClient, ledger: Ledger) -> None:
+        super().__init__(client.controller, ledger, lease=LEASE, timeout=LEASE)
         self._clock, self._committed = clock, 0
 
     def answer(self, request: Request) -> Any:

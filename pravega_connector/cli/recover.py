@@ -13,7 +13,15 @@ from rich.table import Table
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.output import standard_output
-from pravega_connector.exactly_once.batch_commit import Finding, Ledger, Outcome, Recovery, ledger_name
+from pravega_connector.exactly_once.batch_commit import (
+    Finding,
+    Ledger,
+    Outcome,
+    Recovery,
+    TransactionId,
+    ledger_name,
+    stream_of,
+)
 
 _DESCRIPTIONS: Final = {
     Outcome.COMMITTED: "committed",
@@ -77,7 +85,9 @@ def recover(
                     click.echo(f"{app}: forgotten", err=as_json)
             findings, left_open = recovery.survey(), recovery.left_open()
     if as_json:
-        click.echo(json.dumps({"applications": list(map(_value, findings)), "left_open": list(map(str, left_open))}))
+        click.echo(
+            json.dumps({"applications": list(map(_value, findings)), "left_open": [str(id_.id) for id_ in left_open]})
+        )
     else:
         _show(findings, left_open)
 
@@ -109,7 +119,7 @@ def _moment(millis: int) -> str | None:
     return datetime.fromtimestamp(millis // 1000, UTC).isoformat() if millis else None
 
 
-def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
+def _show(findings: list[Finding], left_open: list[TransactionId]) -> None:
     table = Table(box=None)
     table.add_column("application", no_wrap=True)  # not cut: --accept and --discard require it
     for heading in ("last batch", "rows", "last written", "open batch", "transactions", "state"):
@@ -124,4 +134,5 @@ def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
         table.add_row(app.app, last, rows, _moment(app.time), open_batch, states, finding.verdict)
     standard_output().print(table if findings else "The ledger is empty.")
     for id_ in left_open:
-        click.echo(f"open transaction: {id_} (to end it before its timeout: recover --abort {id_})")
+        stream = stream_of(id_)
+        click.echo(f"open transaction: {id_.id} (to end it before its timeout: recover {stream} --abort {id_.id})")

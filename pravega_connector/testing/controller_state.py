@@ -383,13 +383,14 @@ class Cluster:
         if not transaction.unmerged:
             self._finish(stream, transaction)
 
-    def forget_transactions(self) -> int:
-        """Forget all committed and aborted transactions, as servers do after a day. Return their number."""
+    def forget_transactions(self, *ids: uuid.UUID) -> int:
+        """Forget these committed or aborted transactions, or all, as servers do after a day. Return their number."""
         ended = [
             (transactions, which)
             for transactions in self._transactions.values()
             for which, transaction in transactions.items()
             if transaction.status in (TransactionStatus.COMMITTED, TransactionStatus.ABORTED)
+            if not ids or which in ids
         ]
         for transactions, which in ended:
             del transactions[which]

@@ -259,10 +259,10 @@ class Faults:
         with self._store.changing():
             self._controller.cluster.commits_to_drop = times
 
-    def forget_transactions(self) -> int:
-        """Forget all committed and aborted transactions, as servers do after a day. Return their number."""
+    def forget_transactions(self, *transactions: UUID) -> int:
+        """Forget these committed or aborted transactions, or all, as servers do after a day. Return their number."""
         with self._store.changing():
-            return self._controller.cluster.forget_transactions()
+            return self._controller.cluster.forget_transactions(*transactions)
 
 
 @contextmanager

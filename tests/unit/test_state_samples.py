@@ -25,7 +25,6 @@ from pravega_connector.exactly_once.batch_commit import (
     Committed,
     Content,
     Key,
-    Part,
     Prepared,
     Resolved,
     Snapshot,
@@ -43,6 +42,7 @@ from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import CommonOptions, parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import VERSION
+from pravega_connector.spark.sink.transactions import TaskPart
 from pravega_connector.spark.source.columns import schema_ids_of
 from pravega_serde import DeserializationError
 from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
@@ -346,7 +346,8 @@ def test_pickles_of_a_running_query_are_read_or_refused_in_one_line(samples: Pat
     assert found["writer"].mode == "exactly_once"
     prepared = found["prepared"]
     assert (prepared.write.app, prepared.write.batch, prepared.partition) == ("app", 7, 3)
-    assert prepared.part == Part(UUID(int=1), Content(2, 30, 7), 1_700_000_000_000)
+    part = TaskPart(StreamName(scope, "exchanged"), UUID(int=1), Content(2, 30, 7), 0, 1_700_000_000_000)
+    assert prepared.parts == (part,)
     assert (found["written"].rows, found["written"].bytes, found["written"].query) == (2, 30, "query")
 
 

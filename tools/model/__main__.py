@@ -15,15 +15,15 @@ from typing import Any
 
 import click
 
-from tools.model import group_world, group_worlds, step_world, step_worlds, world
+from tools.model import group_world, group_worlds, step_world, step_worlds, world, world_state
 from tools.model.explore import explore
 from tools.model.mutants import MUTANTS
 from tools.model.worlds import FULL, NEVER_TORN, SMALL
 
 _Found = dict[str, Any]
-_Config = world.Config | group_world.Config | step_world.Config
+_Config = world_state.Config | group_world.Config | step_world.Config
 _WORLDS: dict[type, Any] = {
-    world.Config: world,
+    world_state.Config: world,
     group_world.Config: group_world,
     step_world.Config: step_world,
 }
@@ -47,11 +47,13 @@ def _describe(config: _Config, mutated: bool) -> str:
         return _describe_group(config, mutated)
     if isinstance(config, step_world.Config):
         return _describe_steps(config, mutated)
-    faults = {name: getattr(config, name) for name in ("crash", "expiry", "unknown", "forget", "zombie")}
+    faults = {name: getattr(config, name) for name in ("crash", "expiry", "unknown", "forget", "zombie", "seal")}
     counted = ", ".join(f"{count} {name}" for name, count in faults.items() if count) or "no fault"
     name = config.commit.__name__ if mutated else "the table"
     counted += f", {config.targets} targets" if config.targets > 1 else ""
-    counted += f", leases of {config.lease}" if config.lease else ""
+    counted += f", {config.streams} streams" if config.streams > 1 else ""
+    counted += f", {config.queries} queries" if config.queries > 1 else ""
+    counted += f", leases of {' and '.join(map(str, config.leases))}" if config.leases else ""
     what = f"{config.parts} partitions, {config.batches} batches, replays {config.placements}, {counted}"
     return f"{name:20} {what:75}"
 

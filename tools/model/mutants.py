@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
-from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
 from pravega_connector.exactly_once.batch_commit import (
     TABLE,
     AppState,
     Commit,
+    Content,
     Event,
     Key,
     LedgerState,
     Move,
     Outcome,
     Phase,
+    Prepared,
     Table,
+    TransactionId,
+    content_of,
 )
-from tools.model.world import Config
+from tools.model.world_state import Config
 
 _Judgement = tuple[Event, dict[str, Any]]
 
@@ -59,7 +62,7 @@ class RepairNotRecorded(Commit):
 class UnknownIsLost(Commit):
     """A status that was forgotten is taken for an abort."""
 
-    def _judge_statuses(self, answer: Mapping[UUID, Status]) -> _Judgement:
+    def _judge_statuses(self, answer: Mapping[TransactionId, Status]) -> _Judgement:
         return super()._judge_statuses(
             {id_: Status.ABORTED if status is Status.UNKNOWN else status for id_, status in answer.items()}
         )
@@ -133,7 +136,7 @@ class NotAwaited(Commit):
 class AnySeen(Commit):
     """The batch before counts as visible when a part of it is."""
 
-    def _judge_visible(self, answer: Mapping[UUID, Status]) -> _Judgement:
+    def _judge_visible(self, answer: Mapping[TransactionId, Status]) -> _Judgement:
         event, changes = super()._judge_visible(answer)
         return (event if len(changes["settling"]) == len(answer) else Event.VISIBLE), changes
 
@@ -162,6 +165,85 @@ class NotKept(Commit):
     table: ClassVar[Table] = _edited((Phase.AWAIT_COMMIT, Event.NOT_YET, Move(Phase.AWAIT_COMMIT)))
 
 
+# ---- several streams -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PilotOfEachStream(Commit):
+    """Each stream has a pilot, and all pilots are committed at once."""
+
+    def _pilot_pending(self) -> tuple[TransactionId, ...]:
+        pilots: dict[str, TransactionId] = {}
+        for id_ in self._open():
+            pilots.setdefault(id_.stream, id_)
+        return tuple(pilots.values())
+
+
+@dataclass(frozen=True)
+class RepairInAnyStream(Commit):
+    """A lost part is replaced by equal rows of another stream."""
+
+    def _repair(self, statuses: tuple[Status, ...]) -> Prepared | None:
+        assert self.recorded is not None
+        left, parts = list(self.job.own), []
+        for part, found in zip(self.recorded.parts, statuses, strict=True):
+            same = [part] if not found.is_aborted else [own for own in left if own.content == part.content]
+            if not same:
+                return None
+            parts.append(same[0])
+            left = [own for own in left if own is not same[0]]
+        return replace(self._own_set(self.recorded.generation + 1), parts=tuple(parts))
+
+
+@dataclass(frozen=True)
+class RepairBesideLive(Commit):
+    """The rows of a stream are replaced together, although a part of them is committed."""
+
+    def _repair(self, statuses: tuple[Status, ...]) -> Prepared | None:
+        assert self.recorded is not None
+        lost = {id_.stream for id_ in self._lost(statuses)}
+        old = [part for part in self.recorded.parts if part.transaction.stream in lost]
+        new = [part for part in self.job.own if part.transaction.stream in lost]
+        if content_of(old) != content_of(new):
+            return super()._repair(statuses)
+        kept = [part for part in self.recorded.parts if part.transaction.stream not in lost]
+        return replace(self._own_set(self.recorded.generation + 1), parts=(*kept, *new))
+
+
+@dataclass(frozen=True)
+class StreamsNotCompared(Commit):
+    """A replay counts as equal if it has as many rows, in whichever streams."""
+
+    def _is_own(self, known: Content | None) -> bool:
+        own = self.job.content
+        return known is not None and (known.rows, known.bytes) == (own.rows, own.bytes)
+
+
+@dataclass(frozen=True)
+class DeletedPilotIsLost(Commit):
+    """If the pilot's stream is deleted, a refused abort of another transaction is ignored."""
+
+    def _judge_aborted_set(self, answer: Mapping[TransactionId, Status]) -> _Judgement:
+        return Commit._judge_aborted_set(replace(self, deleted=frozenset()), answer)
+
+
+@dataclass(frozen=True)
+class OneStreamSeen(Commit):
+    """The batch before counts as visible when it is in the pilot's stream."""
+
+    def _judge_visible(self, answer: Mapping[TransactionId, Status]) -> _Judgement:
+        first = next(iter(answer)).stream if answer else ""
+        return super()._judge_visible({id_: status for id_, status in answer.items() if id_.stream == first})
+
+
+@dataclass(frozen=True)
+class QueriesShared(Commit):
+    """Batches are known by their streams, whichever query they are of."""
+
+    def _app(self, state: LedgerState) -> AppState:
+        return max(state.values(), key=lambda app: app.last)
+
+
 #: What users would see of each, in a world that is large enough for it.
 MUTANTS: list[tuple[str, Config]] = [
     ("DUPLICATE", Config(2, 1, crash=1, expiry=1, placements="EX", commit=NoPilot, invariants=False)),
@@ -181,6 +263,18 @@ MUTANTS: list[tuple[str, Config]] = [
     ("LOSS", Config(2, 2, targets=2, commit=TargetsShared, invariants=False)),
     ("NO PROGRESS", Config(1, 1, expiry=1, commit=PingsKept, invariants=False)),
     ("INVARIANT", Config(2, 1, expiry=1, commit=PingsKept)),
-    ("TORN", Config(2, 1, lease=5, placements="EX", commit=NotKept, invariants=False)),
+    ("TORN", Config(2, 1, leases=(5,), placements="EX", commit=NotKept, invariants=False)),
     ("INVARIANT", Config(2, 1, crash=1, expiry=1, unknown=1, placements="EX", commit=AbortForgetsRepairs)),
+    ("DUPLICATE", Config(2, 1, expiry=1, streams=2, commit=PilotOfEachStream, invariants=False)),
+    ("INVARIANT", Config(2, 1, streams=2, commit=PilotOfEachStream)),
+    ("DUPLICATE", Config(2, 1, crash=1, expiry=1, streams=2, commit=RepairInAnyStream, invariants=False)),
+    (
+        "DUPLICATE",
+        Config(3, 1, crash=1, expiry=1, streams=2, placements="X", commit=RepairBesideLive, invariants=False),
+    ),
+    ("LOSS", Config(2, 1, crash=1, streams=2, placements="M", commit=StreamsNotCompared, invariants=False)),
+    ("DUPLICATE", Config(2, 1, crash=1, seal=1, streams=2, commit=DeletedPilotIsLost, invariants=False)),
+    ("ORDER", Config(2, 2, streams=2, commit=OneStreamSeen, invariants=False)),
+    ("NO PROGRESS", Config(2, 1, streams=2, queries=2, commit=QueriesShared, invariants=False)),
+    ("TORN", Config(3, 1, streams=2, leases=(7, 5), placements="X", commit=NotKept, invariants=False)),
 ]

@@ -1,199 +1,76 @@
-"""A world in which everything that can go wrong with a batch goes wrong: the model of the exactly-once sink.
+"""World in which everything that can go wrong with a batch goes wrong: the model of exactly-once batches.
 
-Drivers run the implementation's own machine (``pravega_connector.exactly_once.batch_commit.Commit``); the model is the
-rest of the world: Spark, the transactions, the ledger's compare-and-set, crashes, calls that land late or never, leases
-that end, statuses that are forgotten, a second driver. One step is one call. A batch is replayed until Spark's log has
-it; a replay may place the rows as before (E), in exchanged partitions (P), in one partition (X), or have none and no
-task either (Z); or it has other rows (O), or tasks without rows (N). A commit that is decided becomes visible some time
-later, and of several that are under way any may be the first. Time passes, in which pings grow old, and leases end that
-nobody has prolonged.
+Drivers run the implementation's own machine (``pravega_connector.exactly_once.batch_commit.Commit``). The model is the
+rest of the world: Spark, the transactions, the ledger's compare-and-set, crashes, calls that arrive late or never,
+expired leases, forgotten statuses, a second driver, and streams that are sealed, deleted and recreated. One step is one
+call. A batch is replayed until Spark's log has it. A replay may place the rows as before (E), in exchanged partitions
+(P), in one partition (X), or have none and no task either (Z). Or it has other rows (O), tasks without rows (N), or a
+row in another stream (M). A decided commit becomes visible some time later, and of several concurrent ones any may be
+the first. Time passes: pings become old, and leases expire without pings.
 
-Checked in every state: no row is there twice; no run that was told that its rows are committed is wrong; no batch that
-Spark's log has is incomplete; no batch is visible before its predecessor is complete. At every call: the invariants of
-the protocol. From every state an end can be reached.
+Checked in every state: no row is visible twice. No run that was told that its rows are committed is wrong. No batch of
+Spark's log is incomplete, in any of its streams. No batch is visible before its predecessor is complete. At every call:
+the invariants of the protocol. From every state an end can be reached.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
 from pravega_connector.exactly_once.batch_commit import (
-    AppState,
     Ask,
     Barrier,
-    Commit,
     Committed,
-    Content,
     Job,
-    Key,
     LedgerState,
     Outcome,
-    Part,
-    Phase,
     Prepared,
     Role,
+    TransactionId,
+    content_of,
     fold,
 )
+from tools.model.world_checks import ViolationError, check_append, check_call, violation, wanted
+from tools.model.world_state import (
+    OTHER,
+    OTHER_RUN,
+    REPORTED,
+    Attempt,
+    Call,
+    Config,
+    Driver,
+    Server,
+    State,
+    aborting,
+    address,
+    first_state,
+    is_deleted,
+    own_parts,
+    put,
+    register,
+    relevant,
+    rows_of,
+    run_name,
+    status,
+    stream_of,
+    transactions,
+    with_app,
+    with_driver,
+    written,
+)
 
-#: Label of the step in which nothing happens but that time passes: to wait for it is no progress.
+__all__ = ["Config", "ViolationError", "canonical", "first_state", "is_end", "outcome", "steps", "violation"]
+
+#: Label of the step in which only time passes: waiting for it is no progress.
 WAITING = "time passes"
-APP, TARGET, OTHER = "app", "s/t#0", "s/u#0"
-OTHER_RUN = 0xFF
-KEY = Key(APP, TARGET)
-#: Partitions of a batch by placement: the rows in each.
-PLACEMENTS: dict[int, dict[str, tuple[str, ...]]] = {
-    1: {"E": ("a",), "O": ("o",), "N": (), "Z": ()},
-    2: {"E": ("a", "b"), "P": ("b", "a"), "X": ("ab",), "O": ("a", "o"), "N": (), "Z": ()},
-    3: {"E": ("a", "b", "c"), "X": ("abc",), "Z": ()},
-}
-#: Outcomes that an operator must look at: the model ends there.
-REPORTED = (Outcome.TORN, Outcome.UNDECIDABLE, Outcome.LOST, Outcome.UNFINISHED)
-_STATUSES = {"O": Status.OPEN, "D": Status.COMMITTING, "C": Status.COMMITTED, "A": Status.ABORTED}
+_NO_ID = UUID(int=0)
 
 
-@dataclass(frozen=True)
-class Config:
-    """How large the world is, and how much may go wrong in it."""
-
-    parts: int
-    batches: int
-    crash: int = 0
-    expiry: int = 0
-    unknown: int = 0
-    forget: int = 0
-    zombie: int = 0
-    targets: int = 1
-    """With 2 the application writes the same batches to another target of the ledger, by a driver that never fails."""
-    placements: str = "E"
-    lease: int = 0
-    """How often time passes before a lease ends; with 0 leases only end as ``expiry`` says. A driver that lives takes
-    a step before time passes again."""
-    commit: type[Commit] = Commit
-    invariants: bool = True
-    """Whether calls are checked too; without them only what users see: duplicates, loss, disorder."""
-
-
-class Budget(NamedTuple):
-    crash: int
-    expiry: int
-    unknown: int
-    forget: int
-    zombie: int
-
-
-class Driver(NamedTuple):
-    """A process that runs batches one after the other."""
-
-    run: int
-    batch: int
-    stage: str  # W: tasks are to write; M: commit runs; A: abort() runs
-    machine: Commit | None = None
-    answers: tuple[tuple[UUID, Status], ...] = ()
-    late: bool = False  # it has taken no step since time passed
-
-
-class Attempt(NamedTuple):
-    """What one run wrote for one batch.
-
-    The registers say O(pen), D(ecided: being committed), C(ommitted, which is visible), A(borted); small if forgotten.
-    """
-
-    run: int
-    batch: int
-    placement: str
-    registers: str
-
-
-class Call(NamedTuple):
-    """A call on its way to the servers."""
-
-    ask: Ask
-    transaction: UUID | None = None
-    revision: int = -1
-    entry: Any = None
-
-
-class State(NamedTuple):
-    spark: int  # the first batch that Spark's log does not have
-    length: int  # entries in the ledger
-    app: AppState
-    named: frozenset[UUID]  # transactions that any entry names
-    attempts: tuple[Attempt, ...]
-    drivers: tuple[Driver | None, Driver | None]
-    flying: tuple[Call, ...]
-    budget: Budget
-    runs: int
-    told: frozenset[tuple[int, str]] = frozenset()  # batch and rows of which a run was told that they are committed
-    other: int = 0  # entries of the other target: PREPARED and COMMITTED of each batch
-    ages: tuple[tuple[UUID, int], ...] = ()  # how often time has passed since the last ping, where it has
-    reported: Outcome | None = None
-
-
-class ViolationError(AssertionError):
-    """An invariant of the protocol does not hold at a call."""
-
-
-@cache
-def transaction(run: int, batch: int, part: int) -> UUID:
-    return UUID(int=run << 16 | batch << 8 | part)
-
-
-def address(id_: UUID) -> tuple[int, int, int]:
-    return id_.int >> 16, id_.int >> 8 & 0xFF, id_.int & 0xFF
-
-
-def run_name(run: int) -> str:
-    return f"run-{run}"
-
-
-def first_state(config: Config) -> State:
-    budget = Budget(config.crash, config.expiry, config.unknown, config.forget, config.zombie)
-    return State(0, 0, AppState(APP, target=TARGET), frozenset(), (), (None, None), (), budget, 0)
-
-
-# ---- transactions ----------------------------------------------------------------------------------------------------
-
-
-def register(state: State, id_: UUID) -> str:
-    run, batch, part = address(id_)
-    for attempt in state.attempts:
-        if attempt.run == run and attempt.batch == batch:
-            return attempt.registers[part]
-    if run == OTHER_RUN:  # the other target's, which no machine is to ask about
-        return "C"
-    raise KeyError(id_)
-
-
-def status(state: State, id_: UUID) -> Status:
-    return _STATUSES.get(register(state, id_), Status.UNKNOWN)
-
-
-def put(state: State, id_: UUID, letter: str) -> State:
-    run, batch, part = address(id_)
-    attempts = tuple(
-        a._replace(registers=a.registers[:part] + letter + a.registers[part + 1 :])
-        if (a.run, a.batch) == (run, batch)
-        else a
-        for a in state.attempts
-    )
-    return state._replace(attempts=attempts)
-
-
-@cache
-def content(rows: str) -> Content:
-    """Equal for equal rows, whatever their order."""
-    return Content(len(rows), len(rows), sum(1 << 8 * (ord(row) - ord("a")) for row in rows) % 2**64)
-
-
-def own_parts(config: Config, attempt: Attempt) -> tuple[Part, ...]:
-    placed = PLACEMENTS[config.parts][attempt.placement]
-    return tuple(Part(transaction(attempt.run, attempt.batch, i), content(rows)) for i, rows in enumerate(placed))
+# ---- servers ---------------------------------------------------------------------------------------------------------
 
 
 def effect(config: Config, state: State, call: Call) -> tuple[State, Any]:
@@ -207,87 +84,50 @@ def effect(config: Config, state: State, call: Call) -> tuple[State, Any]:
         return state, status(state, call.transaction)
     if config.invariants:
         check_call(state, call)
-    # Of the last batch at once, where time is no matter: nothing follows that could overtake it.
-    committed = "D" if config.lease or address(call.transaction)[1] + 1 < config.batches else "C"
+    # The last batch is visible at once unless time matters: nothing follows that could overtake it.
+    slow = config.slow or config.leases or address(call.transaction)[1] + 1 < config.batches
+    committed = "D" if slow else "C"
     state = put(state, call.transaction, committed if call.ask is Ask.COMMIT else "A")
     return state, status(state, call.transaction)
 
 
 @cache
 def other_target(config: Config, entries: int) -> LedgerState:
-    """What the ledger has of the other target: the same application and batches, with the same rows."""
-    parts = own_parts(config, Attempt(OTHER_RUN, 0, "E", ""))
-    rows = sum((part.content for part in parts), Content())
-    written: list[Prepared | Committed] = []
+    """Return the ledger's state of the other target: the same application and batches, with the same rows."""
+    creations = (0,) * config.all_streams
+    app = config.key(0).app
+    made: list[Prepared | Committed] = []
     for batch in range(config.batches):
+        parts = own_parts(config, Attempt(0, OTHER_RUN, batch, "E", "", creations))
         nonce = f"other/{batch}"
-        written.append(Prepared(APP, "query", "other", nonce, batch, 0, parts, OTHER))
-        written.append(Committed(APP, "query", "other", nonce, batch, rows, OTHER))
-    return fold(written[:entries])
+        made.append(Prepared(app, "query", "other", nonce, batch, 0, parts, OTHER))
+        made.append(Committed(app, "query", "other", nonce, batch, content_of(parts), OTHER))
+    return fold(made[:entries])
 
 
 def appended(config: Config, state: State, entry: Prepared | Committed | Barrier) -> State:
     if isinstance(entry, Barrier):
         return state._replace(length=state.length + 1)
+    query = query_of(config, entry.app)
     if config.invariants:
-        check_append(state, entry)
+        check_append(state, query, entry)
     named = state.named
     if isinstance(entry, Prepared):
         named |= {part.transaction for part in entry.parts}
-    return state._replace(length=state.length + 1, app=fold([entry], {KEY: state.app})[KEY], named=named)
+    key = config.key(query)
+    after = with_app(state, query, fold([entry], {key: state.apps[query]})[key])
+    return after._replace(length=state.length + 1, named=named)
 
 
-# ---- the invariants of the protocol ----------------------------------------------------------------------------------
-
-
-def check_call(state: State, call: Call) -> None:
-    """1: committed only if named. 2: others only after the pilot has decided."""
-    id_, prepared = call.transaction, state.app.open
-    if call.ask is Ask.COMMIT and id_ not in state.named:
-        raise ViolationError(f"{id_} is committed and in no entry")
-    if prepared is None or id_ not in [part.transaction for part in prepared.parts[1:]]:
-        return
-    pilot = register(state, prepared.parts[0].transaction).upper()
-    if pilot not in ("DC" if call.ask is Ask.COMMIT else "A"):
-        raise ViolationError(f"{call.ask.value} of {id_} while its pilot is {pilot}")
-
-
-def check_append(state: State, entry: Prepared | Committed) -> None:
-    """3 and 4: what may follow what."""
-    app, before = state.app, state.app.open
-    if entry.batch <= app.last or (before is not None and entry.batch != before.batch):
-        raise ViolationError(f"{entry} after {app}")
-    if before is None:
-        earlier = [a for a in state.attempts if a.batch < entry.batch and "D" in a.registers]
-        if earlier and isinstance(entry, Prepared):
-            raise ViolationError(f"{entry} while an earlier batch is not visible: {earlier}")
-        return
-    pilot = register(state, before.parts[0].transaction).upper()
-    if isinstance(entry, Committed):
-        if pilot == "A":
-            return  # the set is lost and the batch has become empty
-        if any(register(state, part.transaction).upper() not in "DC" for part in before.parts):
-            raise ViolationError(f"COMMITTED of a set that is not: {before}")
-        return
-    if any(register(state, p.transaction).upper() == "A" for p in set(before.parts) & set(entry.parts)):
-        raise ViolationError(f"{entry} names what is lost of {before}")
-    if pilot != "A":
-        kept = {part.transaction for part in entry.parts}
-        if any(
-            register(state, p.transaction).upper() != "A" and p.transaction not in kept for p in before.parts
-        ) or len(entry.parts) != len(before.parts):
-            raise ViolationError(f"{entry} replaces what is not lost of {before}")
+def query_of(config: Config, app: str) -> int:
+    """Return the number of the query with this application id."""
+    return next(query for query in range(config.queries) if config.key(query).app == app)
 
 
 # ---- drivers ---------------------------------------------------------------------------------------------------------
 
 
 Step = tuple[str, State]
-
-
-def with_driver(state: State, slot: int, driver: Driver | None) -> State:
-    drivers = (driver, state.drivers[1]) if slot == 0 else (state.drivers[0], driver)
-    return state._replace(drivers=drivers)
 
 
 def calls_of(driver: Driver) -> list[Call]:
@@ -307,7 +147,11 @@ def step(config: Config, state: State, slot: int) -> Iterator[Step]:
     """What a driver can do next, faults excluded."""
     driver = state.drivers[slot]
     assert driver is not None
-    name = f"D{driver.run} batch {driver.batch}: "
+    name = (
+        f"D{driver.run} batch {driver.batch}: "
+        if config.queries == 1
+        else f"Q{driver.query} {driver.run} batch {driver.batch}: "
+    )
     if driver.stage == "W":
         for label, after in write(config, state, slot, driver):
             yield name + label, after
@@ -316,8 +160,12 @@ def step(config: Config, state: State, slot: int) -> Iterator[Step]:
     request = driver.machine.request()
     label = name + f"{driver.machine.phase.name} "
     if request.ask is Ask.READ:
-        found = {KEY: state.app, **other_target(config, state.other)}
+        found = {config.key(query): app for query, app in enumerate(state.apps)}
+        found |= other_target(config, state.other)
         yield label, answer(config, state, slot, driver, (state.length, found))
+    elif request.ask is Ask.EXIST:
+        gone = frozenset(name for name in request.streams if is_deleted(state, stream_of(TransactionId(name, _NO_ID))))
+        yield label + f"{set(gone) or 'all'}", answer(config, state, slot, driver, gone)
     elif request.ask is Ask.PING:
         # At once: what happens between two pings is a lease that ends, and that may happen before or after as well.
         seen = {id_: status(state, id_) for id_ in request.transactions}
@@ -350,8 +198,8 @@ def transact(config: Config, state: State, slot: int, driver: Driver, label: str
     if calls[0].ask is Ask.COMMIT and driver.answers:
         unasked = {call.transaction: Status.OPEN for call in calls}
         yield label + "(the others wait)", answer(config, state, slot, driver, dict(driver.answers) | unasked)
-    # Aborts of different transactions do not depend on each other's order, and their answers are not looked at.
-    for call in calls if calls[0].ask is Ask.COMMIT else calls[:1]:
+    # The order of aborts makes a difference only if their answers do: if the pilot's stream is deleted.
+    for call in calls if calls[0].ask is Ask.COMMIT or config.seal else calls[:1]:
         after, found = effect(config, state, call)
         assert call.transaction is not None
         yield (
@@ -367,12 +215,12 @@ def private(state: State, driver: Driver, calls: list[Call]) -> bool:
     return not any(isinstance(call.entry, Prepared) and call.entry.run == run_name(driver.run) for call in state.flying)
 
 
-def gather(config: Config, state: State, slot: int, driver: Driver, id_: UUID, found: Status) -> State:
+def gather(config: Config, state: State, slot: int, driver: Driver, id_: TransactionId, found: Status) -> State:
     """One answer of several; the machine gets them together."""
     assert driver.machine is not None
     answers = (*driver.answers, (id_, found))
     if len(answers) < len(driver.machine.request().transactions):
-        return with_driver(state, slot, driver._replace(answers=tuple(sorted(answers, key=lambda a: a[0].int))))
+        return with_driver(state, slot, driver._replace(answers=tuple(sorted(answers, key=lambda a: a[0].id.int))))
     return answer(config, state, slot, driver, dict(answers))
 
 
@@ -387,53 +235,57 @@ def ended(config: Config, state: State, slot: int, driver: Driver) -> State:
     assert driver.machine is not None
     outcome = driver.machine.outcome
     if outcome in (Outcome.COMMITTED, Outcome.SKIPPED):
-        if config.invariants and driver.machine.job.role is Role.WRITER and state.app.last < driver.batch:
-            raise ViolationError(f"success of batch {driver.batch} and the ledger says {state.app}")
+        app = state.apps[driver.query]
+        if config.invariants and driver.machine.job.role is Role.WRITER and app.last < driver.batch:
+            raise ViolationError(f"success of batch {driver.batch} and the ledger says {app}")
         if driver.machine.job.role is Role.WRITER:
-            rows = "".join(sorted("".join(PLACEMENTS[config.parts][placement_of(state, driver)])))
-            state = state._replace(told=state.told | {(driver.batch, rows)})
+            rows = written(config, attempt_of(state, driver))
+            state = state._replace(told=state.told | {(driver.query, driver.batch, rows)})
         return succeeded(config, state, slot, driver)
     if outcome in REPORTED:
-        return state._replace(reported=outcome, drivers=(None, None), flying=())
+        return state._replace(reported=outcome, drivers=(None,) * len(state.drivers), flying=())
     if outcome is Outcome.ABANDONED:
         return with_driver(state, slot, None)
     return with_driver(state, slot, aborting(driver))
 
 
-def placement_of(state: State, driver: Driver) -> str:
-    """What this run wrote last for its batch."""
-    return next(a.placement for a in state.attempts if (a.run, a.batch) == (driver.run, driver.batch))
+def attempt_of(state: State, driver: Driver) -> Attempt:
+    """Return what this run wrote last for its batch."""
+    return next(a for a in state.attempts if (a.run, a.batch) == (driver.run, driver.batch))
 
 
 def succeeded(config: Config, state: State, slot: int, driver: Driver) -> State:
-    state = state._replace(spark=max(state.spark, driver.batch + 1))
-    following = None if driver.batch + 1 == config.batches else Driver(driver.run, driver.batch + 1, "W")
-    return with_driver(state, slot, following)
-
-
-def aborting(driver: Driver) -> Driver:
-    """Spark calls ``abort`` after a ``commit`` that raised."""
-    assert driver.machine is not None
-    machine = replace(driver.machine, phase=Phase.ABANDON_READ, outcome=None, recorded=None, proposed=None, statuses=())
-    return driver._replace(stage="A", machine=machine, answers=())
+    spark = list(state.spark)
+    spark[driver.query] = max(spark[driver.query], driver.batch + 1)
+    following = None
+    if driver.batch + 1 < config.batches:
+        following = Driver(driver.query, driver.run, driver.batch + 1, "W")
+    return with_driver(state._replace(spark=tuple(spark)), slot, following)
 
 
 def write(config: Config, state: State, slot: int, driver: Driver) -> Iterator[Step]:
-    first = not any(attempt.batch == driver.batch for attempt in state.attempts)
+    query, run, batch = driver.query, driver.run, driver.batch
+    first = not any((attempt.query, attempt.batch) == (query, batch) for attempt in state.attempts)
+    creations = tuple(stream.creation for stream in state.streams)
     for placement in "E" if first else config.placements:
-        attempt = Attempt(driver.run, driver.batch, placement, "O" * len(PLACEMENTS[config.parts][placement]))
+        placed = config.placed(placement)
+        if any(state.streams[config.stream(query, number)].sealed for number, _ in placed):
+            yield f"tasks cannot write {placement}", with_driver(state, slot, None)
+            continue
+        attempt = Attempt(query, run, batch, placement, "O" * len(placed), creations)
         after = state._replace(attempts=(*state.attempts, attempt))
-        role = Role.BYSTANDER if placement == "Z" else Role.WRITER
-        own, run = own_parts(config, attempt), run_name(driver.run)
-        nonce = f"{run}/{driver.batch}"
-        if placement == "Z":
-            run = ""
-        app = "" if placement == "Z" else APP
-        job = Job(app, "query", run, nonce, driver.batch, own, role, target=TARGET)
-        yield (
-            f"tasks write {placement}",
-            with_driver(after, slot, driver._replace(stage="M", machine=config.commit(job))),
-        )
+        machine = config.commit(job_of(config, attempt))
+        yield f"tasks write {placement}", with_driver(after, slot, driver._replace(stage="M", machine=machine))
+
+
+def job_of(config: Config, attempt: Attempt) -> Job:
+    """Return the job of a commit of these rows. Without a task, the driver does not know its query."""
+    key, run = config.key(attempt.query), run_name(attempt.run)
+    nonce = f"{run}/{attempt.batch}"
+    if attempt.placement == "Z":
+        return Job("", "query", "", nonce, attempt.batch, (), Role.BYSTANDER, target=key.target)
+    own = own_parts(config, attempt)
+    return Job(key.app, "query", run, nonce, attempt.batch, own, Role.WRITER, target=key.target)
 
 
 # ---- everything that can happen --------------------------------------------------------------------------------------
@@ -442,16 +294,18 @@ def write(config: Config, state: State, slot: int, driver: Driver) -> Iterator[S
 def steps(config: Config, state: State) -> Iterator[Step]:
     if state.reported:
         return
-    alive = [slot for slot in (0, 1) if state.drivers[slot] is not None]
-    yield from starts(config, state, alive)
+    alive = [slot for slot, driver in enumerate(state.drivers) if driver is not None]
+    for query in range(config.queries):
+        yield from starts(config, state, query)
     for call in state.flying:
         after, _ = effect(config, state, call)
         flying = tuple(other for other in after.flying if other != call)
         yield f"a late {call.ask.value} arrives", after._replace(flying=flying)
     if state.other < 2 * config.batches * (config.targets - 1):
         yield "the other target: an entry", state._replace(length=state.length + 1, other=state.other + 1)
-    yield from visibility(state)
+    yield from visibility(config, state)
     yield from server_faults(state)
+    yield from stream_faults(config, state)
     yield from time_passes(config, state)
     for slot in alive:
         for label, after in step(config, state, slot):
@@ -461,22 +315,68 @@ def steps(config: Config, state: State) -> Iterator[Step]:
         yield from unknowns(state, slot)
 
 
-def starts(config: Config, state: State, alive: list[int]) -> Iterator[Step]:
-    budget = state.budget
-    if state.spark >= config.batches or len(alive) == 2 or (alive and not budget.zombie):
+def starts(config: Config, state: State, query: int) -> Iterator[Step]:
+    budget, slots = state.budget, (2 * query, 2 * query + 1)
+    free = [slot for slot in slots if state.drivers[slot] is None]
+    alive = len(slots) - len(free)
+    if state.spark[query] >= config.batches or not free or (alive and not budget.zombie):
         return
-    slot = 0 if state.drivers[0] is None else 1
-    after = state._replace(runs=state.runs + 1, budget=budget._replace(zombie=budget.zombie - bool(alive)))
-    yield f"run {state.runs} starts", with_driver(after, slot, Driver(state.runs, state.spark, "W"))
+    after = state._replace(runs=state.runs + 1, budget=budget._replace(zombie=budget.zombie - alive))
+    driver = Driver(query, state.runs, state.spark[query], "W")
+    yield f"run {state.runs} starts", with_driver(after, free[0], driver)
 
 
-def visibility(state: State) -> Iterator[Step]:
-    """What is being committed becomes visible, in any order."""
+def visibility(config: Config, state: State) -> Iterator[Step]:
+    """Let a decided commit become visible, in any order."""
     for attempt in state.attempts:
-        for part, letter in enumerate(attempt.registers):
-            if letter == "D":
-                id_ = transaction(attempt.run, attempt.batch, part)
-                yield f"{address(id_)} becomes visible", put(state, id_, "C")
+        if "D" in attempt.registers:
+            for id_, letter in zip(transactions(config, attempt), attempt.registers, strict=True):
+                if letter == "D":
+                    yield f"{address(id_)} becomes visible", put(state, id_, "C")
+
+
+def stream_faults(config: Config, state: State) -> Iterator[Step]:
+    """Seal a stream, which aborts its open transactions; or delete and recreate a sealed one.
+
+    A stream cannot be deleted while it is not sealed, or while a transaction is being committed.
+    """
+    budget = state.budget
+    for number, stream in enumerate(state.streams):
+        letters = dict(letters_of(config, state, number))
+        if not stream.sealed and budget.seal:
+            after = state
+            for id_, letter in letters.items():
+                after = put(after, id_, "A") if letter == "O" else after
+            after = with_stream(after, number, stream._replace(sealed=True))
+            yield f"stream {number} is sealed", after._replace(budget=budget._replace(seal=budget.seal - 1))
+        if stream.sealed and "D" not in letters.values():
+            yield f"stream {number} is recreated", recreated(config, state, number)
+            yield f"stream {number} is recreated, and all forgotten", recreated(config, state, number, str.lower)
+
+
+def recreated(config: Config, state: State, number: int, letters: Callable[[str], str] = str) -> State:
+    """Return the state with another stream of the name. The statuses of its transactions may outlive the stream."""
+    after = state
+    for id_, letter in letters_of(config, state, number):
+        after = put(after, id_, letters(letter))
+    lost = {(a.query, a.batch, number) for a in state.attempts}
+    after = after._replace(deleted=state.deleted | lost)
+    return with_stream(after, number, Server(state.streams[number].creation + 1))
+
+
+def letters_of(config: Config, state: State, number: int) -> list[tuple[TransactionId, str]]:
+    """Return the transactions of an existing stream, with their letters."""
+    here = (number, state.streams[number].creation)
+    return [
+        (id_, letter)
+        for attempt in state.attempts
+        for id_, letter in zip(transactions(config, attempt), attempt.registers, strict=True)
+        if stream_of(id_) == here
+    ]
+
+
+def with_stream(state: State, number: int, stream: Server) -> State:
+    return state._replace(streams=(*state.streams[:number], stream, *state.streams[number + 1 :]))
 
 
 def time_passes(config: Config, state: State) -> Iterator[Step]:
@@ -486,14 +386,14 @@ def time_passes(config: Config, state: State) -> Iterator[Step]:
     after = state
     for slot, driver in enumerate(state.drivers):
         if driver is not None and driver.machine is not None:
-            late = bool(config.lease)
+            late = bool(config.leases)
             after = with_driver(after, slot, driver._replace(machine=driver.machine.aged(), late=late))
-    if config.lease:
+    if config.leases:
         known, ages = dict(state.ages), []
         for id_ in relevant(state):
             if register(state, id_) == "O":
                 age = known.get(id_, 0) + 1
-                if age == config.lease:
+                if age == config.leases[stream_of(id_)[0]]:
                     after = put(after, id_, "A")
                 else:
                     ages.append((id_, age))
@@ -502,7 +402,7 @@ def time_passes(config: Config, state: State) -> Iterator[Step]:
         yield WAITING, after
 
 
-def pinged(state: State, transactions: tuple[UUID, ...]) -> State:
+def pinged(state: State, transactions: tuple[TransactionId, ...]) -> State:
     return state._replace(ages=tuple((id_, age) for id_, age in state.ages if id_ not in transactions))
 
 
@@ -549,70 +449,10 @@ def flight(state: State, *calls: Call) -> tuple[Call, ...]:
     return state.flying + tuple(call for call in calls if call not in state.flying)
 
 
-def relevant(state: State) -> list[UUID]:
-    """Transactions that anybody can still ask about."""
-    ids = {part.transaction for part in state.app.open.parts} if state.app.open else set()
-    ids |= set(state.app.last_set)
-    for driver in state.drivers:
-        if driver is not None and driver.machine is not None:
-            machine = driver.machine
-            ids |= machine.job.ids() | set(machine.settling)
-            for entry in (machine.recorded, machine.proposed):
-                ids |= {part.transaction for part in entry.parts} if entry else set()
-    for call in state.flying:
-        ids |= {call.transaction} if call.transaction else set()
-        ids |= {part.transaction for part in call.entry.parts} if isinstance(call.entry, Prepared) else set()
-    return sorted(ids, key=lambda id_: id_.int)
-
-
-# ---- what must hold in every state -----------------------------------------------------------------------------------
-
-
-def rows_of(config: Config, state: State, batch: int, letters: str) -> Counter[str]:
-    """The rows of a batch in transactions of these states."""
-    rows: Counter[str] = Counter()
-    for attempt in state.attempts:
-        if attempt.batch == batch:
-            placed = PLACEMENTS[config.parts][attempt.placement]
-            for letter, some in zip(attempt.registers, placed, strict=True):
-                if letter in letters:
-                    rows.update(some)
-    return rows
-
-
-def wanted(config: Config, state: State, batch: int) -> set[str]:
-    """What a batch may be: its rows, or none if the query has changed so that it has none."""
-    return {"".join(sorted("".join(PLACEMENTS[config.parts][a.placement]))) for a in state.attempts if a.batch == batch}
-
-
-def violation(config: Config, state: State) -> str | None:
-    if state.reported:
-        return f"{state.reported.name}: reported though every driver lived" if is_whole(config) else None
-    complete = True
-    for batch in range(config.batches):
-        committed, visible = rows_of(config, state, batch, "DCc"), rows_of(config, state, batch, "Cc")
-        if any(count > 1 for count in committed.values()):
-            return f"DUPLICATE in batch {batch}: {dict(committed)}"
-        if visible and not complete:
-            return f"ORDER: batch {batch} is visible before batch {batch - 1} is complete"
-        rows, possible = "".join(sorted(committed)), wanted(config, state, batch)
-        complete = "".join(sorted(visible)) in possible and visible == committed
-        if state.spark > batch and rows not in possible:
-            return f"LOSS: Spark's log has batch {batch}, committed of it is {dict(committed)}"
-        if any(told != rows for told_batch, told in state.told if told_batch == batch):
-            return f"LOSS: of batch {batch} {set(state.told)} were told to be committed, and it is {rows!r}"
-    return None
-
-
-def is_whole(config: Config) -> bool:
-    """Whether nothing but time goes wrong, so that an operator never has to look."""
-    return bool(config.lease) and not (config.crash or config.expiry or config.unknown or config.forget)
-
-
 def is_end(config: Config, state: State, followed: bool) -> bool:
     """Whether all that Spark asked for is done, or an operator must look."""
     idle = not any(state.drivers)
-    return bool(state.reported) or (state.spark == config.batches and (idle or not followed))
+    return bool(state.reported) or (min(state.spark) == config.batches and (idle or not followed))
 
 
 def outcome(state: State) -> str | None:
@@ -624,7 +464,7 @@ def outcome(state: State) -> str | None:
 
 
 def canonical(config: Config) -> Callable[[State], Any]:
-    """A key that equal situations share: runs by their order, only the transactions that matter."""
+    """Return a key that equal situations share: runs by their order, and only the transactions that matter."""
 
     def key(state: State) -> Any:
         ids = relevant(state)
@@ -632,9 +472,9 @@ def canonical(config: Config) -> Callable[[State], Any]:
         order = {run: position for position, run in enumerate(sorted(runs))}
         names = {run_name(run): position for run, position in order.items()}
 
-        def id_key(id_: UUID) -> tuple[int, int, int]:
+        def id_key(id_: TransactionId) -> tuple[int, ...]:
             run, batch, part = address(id_)
-            return order[run], batch, part
+            return order[run], batch, part, *stream_of(id_)
 
         def entry_key(entry: Any) -> Any:
             if entry is None or isinstance(entry, Barrier):
@@ -644,15 +484,16 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 if isinstance(entry, Prepared)
                 else entry.content.total
             )
-            return names.get(entry.run, -1), entry.run in state.app.runs, entry.batch, parts
+            known = any(entry.run in app.runs for app in state.apps)
+            return entry.app, names.get(entry.run, -1), known, entry.batch, parts
 
         def driver_key(driver: Driver | None) -> Any:
             if driver is None:
                 return (-1,)
-            machine, run = driver.machine, run_name(driver.run)
-            seen = run in state.app.runs, bool(state.app.runs) and state.app.runs[-1] == run
-            last = state.app.seen_run == run, state.app.seen_nonce == f"{run}/{driver.batch}"
-            head = order[driver.run], driver.batch, driver.stage, seen, last
+            machine, run, app = driver.machine, run_name(driver.run), state.apps[driver.query]
+            seen = run in app.runs, bool(app.runs) and app.runs[-1] == run
+            last = app.seen_run == run, app.seen_nonce == f"{run}/{driver.batch}"
+            head = driver.query, order[driver.run], driver.batch, driver.stage, seen, last
             if machine is None:
                 return head
             return (
@@ -664,14 +505,17 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 entry_key(machine.proposed),
                 tuple(sorted(id_key(i) for i in machine.fresh if i in ids)),
                 driver.late,
-                # In recorded sets the machine makes no difference between what is committed and what is being so.
-                tuple("committed" if s.is_committed else s.value for s in machine.statuses),
+                # With one stream, a machine makes no difference between COMMITTING and COMMITTED of a recorded set.
+                tuple("committed" if one and s.is_committed else s.value for s in machine.statuses),
                 machine.outcome and machine.outcome.value,
                 tuple(map(id_key, machine.settling)),
                 tuple((id_key(i), s.value) for i, s in driver.answers),
                 tuple(id_key(p.transaction) for p in machine.job.own),
+                tuple(sorted((id_key(i), s.value) for i, s in machine.missing if i in ids)),
+                tuple(sorted(machine.deleted)),
             )
 
+        one = config.streams == 1 or not (config.slow or config.leases)
         flying = tuple(
             sorted(
                 (c.ask.value, id_key(c.transaction) if c.transaction else (), str(entry_key(c.entry)))
@@ -681,26 +525,35 @@ def canonical(config: Config) -> Callable[[State], Any]:
         )
         rows = tuple(
             (
-                tuple(sorted(rows_of(config, state, b, "Cc").items())),
-                tuple(sorted(rows_of(config, state, b, "D").items())),
-                tuple(sorted(wanted(config, state, b))),
+                tuple(sorted(rows_of(config, state, q, b, "Cc").items())),
+                tuple(sorted(rows_of(config, state, q, b, "D").items())),
+                tuple(sorted(wanted(config, state, q, b))),
             )
+            for q in range(config.queries)
             for b in range(config.batches)
         )
-        known = tuple((batch, of.total) for batch, of in state.app.recent)
-        placements = tuple(sorted({(order[a.run], a.batch, a.placement) for a in state.attempts if a.run in order}))
+        placements = tuple(
+            sorted({(order[a.run], a.batch, a.placement, a.creations) for a in state.attempts if a.run in order})
+        )
         return (
             state.spark,
-            state.app.last,
-            entry_key(state.app.open),
+            tuple(map(tuple, state.streams)),
+            tuple(
+                (
+                    app.last,
+                    entry_key(app.open),
+                    tuple((batch, of.total) for batch, of in app.recent),
+                    tuple(map(id_key, app.last_set)),
+                )
+                for app in state.apps
+            ),
             tuple(sorted(map(driver_key, state.drivers))),
             flying,
             tuple((id_key(i), register(state, i), i in state.named) for i in ids),
             rows,
-            known,
-            tuple(map(id_key, state.app.last_set)),
             tuple((id_key(i), age) for i, age in state.ages if i in ids),
             tuple(sorted(state.told)),
+            tuple(sorted(state.deleted)),
             placements,
             tuple(state.budget),
             state.other,

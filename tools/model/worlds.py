@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.model.world import Config
+from tools.model.world_state import Config
 
 #: Seconds together: part of the tests.
 SMALL: list[Config] = [
@@ -16,8 +16,17 @@ SMALL: list[Config] = [
     Config(2, 2, crash=1, expiry=1, placements="EXZ"),
     Config(3, 1, crash=1, expiry=1, placements="EX"),
     Config(2, 2, crash=1, targets=2, placements="EZ"),
-    Config(2, 2, crash=1, lease=5, placements="EX"),
-    Config(3, 1, lease=6, placements="EX"),
+    Config(2, 2, crash=1, leases=(5,), placements="EX"),
+    Config(3, 1, leases=(6,), placements="EX"),
+    Config(2, 1, crash=1, expiry=1, streams=2, placements="EPM"),
+    Config(2, 1, crash=1, expiry=1, streams=2, placements="EOZ"),
+    Config(2, 1, crash=1, seal=1, streams=2, placements="EM"),
+    Config(2, 2, crash=1, expiry=1, streams=2),
+    Config(3, 1, crash=1, streams=2, placements="EX", slow=True),
+    Config(3, 1, crash=1, expiry=1, streams=2, placements="EXM"),
+    Config(3, 1, crash=1, expiry=1, streams=3, placements="EP"),
+    Config(3, 1, streams=2, leases=(7, 5), placements="EX"),
+    Config(2, 1, streams=2, queries=2),
 ]
 
 #: Minutes together: all that the small worlds leave out.
@@ -46,16 +55,35 @@ FULL: list[Config] = [
     Config(3, 1, crash=1, expiry=1, unknown=1, placements="EX"),
     Config(2, 1, crash=1, expiry=1, zombie=1, targets=2, placements="E"),
     Config(2, 2, crash=1, expiry=1, targets=2, placements="EXZ"),
-    Config(2, 1, zombie=1, lease=5, placements="EX"),
-    Config(2, 1, crash=1, expiry=1, lease=5, placements="EX"),
-    Config(2, 2, unknown=1, lease=5, placements="EX"),
-    Config(3, 2, lease=6, placements="EX"),
+    Config(2, 1, zombie=1, leases=(5,), placements="EX"),
+    Config(2, 1, crash=1, expiry=1, leases=(5,), placements="EX"),
+    Config(2, 2, unknown=1, leases=(5,), placements="EX"),
+    Config(3, 2, leases=(6,), placements="EX"),
+    Config(2, 1, crash=1, expiry=1, unknown=1, streams=2, placements="EPM"),
+    Config(2, 1, crash=1, expiry=1, zombie=1, streams=2, placements="EM"),
+    Config(2, 1, crash=2, expiry=2, streams=2, placements="EPM"),
+    Config(2, 1, crash=1, expiry=1, forget=1, seal=1, streams=2, placements="EM"),
+    Config(2, 1, seal=1, zombie=1, streams=2),
+    Config(2, 1, crash=2, seal=2, streams=2),
+    Config(2, 2, crash=1, seal=1, streams=2),
+    Config(3, 1, crash=1, expiry=1, seal=1, streams=2, placements="EX"),
+    Config(3, 1, crash=1, seal=1, streams=3),
+    Config(3, 1, crash=1, unknown=1, streams=3, placements="EPM"),
+    Config(3, 1, crash=1, expiry=1, streams=3, placements="EPMZ", slow=True),
+    Config(3, 1, crash=1, expiry=1, streams=2, leases=(7, 5), placements="EX"),
+    Config(3, 2, crash=1, streams=3),
+    Config(2, 1, crash=1, streams=2, queries=2, placements="EM"),
+    Config(2, 1, crash=1, expiry=1, streams=2, queries=2),
+    Config(2, 1, seal=1, streams=2, queries=2),
 ]
 
-#: Without a lease that ends, or with equal replays of a single partition, nothing may ever be torn.
+#: Without a lease that ends, or with equal replays of a single partition, nothing may ever be torn. A stream that is
+#: sealed, deleted and recreated needs no operator either.
 NEVER_TORN: list[Config] = [
     Config(2, 1, crash=2, unknown=2, placements="EX"),
     Config(2, 1, crash=1, unknown=1, zombie=1, placements="EX"),
     Config(2, 1, crash=2, expiry=2, placements="E"),
     Config(1, 2, crash=2, expiry=2, placements="EO"),
+    Config(2, 1, crash=2, expiry=1, seal=1, streams=2),
+    Config(3, 1, crash=2, unknown=1, streams=3, placements="EP"),
 ]

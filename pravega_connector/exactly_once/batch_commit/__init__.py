@@ -1,11 +1,13 @@
 """Exactly-once batches: the transactions of a batch, the processes that may commit them, and recovery.
 
-``table`` has the protocol: a table of phases and events, with the reasons. ``machine`` executes it without I/O, and
-``servers`` makes the calls. ``outcomes`` has the errors of its outcomes, and ``recovery`` the operations of an operator
-without Spark. ``entries`` is the format of the ledger's entries, ``state`` the stream with them.
+``table`` has the protocol: a table of phases and events, with the reasons. ``machine`` executes it without I/O,
+``statuses`` weighs recorded transactions, and ``servers`` makes the calls. ``outcomes`` has the errors of its outcomes,
+and ``recovery`` the operations of an operator without Spark. ``entries`` is the format of the ledger's entries,
+``state`` the stream with them.
 """
 
 from pravega_connector.exactly_once.batch_commit.entries import (
+    SEVERAL_STREAMS,
     AppState,
     Barrier,
     Committed,
@@ -17,7 +19,10 @@ from pravega_connector.exactly_once.batch_commit.entries import (
     Prepared,
     Resolved,
     Snapshot,
+    TransactionId,
+    content_of,
     from_bytes,
+    name_of,
     to_bytes,
 )
 from pravega_connector.exactly_once.batch_commit.machine import Ask, Commit, Job, Request, Role
@@ -29,6 +34,8 @@ from pravega_connector.exactly_once.batch_commit.servers import (
     carry_out,
     latest_of,
     note_batch,
+    note_parts,
+    stream_of,
     writer_of,
 )
 from pravega_connector.exactly_once.batch_commit.state import (
@@ -42,6 +49,7 @@ from pravega_connector.exactly_once.batch_commit.state import (
 from pravega_connector.exactly_once.batch_commit.table import TABLE, Event, Move, Outcome, Phase, Table
 
 __all__ = [
+    "SEVERAL_STREAMS",
     "TABLE",
     "AppState",
     "Ask",
@@ -69,15 +77,20 @@ __all__ = [
     "Servers",
     "Snapshot",
     "Table",
+    "TransactionId",
     "await_visible",
     "carry_out",
     "check",
+    "content_of",
     "fold",
     "from_bytes",
     "latest_of",
     "ledger_name",
+    "name_of",
     "note_batch",
+    "note_parts",
     "snapshots_of",
+    "stream_of",
     "target_of",
     "to_bytes",
     "writer_of",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
 from pravega_connector.errors import LedgerFormatError
 
-#: Increased whenever another version could misread an entry. Versions 1 and 2 did not name the target.
-FORMAT_VERSION: Final = 3
+#: Increased whenever another version could misread an entry. Until version 3, all transactions were of the target.
+FORMAT_VERSION: Final = 4
 _LANE: Final = 2**64
 
 
@@ -37,14 +38,51 @@ def _sum_of_lanes(one: int, other: int) -> int:
     return high * _LANE + low
 
 
+class TransactionId(NamedTuple):
+    """Transaction with its stream. A batch may have transactions of several streams."""
+
+    stream: str
+    """Stream and its creation, as :func:`.state.target_of` returns them."""
+    id: UUID
+
+    def __str__(self) -> str:
+        return f"{self.id} of {name_of(self.stream)}"
+
+
+def name_of(target: str) -> str:
+    """Return the stream ``scope/stream`` of a stream with its creation."""
+    return target.rpartition("#")[0]
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """Share of one task in a batch: its transaction and the content of it."""
+    """Share of one task and one stream in a batch: its transaction and the content of it."""
 
-    transaction: UUID
+    transaction: TransactionId
     content: Content
     event_time: int | None = None
     """Latest event time of these rows in milliseconds, if the sink has an event time column."""
+
+
+def content_of(parts: Iterable[Part]) -> Content:
+    """Return the content of a batch. Its total also depends on the stream of each row.
+
+    A stream that is deleted and recreated counts as the same stream, so that a replay is recognized.
+    """
+    streams: dict[str, Content] = {}
+    for part in parts:
+        name = name_of(part.transaction.stream)
+        streams[name] = streams.get(name, Content()) + part.content
+    return sum((_bound(name, content) for name, content in streams.items()), Content())
+
+
+def _bound(name: str, content: Content) -> Content:
+    data = json.dumps([name, content.rows, content.bytes, content.total]).encode()
+    return Content(content.rows, content.bytes, int.from_bytes(blake2b(data, digest_size=16).digest()))
+
+
+#: Target of an application whose batches are of several streams. Its transactions name their streams.
+SEVERAL_STREAMS: Final = "*"
 
 
 class Key(NamedTuple):
@@ -52,15 +90,15 @@ class Key(NamedTuple):
 
     app: str
     target: str
-    """The target's stream and its creation, as :func:`.state.target_of` returns them."""
+    """The target's stream and its creation, as :func:`.state.target_of` returns them, or ``SEVERAL_STREAMS``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """All tasks of a batch have flushed. Exactly these transactions are the batch.
 
-    The first part is the batch's *pilot*. ``generation`` counts the sets that were recorded for one batch: a later set
-    replaces the earlier.
+    The first part is the batch's *pilot*: it decides for all, also in other streams. ``generation`` counts the sets
+    that were recorded for one batch: a later set replaces the earlier.
     """
 
     kind: ClassVar[str] = "prepared"
@@ -78,7 +116,7 @@ class Prepared:
     @property
     def content(self) -> Content:
         """Content of all parts."""
-        return sum((part.content for part in self.parts), Content())
+        return content_of(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +182,7 @@ class AppState:
     seen_nonce: str = ""
     recent: tuple[tuple[int, Content], ...] = ()
     """Last committed batches, ascending, with their contents, to compare a replayed batch with."""
-    last_set: tuple[UUID, ...] = ()
+    last_set: tuple[TransactionId, ...] = ()
     """Transactions of the last batch that had any. They may not all be visible yet."""
     open: Prepared | None = None
     """Batch that is prepared and not yet committed."""
@@ -196,7 +234,7 @@ def from_bytes(data: bytes) -> Entry:
         version = raw["v"]
         if version == FORMAT_VERSION:
             return _READERS[raw["type"]](raw)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise LedgerFormatError(
             f"invalid ledger entry of {len(data)} bytes ({type(error).__name__}: {error}); another program has "
             "written to this stream"
@@ -212,15 +250,26 @@ def _to_json(entry: Entry) -> dict[str, Any]:
         return {"apps": [_app_to_json(app) for app in entry.apps], "nonce": entry.nonce}
     fields = {name: getattr(entry, name) for name in entry.__slots__}
     if isinstance(entry, Prepared):
-        fields["parts"] = [_part_to_json(part) for part in entry.parts]
+        streams = _numbered(part.transaction for part in entry.parts)
+        fields |= {"streams": list(streams), "parts": [_part_to_json(part, streams) for part in entry.parts]}
     if isinstance(entry, Committed):
         fields["content"] = _content_to_json(entry.content)
     return fields
 
 
-def _part_to_json(part: Part) -> list[Any]:
-    fields: list[Any] = [str(part.transaction), *_content_to_json(part.content)]
+def _numbered(transactions: Iterable[TransactionId]) -> dict[str, int]:
+    """Return the number of each stream. The names are in an entry only once."""
+    names = dict.fromkeys(transaction.stream for transaction in transactions)
+    return {name: number for number, name in enumerate(names)}
+
+
+def _part_to_json(part: Part, streams: Mapping[str, int]) -> list[Any]:
+    fields: list[Any] = [*_id_to_json(part.transaction, streams), *_content_to_json(part.content)]
     return fields if part.event_time is None else [*fields, part.event_time]
+
+
+def _id_to_json(transaction: TransactionId, streams: Mapping[str, int]) -> list[Any]:
+    return [streams[transaction.stream], str(transaction.id)]
 
 
 def _content_to_json(content: Content) -> list[Any]:
@@ -229,9 +278,14 @@ def _content_to_json(content: Content) -> list[Any]:
 
 def _app_to_json(app: AppState) -> dict[str, Any]:
     fields = {name: getattr(app, name) for name in app.__slots__}
-    recent = [[batch, *_content_to_json(content)] for batch, content in app.recent]
-    last_set = [str(id_) for id_ in app.last_set]
-    return {**fields, "recent": recent, "last_set": last_set, "open": None if app.open is None else _to_json(app.open)}
+    streams = _numbered(app.last_set)
+    return {
+        **fields,
+        "recent": [[batch, *_content_to_json(content)] for batch, content in app.recent],
+        "streams": list(streams),
+        "last_set": [_id_to_json(transaction, streams) for transaction in app.last_set],
+        "open": None if app.open is None else _to_json(app.open),
+    }
 
 
 def _content(raw: list[Any]) -> Content:
@@ -239,8 +293,12 @@ def _content(raw: list[Any]) -> Content:
     return Content(int(rows), int(size), int(total, 16))
 
 
-def _part(raw: list[Any]) -> Part:
-    return Part(UUID(raw[0]), _content(raw[1:4]), int(raw[4]) if len(raw) > 4 else None)
+def _id(raw: list[Any], streams: list[str]) -> TransactionId:
+    return TransactionId(streams[int(raw[0])], UUID(raw[1]))
+
+
+def _part(raw: list[Any], streams: list[str]) -> Part:
+    return Part(_id(raw, streams), _content(raw[2:5]), int(raw[5]) if len(raw) > 5 else None)
 
 
 def _prepared(raw: dict[str, Any]) -> Prepared:
@@ -251,7 +309,7 @@ def _prepared(raw: dict[str, Any]) -> Prepared:
         raw["nonce"],
         int(raw["batch"]),
         int(raw["generation"]),
-        tuple(map(_part, raw["parts"])),
+        tuple(_part(part, raw["streams"]) for part in raw["parts"]),
         raw["target"],
         int(raw["time"]),
     )
@@ -291,7 +349,7 @@ def _app(raw: dict[str, Any]) -> AppState:
         raw["seen_run"],
         raw["seen_nonce"],
         tuple((int(batch), _content(content)) for batch, *content in raw["recent"]),
-        tuple(map(UUID, raw["last_set"])),
+        tuple(_id(each, raw["streams"]) for each in raw["last_set"]),
         None if raw["open"] is None else _prepared(raw["open"]),
         tuple(raw["runs"]),
         raw["target"],

@@ -6,11 +6,10 @@ with crashes in and between calls, runs this same code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Final
-from uuid import UUID
 
 from pravega_connector.core.values import TransactionStatus as Status
 from pravega_connector.exactly_once.batch_commit.entries import (
@@ -22,8 +21,11 @@ from pravega_connector.exactly_once.batch_commit.entries import (
     Key,
     Part,
     Prepared,
+    TransactionId,
+    content_of,
 )
 from pravega_connector.exactly_once.batch_commit.state import LedgerState
+from pravega_connector.exactly_once.batch_commit.statuses import inferred, is_live, replacements, weigh
 from pravega_connector.exactly_once.batch_commit.table import TABLE, Event, Outcome, Phase, Table
 
 
@@ -43,8 +45,9 @@ class Ask(Enum):
     STATUS = "status"  # transaction -> Status
     PING = "ping"  # transaction -> Status; OPEN: its lease was prolonged
     COMMIT = "commit"  # transaction -> Status after the call; OPEN: its commit was not requested yet
-    SETTLE = "settle"  # transaction -> Status; COMMITTING: must be visible before another is committed
+    SETTLE = "settle"  # transaction -> Status; COMMITTING: must be visible before another of its stream is committed
     ABORT = "abort"  # transaction -> Status after the call
+    EXIST = "exist"  # streams that are deleted, or recreated under their name
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class Request:
     """Request to the servers. Calls for several transactions are sent concurrently, in any order."""
 
     ask: Ask
-    transactions: tuple[UUID, ...] = ()
+    transactions: tuple[TransactionId, ...] = ()
+    streams: tuple[str, ...] = ()
     entry: Entry | None = None
     revision: Any = None
 
@@ -70,26 +74,27 @@ class Job:
     nonce: str
     batch: int
     own: tuple[Part, ...] = ()
+    """Parts of this attempt. The first is the pilot if they are recorded."""
     role: Role = Role.WRITER
     adopt: bool = True
     """True if a batch that is not the first may be the first in the ledger."""
     accept: int | None = None
     """Batch that counts as recorded even if it is replayed with other rows."""
     target: str = ""
-    """Stream and creation of the target. Other targets may share the ledger."""
+    """Stream and creation of the target, or ``SEVERAL_STREAMS``. Other targets may share the ledger."""
     time: int = 0
     """Milliseconds since 1970, for the entries."""
     several: bool = False
     """True if the run may write a batch more than once, as the function of ``foreachBatch`` may."""
 
-    def ids(self) -> frozenset[UUID]:
+    def ids(self) -> frozenset[TransactionId]:
         """Return the transactions of this attempt."""
         return frozenset(part.transaction for part in self.own)
 
     @property
     def content(self) -> Content:
         """Content of everything that the tasks wrote."""
-        return sum((part.content for part in self.own), Content())
+        return content_of(self.own)
 
 
 Judgement = tuple[Event, dict[str, Any]]
@@ -109,9 +114,13 @@ class Commit:
     """Set to be recorded next."""
     statuses: tuple[Status, ...] = ()
     """Statuses of the recorded parts, as last seen."""
-    settling: tuple[UUID, ...] = ()
+    settling: tuple[TransactionId, ...] = ()
     """Transactions of the last batch that may not be visible yet."""
-    fresh: frozenset[UUID] = frozenset()
+    missing: frozenset[tuple[TransactionId, Status]] = frozenset()
+    """Recorded transactions that were lost or forgotten while their stream existed."""
+    deleted: frozenset[str] = frozenset()
+    """Streams of recorded transactions that are deleted, with all their rows."""
+    fresh: frozenset[TransactionId] = frozenset()
     """Open transactions with a ping that still counts. They are not pinged again."""
     last: int = -1
     """Last committed batch when the ledger was last read."""
@@ -137,7 +146,7 @@ class Commit:
             machine = machine._after({})
         return machine
 
-    def aged(self, transactions: Iterable[UUID] | None = None) -> Commit:
+    def aged(self, transactions: Iterable[TransactionId] | None = None) -> Commit:
         """Return the machine after the pings of these transactions, or of all, have become too old to count."""
         left = frozenset() if transactions is None else self.fresh.difference(transactions)
         return self if left == self.fresh else replace(self, fresh=left)
@@ -148,7 +157,7 @@ class Commit:
         Any answer other than OPEN invalidates the ping of its transaction.
         """
         ask = self.request().ask
-        if ask in (Ask.READ, Ask.APPEND):
+        if ask in (Ask.READ, Ask.APPEND, Ask.EXIST):
             return self
         still = {id_ for id_, status in answer.items() if status is Status.OPEN}
         fresh = self.fresh.difference(answer.keys() - still)
@@ -165,68 +174,84 @@ class Commit:
         """Return the next request. Invalid once the machine has ended."""
         if self.phase in (Phase.READ, Phase.ABANDON_READ):
             return Request(Ask.READ)
-        if self.phase is Phase.PREPARE:
-            return Request(Ask.APPEND, entry=self.proposed, revision=self.revision)
-        if self.phase is Phase.RECORD:
-            return Request(Ask.APPEND, entry=self._committed(), revision=self.revision)
-        if self.phase is Phase.CLAIM:
-            return Request(Ask.APPEND, entry=self._claim(), revision=self.revision)
-        if self.phase is Phase.FENCE:
-            return Request(Ask.APPEND, entry=Barrier(self.job.nonce), revision=self.revision)
+        if self.phase in _ENTRIES:
+            return Request(Ask.APPEND, entry=getattr(self, _ENTRIES[self.phase])(), revision=self.revision)
+        if self.phase is Phase.EXIST:
+            return Request(Ask.EXIST, streams=tuple(dict.fromkeys(id_.stream for id_, _ in self._unsure())))
         ask, select = _TRANSACTIONS[self.phase]
         return Request(ask, getattr(self, select)())
 
-    def _parts(self) -> list[tuple[UUID, Status]]:
+    def _parts(self) -> list[tuple[TransactionId, Status]]:
         assert self.recorded is not None
         return [(part.transaction, status) for part, status in zip(self.recorded.parts, self.statuses, strict=True)]
 
-    def _all(self) -> tuple[UUID, ...]:
+    def _all(self) -> tuple[TransactionId, ...]:
         assert self.recorded is not None
         return tuple(part.transaction for part in self.recorded.parts)
 
-    def _open(self) -> tuple[UUID, ...]:
+    def _open(self) -> tuple[TransactionId, ...]:
         return tuple(id_ for id_, status in self._parts() if status is Status.OPEN)
 
-    def _awaited(self) -> tuple[UUID, ...]:
-        """Return the transactions that are being committed, if others must be committed after them."""
-        if not self._open():
-            return ()
-        return tuple(id_ for id_, status in self._parts() if status is Status.COMMITTING)
+    def _unsure(self) -> list[tuple[TransactionId, Status]]:
+        """Return the transactions that are forgotten, or lost in a committed batch, or whose stream is deleted."""
+        lost = (Status.ABORTING, Status.ABORTED, Status.UNKNOWN) if self.statuses[0].is_committed else (Status.UNKNOWN,)
+        return [
+            (id_, status)
+            for id_, status in self._parts()
+            if status in lost and (id_, status) not in self.missing and id_.stream not in self.deleted
+        ]
 
-    def _stale(self) -> tuple[UUID, ...]:
+    def _awaited(self) -> tuple[TransactionId, ...]:
+        """Return the transactions that are being committed, if others of their stream must be committed after them."""
+        waiting = {id_.stream for id_ in self._open()}
+        return tuple(id_ for id_, status in self._parts() if status is Status.COMMITTING and id_.stream in waiting)
+
+    def _ready(self) -> tuple[TransactionId, ...]:
+        """Return the open transactions of streams in which none is being committed."""
+        busy = {id_.stream for id_ in self._awaited()}
+        return tuple(id_ for id_ in self._open() if id_.stream not in busy)
+
+    def _stale(self) -> tuple[TransactionId, ...]:
         return tuple(id_ for id_ in self._open() if id_ not in self.fresh)
 
-    def _settling(self) -> tuple[UUID, ...]:
+    def _settling(self) -> tuple[TransactionId, ...]:
         return self.settling
 
-    def _pilot(self) -> tuple[UUID, ...]:
+    def _pilot(self) -> tuple[TransactionId, ...]:
         return self._all()[:1]
 
-    def _pilot_pending(self) -> tuple[UUID, ...]:
+    def _pilot_pending(self) -> tuple[TransactionId, ...]:
         return () if self.statuses[0].is_committed else self._pilot()
 
-    def _own_stale(self) -> tuple[UUID, ...]:
+    def _own_stale(self) -> tuple[TransactionId, ...]:
         assert self.proposed is not None
         mine = self.job.ids() - self.fresh
         return tuple(part.transaction for part in self.proposed.parts if part.transaction in mine)
 
-    def _own_unrecorded(self) -> tuple[UUID, ...]:
+    def _own_unrecorded(self) -> tuple[TransactionId, ...]:
         named = () if self.recorded is None else self._all()
         return tuple(part.transaction for part in self.job.own if part.transaction not in named)
 
-    def _own_pilot(self) -> tuple[UUID, ...]:
+    def _own_pilot(self) -> tuple[TransactionId, ...]:
         return tuple(part.transaction for part in self.job.own[:1])
 
-    def _own_rest(self) -> tuple[UUID, ...]:
+    def _own_rest(self) -> tuple[TransactionId, ...]:
         return tuple(part.transaction for part in self.job.own[1:])
+
+    def _prepared(self) -> Prepared:
+        assert self.proposed is not None
+        return self.proposed
+
+    def _barrier(self) -> Barrier:
+        return Barrier(self.job.nonce)
 
     def _committed(self) -> Committed:
         job, of = self.job, self.recorded
         if of is None:
             return Committed(job.app, job.query, job.run, job.nonce, job.batch, target=job.target, time=job.time)
-        visible = (part.content for part, status in zip(of.parts, self.statuses, strict=True) if status.is_committed)
+        visible = (part for part, status in zip(of.parts, self.statuses, strict=True) if status.is_committed)
         # A helping process is not a run of the query, and must not look like a run that has taken over.
-        content = sum(visible, Content())
+        content = content_of(visible)
         return Committed(of.app, of.query, job.run, job.nonce, of.batch, content, of.target, job.time)
 
     def _claim(self) -> Committed:
@@ -303,18 +328,25 @@ class Commit:
         job = self.job
         return Prepared(job.app, job.query, job.run, job.nonce, job.batch, generation, job.own, job.target, job.time)
 
-    def _judge_statuses(self, answer: Mapping[UUID, Status]) -> Judgement:
-        statuses = inferred([answer[id_] for id_ in self._all()])
+    def _judge_statuses(self, answer: Mapping[TransactionId, Status]) -> Judgement:
+        gone = [id_.stream in self.deleted for id_ in self._all()]
+        statuses = inferred([answer[id_] for id_ in self._all()], gone)
         event, changes = weigh(statuses), {"statuses": statuses}
         if event is Event.TORN and (proposed := self._repair(statuses)) is not None:
             # A lost part that replaces itself has the right rows but no transaction. Only a replay has another one.
             again = not self._lost(statuses).isdisjoint(part.transaction for part in proposed.parts)
             return Event.WRITE_AGAIN if again else Event.REPAIRABLE, {**changes, "proposed": proposed}
+        if event in _UNFINISHABLE and replace(self, statuses=statuses)._unsure():
+            return Event.UNSURE, changes
         if event in (Event.PILOT_OPEN, Event.PILOT_LOST) and self.job.role is Role.BYSTANDER:
             return Event.NOT_MINE, changes
         return event, changes
 
-    def _lost(self, statuses: tuple[Status, ...]) -> frozenset[UUID]:
+    def _judge_existing(self, deleted: frozenset[str]) -> Judgement:
+        missing = frozenset(each for each in self._unsure() if each[0].stream not in deleted)
+        return Event.DONE, {"missing": self.missing | missing, "deleted": self.deleted | deleted}
+
+    def _lost(self, statuses: tuple[Status, ...]) -> frozenset[TransactionId]:
         return frozenset(id_ for id_, status in zip(self._all(), statuses, strict=True) if status.is_aborted)
 
     def _repair(self, statuses: tuple[Status, ...]) -> Prepared | None:
@@ -324,14 +356,17 @@ class Commit:
         parts = replacements(recorded, statuses, self.job.own) if recorded.batch == self.job.batch else None
         return None if parts is None else replace(self._own_set(recorded.generation + 1), parts=parts)
 
-    def _judge_aborted_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_aborted_pilot(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         if not self._seen(answer)[0].is_aborted:
             return Event.REFUSED, {}
         return Event.ABORTED, {"statuses": self._seen(answer)}
 
-    def _judge_aborted_set(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_aborted_set(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         recorded, changes = self.recorded, {"statuses": self._seen(answer)}
         assert recorded is not None
+        undecided = self._pilot()[0].stream in self.deleted
+        if undecided and any(status.is_committed for status in changes["statuses"]):
+            return Event.REFUSED, changes
         if self.job.role is not Role.WRITER:
             return Event.NOT_MINE, changes
         if recorded.batch < self.job.batch:
@@ -340,11 +375,11 @@ class Commit:
             return Event.EMPTIED, changes
         return Event.REPLACED, {**changes, "proposed": self._own_set(recorded.generation + 1)}
 
-    def _judge_visible(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_visible(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         settling = tuple(id_ for id_, status in answer.items() if status is Status.COMMITTING)
         return Event.NOT_YET if settling else Event.VISIBLE, {"settling": settling}
 
-    def _judge_own(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_own(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         whole = all(status is Status.OPEN for status in answer.values())
         return Event.WHOLE if whole else Event.NOT_WHOLE, {}
 
@@ -357,21 +392,23 @@ class Commit:
         statuses = tuple(known.get(part.transaction, Status.OPEN) for part in proposed.parts)
         return Event.DONE, {"revision": revision, "recorded": proposed, "proposed": None, "statuses": statuses}
 
-    def _judge_live(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_live(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         statuses = self._seen(answer)
         # If the set is known to be incomplete, all open transactions are saved.
         whole = self.outcome is not None or all(is_live(status) for status in statuses)
         return Event.WHOLE if whole else Event.NOT_WHOLE, {"statuses": statuses}
 
-    def _judge_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_pilot(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         done = all(status.is_committed for status in answer.values())
         return Event.DONE if done else Event.REFUSED, {"statuses": self._seen(answer)}
 
-    def _judge_settled(self, answer: Mapping[UUID, Status]) -> Judgement:
-        waits = Status.COMMITTING in answer.values()
-        return Event.NOT_YET if waits else Event.VISIBLE, {"statuses": self._seen(answer)}
+    def _judge_settled(self, answer: Mapping[TransactionId, Status]) -> Judgement:
+        statuses = self._seen(answer)
+        after = replace(self, statuses=statuses)
+        waits = after._open() and not after._ready()
+        return Event.NOT_YET if waits else Event.VISIBLE, {"statuses": statuses}
 
-    def _judge_rest(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_rest(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         statuses = self._seen(answer)
         refused = self.outcome is None and not all(is_live(status) for status in answer.values())
         if not refused and Status.OPEN in statuses:
@@ -394,7 +431,7 @@ class Commit:
     def _judge_appended(self, revision: Any | None) -> Judgement:
         return (Event.REFUSED, {}) if revision is None else (Event.DONE, {"revision": revision})
 
-    def _judge_ignored(self, answer: Mapping[UUID, Status]) -> Judgement:  # noqa: ARG002
+    def _judge_ignored(self, answer: Mapping[TransactionId, Status]) -> Judgement:  # noqa: ARG002
         return Event.DONE, {}
 
     def _judge_abandoning(self, answer: tuple[Any, LedgerState]) -> Judgement:
@@ -405,17 +442,28 @@ class Commit:
         recorded = app.open is not None and app.open.batch == self.job.batch
         return Event.RECORDED if recorded else Event.UNRECORDED, {"revision": revision, "recorded": app.open}
 
-    def _judge_abandoned_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_abandoned_pilot(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         lost = all(status.is_aborted for status in answer.values())
         return Event.ABORTED if lost else Event.REFUSED, {}
 
-    def _seen(self, answer: Mapping[UUID, Status]) -> tuple[Status, ...]:
+    def _seen(self, answer: Mapping[TransactionId, Status]) -> tuple[Status, ...]:
         return tuple(answer.get(id_, status) for id_, status in self._parts())
 
 
 _COMPARED: Final = frozenset(
     {Event.COMMITTED_BEFORE, Event.REPEATED, Event.COMMITTED_NOW, Event.ACCEPTED, Event.OTHER_ROWS}
 )
+
+#: Events that need an operator, unless a stream is deleted.
+_UNFINISHABLE: Final = frozenset({Event.TORN, Event.FORGOTTEN, Event.PILOT_FORGOTTEN})
+
+#: Phases that append to the ledger: the method that returns the entry.
+_ENTRIES: Final = {
+    Phase.PREPARE: "_prepared",
+    Phase.RECORD: "_committed",
+    Phase.CLAIM: "_claim",
+    Phase.FENCE: "_barrier",
+}
 
 #: Phases with requests about transactions: the kind, and the method that selects the transactions.
 _TRANSACTIONS: Final = {
@@ -427,7 +475,7 @@ _TRANSACTIONS: Final = {
     Phase.PING_RECORDED: (Ask.PING, "_stale"),
     Phase.COMMIT_PILOT: (Ask.COMMIT, "_pilot_pending"),
     Phase.AWAIT_COMMIT: (Ask.SETTLE, "_awaited"),
-    Phase.COMMIT_REST: (Ask.COMMIT, "_open"),
+    Phase.COMMIT_REST: (Ask.COMMIT, "_ready"),
     Phase.ABORT_OWN: (Ask.ABORT, "_own_unrecorded"),
     Phase.ABANDON_PILOT: (Ask.ABORT, "_own_pilot"),
     Phase.ABANDON_REST: (Ask.ABORT, "_own_rest"),
@@ -436,6 +484,7 @@ _TRANSACTIONS: Final = {
 _JUDGES: Final = {
     Phase.READ: "_judge_read",
     Phase.WEIGH: "_judge_statuses",
+    Phase.EXIST: "_judge_existing",
     Phase.ABORT_PILOT: "_judge_aborted_pilot",
     Phase.ABORT_RECORDED: "_judge_aborted_set",
     Phase.AWAIT: "_judge_visible",
@@ -453,61 +502,3 @@ _JUDGES: Final = {
     Phase.ABANDON_PILOT: "_judge_abandoned_pilot",
     Phase.ABANDON_REST: "_judge_ignored",
 }
-
-
-# ---- statuses of a recorded set --------------------------------------------------------------------------------------
-
-
-def is_live(status: Status) -> bool:
-    """Return True if the transaction's events are visible or can still become visible."""
-    return status is Status.OPEN or status.is_committed
-
-
-def inferred(statuses: Sequence[Status]) -> tuple[Status, ...]:
-    """Return the statuses, with a forgotten pilot as committed if another transaction is.
-
-    The pilot is always committed first.
-    """
-    pilot, *others = statuses
-    if pilot is Status.UNKNOWN and any(status.is_committed for status in others):
-        pilot = Status.COMMITTED
-    return pilot, *others
-
-
-def weigh(statuses: Sequence[Status]) -> Event:
-    """Return the event for the statuses of a recorded set, with the pilot first.
-
-    TORN may still be repairable.
-    """
-    pilot, others = statuses[0], statuses[1:]
-    if pilot is Status.UNKNOWN:
-        return Event.PILOT_FORGOTTEN
-    if pilot.is_aborted:
-        return Event.PILOT_LOST
-    if all(is_live(status) for status in others):
-        return Event.WHOLE
-    if pilot is Status.OPEN:
-        return Event.PILOT_OPEN
-    return Event.FORGOTTEN if Status.UNKNOWN in others else Event.TORN
-
-
-def replacements(recorded: Prepared, statuses: Sequence[Status], own: Sequence[Part]) -> tuple[Part, ...] | None:
-    """Return the recorded parts with each lost part replaced by an own part with the same rows, or None.
-
-    An own part is used once, in any partition. Recorded live parts stay as they are, because two partitions may have
-    equal rows.
-    """
-    taken = {part.transaction for part, status in zip(recorded.parts, statuses, strict=True) if not status.is_aborted}
-    named = {part.transaction for part in recorded.parts}
-    own = sorted(own, key=lambda part: part.transaction in named)  # a lost part that names itself comes last
-    parts = []
-    for part, status in zip(recorded.parts, statuses, strict=True):
-        if not status.is_aborted:
-            parts.append(part)
-            continue
-        same = [o for o in own if o.transaction not in taken and o.content == part.content]
-        if not same:
-            return None
-        taken.add(same[0].transaction)
-        parts.append(same[0])
-    return tuple(parts)

@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import ConfigError, OutcomeUnknownError
-from pravega_connector.exactly_once.batch_commit.entries import AppState, Entry, Forgotten, Key, Prepared, Resolved
-from pravega_connector.exactly_once.batch_commit.machine import Commit, Job, Role, inferred, weigh
-from pravega_connector.exactly_once.batch_commit.servers import Servers, carry_out, latest_of, note_batch, writer_of
-from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState, target_of
+from pravega_connector.exactly_once.batch_commit.entries import (
+    SEVERAL_STREAMS,
+    AppState,
+    Entry,
+    Forgotten,
+    Key,
+    Prepared,
+    Resolved,
+    TransactionId,
+    name_of,
+)
+from pravega_connector.exactly_once.batch_commit.machine import Commit, Job, Role
+from pravega_connector.exactly_once.batch_commit.servers import Servers, carry_out, note_parts, stream_of, writer_of
+from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState, is_deleted, target_of
+from pravega_connector.exactly_once.batch_commit.statuses import inferred, is_live, weigh
 from pravega_connector.exactly_once.batch_commit.table import Outcome
 from pravega_connector.single_segment.revisioned import Revision
 from pravega_connector.wire import StreamName
@@ -32,30 +43,35 @@ class Finding:
     app: AppState
     statuses: tuple[TransactionStatus, ...] = ()
     """Statuses of the open batch's transactions, in order; empty without an open batch."""
+    deleted: frozenset[str] = frozenset()
+    """Streams of the open batch that are deleted, with all their rows."""
 
     @property
     def verdict(self) -> str:
         """State of the open batch, in a sentence."""
-        if self.app.open is None:
-            return "nothing to do"
-        return weigh(inferred(self.statuses)).value
+        return "nothing to do" if self.app.open is None else weigh(self.decided).value
+
+    @property
+    def decided(self) -> tuple[TransactionStatus, ...]:
+        """Statuses of the open batch's transactions, with the conclusions from the other ones."""
+        assert self.app.open is not None
+        return inferred(self.statuses, [part.transaction.stream in self.deleted for part in self.app.open.parts])
 
 
 class Recovery:
-    """Operations of an operator on the ledger of one target stream."""
+    """Operations of an operator on the ledger of one target stream, and of batches over several streams."""
 
     def __init__(self, stores: SegmentStores, target: StreamName, ledger: Ledger, *, timeout: float = 60.0) -> None:
         """Recover ``target``. ``timeout`` is in seconds, for finishing one batch."""
         self._stores, self._target, self._ledger, self._timeout = stores, target, ledger, timeout
-        self._creation = target_of(stores.controller, target)
+        self._targets = target_of(stores.controller, target), SEVERAL_STREAMS
 
     def survey(self) -> list[Finding]:
-        """List every application that writes to the stream exactly once. Changes nothing."""
+        """List every application that writes to the stream, or to several streams, exactly once. Changes nothing."""
         _, state = self._ledger.read()
-        mine = sorted(key for key in state if key.target == self._creation)
-        return [Finding(state[key], self._statuses(state[key].open)) for key in mine]
+        return [self._finding(state[key]) for key in sorted(state) if key.target in self._targets]
 
-    def left_open(self) -> list[uuid.UUID]:
+    def left_open(self) -> list[TransactionId]:
         """Return transactions of finished batches that the ledger names and that are still OPEN.
 
         Transactions of failed tasks are missing: neither the ledger nor the servers list them. Their lease expires.
@@ -63,16 +79,11 @@ class Recovery:
         named = {
             part.transaction: entry.batch
             for _, entry in self._ledger.history()
-            if isinstance(entry, Prepared) and entry.target == self._creation
+            if isinstance(entry, Prepared) and entry.target in self._targets
             for part in entry.parts
         }
         wanted = {part.transaction for f in self.survey() if f.app.open for part in f.app.open.parts}
-        controller = self._stores.controller
-        return [
-            id_
-            for id_ in named
-            if id_ not in wanted and controller.transaction_status(self._target, id_) is TransactionStatus.OPEN
-        ]
+        return [id_ for id_ in named if id_ not in wanted and self._status(id_) is TransactionStatus.OPEN]
 
     def finish(self, app: str) -> Outcome:
         """Commit the open batch of an application if it is complete. Abort it if no part of it is visible.
@@ -85,13 +96,12 @@ class Recovery:
         """
         prepared = self._open(app)
         nonce = str(uuid.uuid4())
-        job = Job(app, "", "", nonce, prepared.batch, role=Role.OPERATOR, target=self._creation, time=prepared.time)
-        servers = Servers(self._stores.controller, self._target, self._ledger, lease=_LEASE, timeout=self._timeout)
+        job = Job(app, "", "", nonce, prepared.batch, role=Role.OPERATOR, target=prepared.target, time=prepared.time)
+        servers = Servers(self._stores.controller, self._ledger, lease=_LEASE, timeout=self._timeout)
         outcome = carry_out(Commit(job), servers).outcome
         assert outcome is not None
         if outcome is Outcome.COMMITTED:
-            ids = [part.transaction for part in prepared.parts]
-            note_batch(self._stores, self._target, writer_of(app), latest_of(prepared.parts), ids)
+            note_parts(self._stores, writer_of(app), prepared.parts, wait=True)
         if outcome is Outcome.UNFINISHED:
             self.resolve(app, "discard")
         return outcome
@@ -106,14 +116,14 @@ class Recovery:
             raise ConfigError(f"choose accept or discard, not {choice!r}")
         revision, _ = self._ledger.read()
         prepared = self._open(app)
-        statuses = self._statuses(prepared)
+        statuses = self._finding(self._known(self._ledger.read()[1], app)).decided
         if TransactionStatus.OPEN in statuses:
             raise ConfigError(f"batch {prepared.batch} of {app} still has open transactions: finish it first")
         if choice == "discard" and all(status.is_committed for status in statuses):
             raise ConfigError(
                 f"batch {prepared.batch} of {app} is completely visible, and would be written twice: finish it instead"
             )
-        entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice, self._creation)
+        entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice, prepared.target)
         self._append(entry, revision)
 
     def forget(self, *apps: str) -> None:
@@ -142,9 +152,9 @@ class Recovery:
         return [app.app for app in old]
 
     def _is_idle(self, app: AppState) -> bool:
-        if app.target == self._creation:
+        if app.target in self._targets:
             return app.open is None
-        return app.target.rpartition("#")[0] == str(self._target)
+        return name_of(app.target) == str(self._target)
 
     def _forget(self, revision: Revision, apps: list[AppState]) -> None:
         for at in range(0, len(apps), _FORGOTTEN):
@@ -160,11 +170,11 @@ class Recovery:
         return end
 
     def _known(self, state: LedgerState, app: str) -> AppState:
-        known = state.get(Key(app, self._creation))
-        if known is None:
-            apps = ", ".join(sorted(key.app for key in state if key.target == self._creation))
+        known = [state[key] for target in self._targets if (key := Key(app, target)) in state]
+        if not known:
+            apps = ", ".join(sorted(key.app for key in state if key.target in self._targets))
             raise ConfigError(f"ledger {self._ledger.name} knows no {app!r} of {self._target}; it knows: {apps}")
-        return known
+        return next((each for each in known if each.open is not None), known[0])
 
     def _open(self, app: str) -> Prepared:
         _, state = self._ledger.read()
@@ -173,6 +183,12 @@ class Recovery:
             raise ConfigError(f"{app} has no open batch; its last, {known.last}, is committed")
         return known.open
 
-    def _statuses(self, prepared: Prepared | None) -> tuple[TransactionStatus, ...]:
-        parts = () if prepared is None else prepared.parts
-        return tuple(self._stores.controller.transaction_status(self._target, part.transaction) for part in parts)
+    def _finding(self, app: AppState) -> Finding:
+        parts = () if app.open is None else app.open.parts
+        statuses = tuple(self._status(part.transaction) for part in parts)
+        doubtful = {p.transaction.stream for p, status in zip(parts, statuses, strict=True) if not is_live(status)}
+        deleted = frozenset(stream for stream in doubtful if is_deleted(self._stores.controller, stream))
+        return Finding(app, statuses, deleted)
+
+    def _status(self, id_: TransactionId) -> TransactionStatus:
+        return self._stores.controller.transaction_status(stream_of(id_), id_.id)

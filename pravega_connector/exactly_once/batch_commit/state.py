@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import STATE_TAG, StreamConfig
@@ -18,6 +18,7 @@ from pravega_connector.errors import (
     LedgerTruncatedError,
     NoSuchSegmentError,
     OutcomeUnknownError,
+    ScopeNotFoundError,
     StreamNotFoundError,
 )
 from pravega_connector.exactly_once.batch_commit.entries import (
@@ -31,7 +32,9 @@ from pravega_connector.exactly_once.batch_commit.entries import (
     Prepared,
     Resolved,
     Snapshot,
+    TransactionId,
     from_bytes,
+    name_of,
     to_bytes,
 )
 from pravega_connector.single_segment.revisioned import Revision, RevisionedStreamClient
@@ -138,6 +141,14 @@ def target_of(controller: ControllerClient, stream: StreamName) -> str:
     return f"{stream}#{first}"
 
 
+def is_deleted(controller: ControllerClient, target: str) -> bool:
+    """Return True if a stream with its creation was deleted, and perhaps recreated under its name."""
+    try:
+        return target_of(controller, StreamName.parse(name_of(target))) != target
+    except (StreamNotFoundError, ScopeNotFoundError):
+        return True
+
+
 class _Entries:
     """Serializer of entries: see :mod:`pravega_connector.exactly_once.batch_commit.entries`."""
 
@@ -224,7 +235,7 @@ class Ledger:
             raise DataLossError(f"ledger {self.name} begins at offset {oldest.offset}, after its snapshot")
         return oldest if mark is None else mark
 
-    def last_set(self, key: Key) -> tuple[UUID, ...]:
+    def last_set(self, key: Key) -> tuple[TransactionId, ...]:
         """Return the transactions of an application's last batch, if they are known without a call."""
         known = self._state.get(key)
         return () if known is None else known.last_set

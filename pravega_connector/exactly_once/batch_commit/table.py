@@ -1,8 +1,8 @@
 """Commit of a batch as a table: the next action for every state.
 
 A transaction of Pravega is a one-shot register: OPEN becomes COMMITTING or ABORTING in one step on the server, and
-never changes again. A batch is written into one transaction for each task, and no step commits several transactions. So
-the *pilot*, the first transaction of a recorded set, decides for all of them:
+never changes again. A batch is written into one transaction for each task and stream, and no step commits several
+transactions. So the *pilot*, the first transaction of a recorded set, decides for all of them, in all streams:
 
     no other transaction of the set is committed before the pilot is committed;
     no other transaction is aborted before the pilot is aborted.
@@ -12,6 +12,12 @@ It reads the decision from the pilot, or decides the pilot in that one step and 
 names the transactions of a batch. An entry is appended only if the ledger has not changed since the state for the
 decision was read. So a driver with an outdated decision is refused and restarts. A transaction is committed only after
 an entry that names it was accepted, also for a repair.
+
+Streams of a batch do not wait for each other: after the pilot, each stream commits its transactions. A stream may be
+sealed, which aborts its open transactions, and then deleted. A part in a deleted stream can no longer change, and its
+rows are deleted too, so it counts as the pilot has decided. If the pilot itself was deleted and is forgotten, another
+committed transaction shows its decision. If there is none, the others are aborted one by one. An abort that is refused
+shows that another process knows the pilot as committed.
 
 A committed batch number is skipped only if its rows are the recorded ones. A replay with other rows is reported and
 writes nothing, as is a replay that cannot be compared any more. Two writes of one ``foreachBatch`` may have the same
@@ -23,7 +29,8 @@ by segment. So a batch is recorded only after the batch before it was completely
 later, and cannot overtake it. Usually this was the case long before the tasks are done.
 
 Undecidable cases are reported, never guessed. A lease may have expired after the pilot was committed (*torn*), unless
-the lost rows were written again, byte for byte. Or the server has forgotten a state (*undecidable*).
+the lost rows were written again, byte for byte, in the same stream. Or the server has forgotten a state
+(*undecidable*).
 """
 
 from __future__ import annotations
@@ -39,6 +46,7 @@ class Phase(Enum):
 
     READ = "read the ledger to its end"
     WEIGH = "ask the status of the recorded transactions"
+    EXIST = "ask whether the streams of lost and forgotten transactions exist"
     ABORT_PILOT = "abort the recorded pilot"
     ABORT_RECORDED = "abort the rest of the recorded set"
     PING_OWN = "ping the own transactions of the set to be recorded"
@@ -79,6 +87,7 @@ class Event(Enum):
     NO_TASKS = "there were no tasks, and nothing is prepared"
     WHOLE = "all live"
     NOT_WHOLE = "no longer all live"
+    UNSURE = "some are lost or forgotten, and their stream may be deleted"
     PILOT_LOST = "the pilot is lost"
     PILOT_OPEN = "the pilot is open, another is lost"
     REPAIRABLE = "the pilot is committed, the lost rows are here again"
@@ -158,12 +167,15 @@ TABLE: Final[Table] = {
     (_P.WEIGH, _E.FORGOTTEN): Move(_P.PING_RECORDED, _O.UNDECIDABLE),
     (_P.WEIGH, _E.PILOT_FORGOTTEN): Move(_P.ABORT_OWN, _O.UNDECIDABLE),
     (_P.WEIGH, _E.NOT_MINE): Move(_P.END, _O.UNFINISHED),
+    (_P.WEIGH, _E.UNSURE): Move(_P.EXIST),
+    (_P.EXIST, _E.DONE): Move(_P.WEIGH),
     (_P.ABORT_PILOT, _E.ABORTED): Move(_P.ABORT_RECORDED),
     (_P.ABORT_PILOT, _E.REFUSED): Move(_P.READ),
     (_P.ABORT_RECORDED, _E.REPLACED): Move(_P.PING_OWN),
     (_P.ABORT_RECORDED, _E.EMPTIED): Move(_P.RECORD),
     (_P.ABORT_RECORDED, _E.GONE): Move(_P.ABORT_OWN, _O.LOST),
     (_P.ABORT_RECORDED, _E.NOT_MINE): Move(_P.END, _O.UNFINISHED),
+    (_P.ABORT_RECORDED, _E.REFUSED): Move(_P.READ),
     (_P.PING_OWN, _E.WHOLE): Move(_P.AWAIT),
     (_P.PING_OWN, _E.NOT_WHOLE): Move(_P.ABORT_OWN, _O.EXPIRED),
     (_P.AWAIT, _E.VISIBLE): Move(_P.PREPARE),

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from pravega_connector.errors import ConfigError, ConnectorError
 from pravega_connector.exactly_once.batch_commit import (
     Ask,
     Commit,
+    Content,
     Job,
     Key,
     Ledger,
@@ -35,12 +36,12 @@ from pravega_connector.exactly_once.batch_commit import (
     Phase,
     Role,
     Servers,
+    TransactionId,
     await_visible,
     carry_out,
     check,
-    latest_of,
     ledger_name,
-    note_batch,
+    note_parts,
     target_of,
     writer_of,
 )
@@ -65,15 +66,26 @@ class WriteId:
     batch: int
 
 
+@dataclass(frozen=True, slots=True)
+class TaskPart:
+    """Rows of a task in a transaction of one stream."""
+
+    stream: StreamName
+    transaction: uuid.UUID
+    content: Content
+    segment: int
+    """Number of a segment of the stream; a recreated stream has other numbers."""
+    event_time: int | None = None
+    """Latest event time of these rows in milliseconds, if the sink has an event time column."""
+
+
 @dataclass(frozen=True)
 class TaskPrepared(Exchanged, WriterCommitMessage):  # type: ignore[misc]
-    """Message of a task that has flushed its rows into a transaction; a task without rows has no part."""
+    """Message of a task that has flushed its rows into transactions; a task without rows has no part."""
 
     write: WriteId
     partition: int
-    part: Part | None
-    segment: int | None = None
-    """Number of a segment of the target; a recreated stream has other numbers. None without a part."""
+    parts: tuple[TaskPart, ...]
 
 
 class ExactlyOnce:
@@ -97,7 +109,7 @@ class ExactlyOnce:
                 task.add(*self._encoder.encode(batch))
                 latest.add(batch)
             part = task.prepare(latest.millis)
-            return TaskPrepared(write, context.partitionId(), part, task.segment)
+            return TaskPrepared(write, context.partitionId(), () if part is None else (part,))
         except BaseException:
             task.drop()
             raise
@@ -143,9 +155,8 @@ class ExactlyOnce:
         visible, a warning is logged. The rows of a micro-batch can be read a moment later. The event time of the batch,
         if it has one, is noted even if another driver committed the batch.
         """
-        servers, job = self._servers(client), self._job(messages, batch)
+        servers, job = self._servers(client), self._job(client, messages, batch)
         servers.ask_ahead(Ask.PING, tuple(part.transaction for part in job.own))
-        job = self._for_target(client, job, messages)
         servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(Key(job.app, job.target)))
         machine = carry_out(Commit(job), servers)
         check(machine, self._options.stream_name())
@@ -154,14 +165,13 @@ class ExactlyOnce:
             ids = machine.settling if recorded is None else [part.transaction for part in recorded.parts]
             self._await_visible(client, ids, max(_LOOK_SECONDS, servers.deadline.left))
         if machine.own_count:
-            ids = [part.transaction for part in job.own] if machine.outcome is Outcome.COMMITTED else []
-            note_batch(client.stores, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
+            note_parts(client.stores, writer_of(job.app), job.own, wait=machine.outcome is Outcome.COMMITTED)
         if machine.outcome is Outcome.COMMITTED:
             self._tidy(self._ledger(client))
 
-    def _await_visible(self, client: PravegaClient, transactions: Sequence[uuid.UUID], timeout: float) -> None:
+    def _await_visible(self, client: PravegaClient, transactions: Sequence[TransactionId], timeout: float) -> None:
         try:
-            await_visible(client.controller, self._options.stream_name(), transactions, timeout)
+            await_visible(client.controller, transactions, timeout)
         except ConnectorError as error:  # the batch is committed: late visibility must not fail it
             _log.warning("%s", error)
 
@@ -174,33 +184,31 @@ class ExactlyOnce:
 
     def abort(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Drop the rows of the tasks, unless the ledger names them: Spark also calls this after a failed commit."""
-        job = self._job(messages, batch)
-        if job.own:
-            carry_out(Commit(self._for_target(client, job, messages), Phase.ABANDON_READ), self._servers(client))
+        if any(isinstance(message, TaskPrepared) and message.parts for message in messages):
+            job = self._job(client, messages, batch)
+            carry_out(Commit(job, Phase.ABANDON_READ), self._servers(client))
 
-    def _for_target(self, client: PravegaClient, job: Job, messages: Sequence[WriterCommitMessage | None]) -> Job:
-        """Return the job with its target.
+    def _part(self, client: PravegaClient, part: TaskPart) -> Part:
+        """Return a part with the creation of its stream.
 
-        If the stream was deleted and created again, the tasks wrote to segments with other numbers.
+        If the stream was deleted and created again, the task wrote to a segment with another number.
         """
-        stream = self._options.stream_name()
-        segments = [m.segment for m in messages if isinstance(m, TaskPrepared) and m.segment is not None]
-        if not segments:
-            return replace(job, target=target_of(client.controller, stream))
-        key = client, stream, segments[0]
-        return replace(job, target=_targets.get(key, lambda: target_of(client.controller, stream)))
+        key = client, part.stream, part.segment
+        stream = _targets.get(key, lambda: target_of(client.controller, part.stream))
+        return Part(TransactionId(stream, part.transaction), part.content, part.event_time)
 
-    def _job(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> Job:
+    def _job(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> Job:
         prepared = sorted((m for m in messages if isinstance(m, TaskPrepared)), key=lambda m: m.partition)
         nonce, options = str(uuid.uuid4()), self._options
-        own = tuple(message.part for message in prepared if message.part is not None)
+        own = tuple(self._part(client, part) for message in prepared for part in message.parts)
+        target = own[0].transaction.stream if own else target_of(client.controller, options.stream_name())
         if prepared:
             write = prepared[0].write
         elif options.txn_app_id is not None and options.txn_version is not None:
             # Without a task the query is unknown. The ledger then keeps its query.
             write = WriteId(options.txn_app_id, "", self._run, options.txn_version)
         else:
-            return Job("", "", "", nonce, batch, (), Role.BYSTANDER)
+            return Job("", "", "", nonce, batch, (), Role.BYSTANDER, target=target)
         adopt = options.ledger_adopt or not self._streaming
         accept = options.accept_recorded_batch
         now, several = time.time_ns() // 1_000_000, bool(write.query) and not self._streaming
@@ -213,15 +221,14 @@ class ExactlyOnce:
             own,
             adopt=adopt,
             accept=accept,
+            target=target,
             time=now,
             several=several,
         )
 
     def _servers(self, client: PravegaClient) -> Servers:
         timeout = self._options.commit_timeout
-        return Servers(
-            client.controller, self._options.stream_name(), self._ledger(client), lease=self._lease(), timeout=timeout
-        )
+        return Servers(client.controller, self._ledger(client), lease=self._lease(), timeout=timeout)
 
     def _ledger(self, client: PravegaClient) -> Ledger:
         name = ledger_name(self._options.stream_name(), self._options.ledger)
@@ -268,11 +275,6 @@ class _Task:
         self._ahead: Future[OpenTransaction[bytes]] | None = None
         self._total = RowTotal()
 
-    @property
-    def segment(self) -> int | None:
-        """Number of a segment of the target; None before the transaction has begun."""
-        return None if self._transaction is None else self._transaction.segment_number
-
     def begin_ahead(self) -> None:
         """Begin the transaction while Spark computes the rows, unless no rows are expected."""
         if _kept().expects_rows(self._write.app):
@@ -298,7 +300,7 @@ class _Task:
         _kept().add(transaction)
         return transaction
 
-    def prepare(self, event_time: int | None = None) -> Part | None:
+    def prepare(self, event_time: int | None = None) -> TaskPart | None:
         """Make the rows durable in the transaction.
 
         At least 90 % of its lease is left at this point, and it stays open while it is kept alive.
@@ -312,7 +314,8 @@ class _Task:
         if transaction.lease_left < _LONG * transaction.lease:
             transaction.ping()
         _kept().finish(self._write, transaction)
-        return Part(transaction.id, self._total.content, event_time)
+        stream, segment = self._options.stream_name(), transaction.segment_number
+        return TaskPart(stream, transaction.id, self._total.content, segment, event_time)
 
     def drop(self) -> None:
         """Abort the transaction: the task has failed, or had no rows."""

@@ -16,6 +16,7 @@ from pravega_connector.exactly_once.batch_commit import (
     Phase,
     Role,
     Servers,
+    TransactionId,
     carry_out,
     check,
     ledger_name,
@@ -47,14 +48,14 @@ class Target:
         transaction.write_column(column)
         total.add(column, None)
         transaction.detach()
-        return Part(transaction.id, total.content)
+        return Part(TransactionId(self.creation, transaction.id), total.content)
 
     def job(self, batch: int, *own: Part, run: str = "run-1", role: Role = Role.WRITER, **more: object) -> Job:
         app = "" if role is Role.BYSTANDER else "query"
         return Job(app, "query", run, str(uuid.uuid4()), batch, own, role, target=self.creation, **more)  # type: ignore[arg-type]
 
     def servers(self, *, ledger: Ledger | None = None) -> Servers:
-        return Servers(self.client.controller, self.stream, ledger or self.ledger, lease=60.0, timeout=60.0)
+        return Servers(self.client.controller, ledger or self.ledger, lease=60.0, timeout=60.0)
 
     def commit(self, batch: int, *own: Part, ledger: Ledger | None = None, **more: object) -> Commit:
         """What the driver does. Raises as the sink does."""
@@ -75,11 +76,11 @@ class Target:
         return sorted(self.client.read(self.stream))
 
     def status(self, part: Part) -> TransactionStatus:
-        return self.client.controller.transaction_status(self.stream, part.transaction)
+        return self.client.controller.transaction_status(self.stream, part.transaction.id)
 
     def abort(self, part: Part) -> None:
         """As a lease that ends does."""
-        self.client.transaction(self.stream, part.transaction).abort()
+        self.client.transaction(self.stream, part.transaction.id).abort()
 
 
 @pytest.fixture

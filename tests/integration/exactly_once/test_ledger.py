@@ -26,7 +26,6 @@ from pravega_connector.errors import (
 from pravega_connector.exactly_once.batch_commit import (
     AppState,
     Commit,
-    Content,
     Entry,
     Key,
     Ledger,
@@ -38,6 +37,7 @@ from pravega_connector.exactly_once.batch_commit import (
     Snapshot,
     carry_out,
     check,
+    content_of,
     fold,
     target_of,
 )
@@ -54,7 +54,7 @@ def test_a_batch_becomes_visible_with_its_commit(target: Target, sees: Sees):
     sees(b"a", b"b", b"c", b"d")
     _, state = target.ledger.read()
     assert (state[target.key].last, state[target.key].open) == (0, None)
-    assert state[target.key].recent == ((0, sum((part.content for part in parts), Content())),)
+    assert state[target.key].recent == ((0, content_of(parts)),)
 
 
 @pytest.mark.parametrize("at", [Phase.RECORD, Phase.COMMIT_REST, Phase.COMMIT_PILOT, Phase.PING_RECORDED])

@@ -122,7 +122,7 @@ def test_a_replayed_batch_is_not_written_again(
     assert [progress.batchId for progress in query.recentProgress if progress.numInputRows] == [last], "it was replayed"
     holds(600)
     assert recorded(client, target) == before, "the ledger knew the batch already"
-    ids = [part.transaction for entry in before for part in entry.parts]
+    ids = [part.transaction.id for entry in before for part in entry.parts]
     statuses = {client.controller.transaction_status(target, id_) for id_ in ids}
     assert statuses == {TransactionStatus.COMMITTED}
 

@@ -132,7 +132,7 @@ def test_batch_writes_go_on(
     kept, lost = begin(range(30, 35)), begin(range(35, 40))
     kept.commit()
     lost.abort()
-    ids = {str(part.transaction): each.id for part, each in zip(prepared[2].parts, (kept, lost), strict=True)}
+    ids = {str(part.transaction.id): each.id for part, each in zip(prepared[2].parts, (kept, lost), strict=True)}
     log.first(len(log.entries) - 1).with_transactions(ids).restore(client)
 
     def write(version: int) -> None:
@@ -154,4 +154,5 @@ def test_batch_writes_go_on(
     ]  # fmt: skip
     assert isinstance(entries[0], Prepared)
     assert entries[0].generation == 1
-    assert [part.transaction == kept.id for part in entries[0].parts] == [True, False], "only the lost one is replaced"
+    named = [part.transaction.id == kept.id for part in entries[0].parts]
+    assert named == [True, False], "only the lost one is replaced"

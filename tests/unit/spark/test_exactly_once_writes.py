@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ConfigError, DuplicateWriteError, LedgerFormatError, LedgerMissingError
-from pravega_connector.exactly_once.batch_commit import Ledger, Recovery, ledger_name
+from pravega_connector.exactly_once.batch_commit import Ledger, Recovery, TransactionId, ledger_name
 from pravega_connector.spark.sink import transactions
 from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource
@@ -214,9 +214,9 @@ def test_a_batch_write_waits_to_be_visible_as_long_as_its_commit_may_take(
     awaited: list[tuple[int, float]] = []
     real = transactions.await_visible
 
-    def noting(controller: ControllerClient, stream: StreamName, ids: Sequence[uuid.UUID], timeout: float) -> None:
+    def noting(controller: ControllerClient, ids: Sequence[TransactionId], timeout: float) -> None:
         awaited.append((len(ids), timeout))
-        real(controller, stream, ids, timeout)
+        real(controller, ids, timeout)
 
     monkeypatch.setattr(transactions, "await_visible", noting)
     save(a, 0, b"x")
@@ -236,7 +236,7 @@ def test_a_batch_write_that_is_not_visible_in_time_says_so(
         "pravega_connector.controller.service.CommitWatch.status", lambda *_, **__: TransactionStatus.COMMITTING
     )
     save(a, 0, b"x", commit_timeout_ms="1000")
-    assert "1 transactions of stream" in caplog.text
+    assert "1 transactions were not visible" in caplog.text
     assert "they will be committed" in caplog.text
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pravega_connector.client import PravegaClient
+from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import VersionMismatchError
-from pravega_connector.exactly_once.batch_commit import Content, Part
+from pravega_connector.exactly_once.batch_commit import Content
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.messages import TaskOptions
 from pravega_connector.spark.pickling import VERSION, Exchanged, Portable, receive
-from pravega_connector.spark.sink.transactions import TaskPrepared, WriteId
+from pravega_connector.spark.sink.transactions import TaskPart, TaskPrepared, WriteId
 from pravega_connector.spark.sink.writers import TaskWritten
 from pravega_connector.spark.source.readers import PravegaFilteringReader
 from pravega_connector.testing import InProcessPravega
@@ -88,8 +88,9 @@ def exchanged() -> list[Exchanged]:
             TaskOptions(batch.options),
             PravegaFilteringReader(batch.options, batch.schema, batch.serializer),
         ]
+    part = TaskPart(StreamName("s", "x"), uuid.UUID(int=1), Content(2, 30, 7), 0, 1)
     made += [
-        TaskPrepared(WriteId("app", "query", "run", 7), 3, Part(uuid.UUID(int=1), Content(2, 30, 7), 1)),
+        TaskPrepared(WriteId("app", "query", "run", 7), 3, (part,)),
         TaskWritten(2, 30, query="query"),
     ]
     return [pickle.loads(pickle.dumps(value)) for value in made]

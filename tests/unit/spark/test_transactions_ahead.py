@@ -61,7 +61,7 @@ def test_begins_before_its_first_row_where_the_last_task_had_rows(
 
     message = writer.write(rows())
     assert isinstance(message, TaskPrepared)
-    assert message.part is not None
+    assert len(message.parts) == 1
     assert asked("createTransaction") == before + 1, "it is the one that the rows are in"
 
 
@@ -71,7 +71,7 @@ def test_one_without_rows_is_dropped_and_the_next_task_waits_for_a_row(
     aborted, begun = asked("abortTransaction"), asked("createTransaction")
     message = writer.write(iter(()))
     assert isinstance(message, TaskPrepared)
-    assert message.part is None
+    assert message.parts == ()
     eventually(lambda: asked("abortTransaction") == aborted + 1)
     assert asked("createTransaction") == begun + 1
     writer.write(iter(()))
@@ -99,7 +99,7 @@ def test_a_task_without_rows_does_not_wait_for_the_end_of_its_transaction(
     monkeypatch.setattr(ControllerClient, "abort_transaction", slow)
     message = writer.write(no_rows())
     assert isinstance(message, TaskPrepared)
-    assert message.part is None
+    assert message.parts == ()
     assert not ended.is_set()
     go_on.set()
     assert ended.wait(60)

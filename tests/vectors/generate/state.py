@@ -31,7 +31,6 @@ from pravega_connector.exactly_once.batch_commit import (
     Commit,
     Content,
     Ledger,
-    Part,
     Phase,
     Recovery,
     Role,
@@ -406,9 +405,9 @@ def exchanged(maker: Maker) -> None:
     start, end = ({"streams": {str(stream): {"0.#epoch.0": at}}, "version": 1} for at in (0, 90))
     (partition,) = reader.partitions(start, end)
     sink = importlib.import_module("pravega_connector.spark.sink.transactions")
-    part = Part(uuid.UUID(int=1), Content(2, 30, 7), 1_700_000_000_000)
+    part = sink.TaskPart(stream, uuid.UUID(int=1), Content(2, 30, 7), 0, 1_700_000_000_000)
     messages = {
-        "prepared": sink.TaskPrepared(sink.WriteId("app", "query", "run", 7), 3, part),
+        "prepared": sink.TaskPrepared(sink.WriteId("app", "query", "run", 7), 3, (part,)),
         "written": importlib.import_module("pravega_connector.spark.sink.writers").TaskWritten(2, 30, query="query"),
     }
     objects = {"reader": reader, "partition": partition, "writer": source.streamWriter(columns, False), **messages}

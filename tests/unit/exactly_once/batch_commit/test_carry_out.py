@@ -20,12 +20,16 @@ from pravega_connector.exactly_once.batch_commit import (
     Part,
     Prepared,
     Servers,
+    TransactionId,
     await_visible,
     carry_out,
+    content_of,
     fold,
 )
 
-FIRST, SECOND = (Part(UUID(int=number), Content(1, 1, number)) for number in (1, 2))
+TARGET = "scope/stream#0"
+FIRST, SECOND = (Part(TransactionId(TARGET, UUID(int=number)), Content(1, 1, number)) for number in (1, 2))
+FIRST_ID, SECOND_ID = FIRST.transaction.id, SECOND.transaction.id
 
 
 class SlowController:
@@ -41,11 +45,11 @@ class SlowController:
     def transaction_status(self, stream: StreamName, id_: UUID, *, deadline: Deadline | None = None) -> Status:
         if id_ in self.dead:
             return Status.ABORTED
-        if id_ != FIRST.transaction:
+        if id_ != FIRST_ID:
             return Status.OPEN
         self.asked += 1
         if self.asked >= self.dies_at:
-            self.dead.add(SECOND.transaction)
+            self.dead.add(SECOND_ID)
         return Status.COMMITTING if self.asked < self.looks else Status.COMMITTED
 
     def ping_transaction(self, stream: StreamName, id_: UUID, lease_ms: int) -> None:
@@ -70,7 +74,7 @@ class MemoryLedger:
     def __init__(self) -> None:
         self.entries: list[Entry] = [
             Prepared("app", "query", "run", "n", 0, 0, (FIRST,)),
-            Committed("app", "query", "run", "n", 0, FIRST.content),
+            Committed("app", "query", "run", "n", 0, content_of([FIRST])),
         ]
 
     def read(self) -> Any:
@@ -83,7 +87,7 @@ class MemoryLedger:
 
 
 def servers_of(controller: SlowController, ledger: MemoryLedger, timeout: float = 60.0, lease: float = 60.0) -> Servers:
-    return Servers(controller, StreamName("scope", "stream"), ledger, lease=lease, timeout=timeout)  # type: ignore[arg-type]
+    return Servers(controller, ledger, lease=lease, timeout=timeout)  # type: ignore[arg-type]
 
 
 def commit_by(servers: Servers) -> Commit:
@@ -97,7 +101,7 @@ def commit(controller: SlowController, ledger: MemoryLedger, timeout: float) -> 
 def test_a_batch_waits_until_the_one_before_is_visible():
     controller, ledger = SlowController(looks=4), MemoryLedger()
     assert commit(controller, ledger, 60.0).outcome is Outcome.COMMITTED
-    assert (controller.asked, controller.committed) == (4, [SECOND.transaction])
+    assert (controller.asked, controller.committed) == (4, [SECOND_ID])
 
 
 def test_what_is_asked_ahead_is_not_asked_again_and_waits_as_long():
@@ -106,7 +110,7 @@ def test_what_is_asked_ahead_is_not_asked_again_and_waits_as_long():
     servers.ask_ahead(Ask.STATUS, (FIRST.transaction,))
     servers.ask_ahead(Ask.PING, (SECOND.transaction,))
     assert commit_by(servers).outcome is Outcome.COMMITTED
-    assert (controller.asked, controller.pinged) == (4, [SECOND.transaction])
+    assert (controller.asked, controller.pinged) == (4, [SECOND_ID])
 
 
 @pytest.mark.parametrize("ask", [Ask.STATUS, Ask.PING])
@@ -115,13 +119,13 @@ def test_what_is_asked_ahead_of_others_counts_for_nothing(ask: Ask):
     servers = servers_of(controller, ledger)
     servers.ask_ahead(ask, (FIRST.transaction, SECOND.transaction))
     assert commit_by(servers).outcome is Outcome.COMMITTED
-    assert controller.committed == [SECOND.transaction]
-    assert SECOND.transaction in controller.pinged
+    assert controller.committed == [SECOND_ID]
+    assert SECOND_ID in controller.pinged
 
 
 def test_an_own_transaction_that_is_found_dead_ahead_is_not_recorded():
     controller, ledger = SlowController(looks=1), MemoryLedger()
-    controller.dead.add(SECOND.transaction)
+    controller.dead.add(SECOND_ID)
     servers = servers_of(controller, ledger)
     servers.ask_ahead(Ask.PING, (SECOND.transaction,))
     assert commit_by(servers).outcome is Outcome.EXPIRED
@@ -134,7 +138,7 @@ def test_an_own_transaction_that_dies_while_the_last_batch_is_awaited_is_not_rec
     servers = servers_of(controller, ledger, lease=0.01)  # so a ping counts for a millisecond
     servers.ask_ahead(Ask.PING, (SECOND.transaction,))
     assert commit_by(servers).outcome is Outcome.EXPIRED
-    assert SECOND.transaction in controller.pinged, "it lived when it was asked ahead"
+    assert SECOND_ID in controller.pinged, "it lived when it was asked ahead"
     assert controller.asked < controller.looks
     assert (len(ledger.entries), controller.committed) == (2, [])
 
@@ -154,7 +158,7 @@ class Pilot(SlowController):
 
     def transaction_status(self, stream: StreamName, id_: UUID, *, deadline: Deadline | None = None) -> Status:
         if self.asked - self.kept >= 3:
-            self.dead.add(SECOND.transaction)
+            self.dead.add(SECOND_ID)
         return super().transaction_status(stream, id_, deadline=deadline)
 
     def ping_transaction(self, stream: StreamName, id_: UUID, lease_ms: int) -> None:
@@ -177,14 +181,14 @@ def test_while_the_pilot_is_awaited_the_others_are_kept_open():
     controller, ledger = Pilot(looks=10), MemoryLedger()
     assert commit_both(controller, ledger, lease=0.01).outcome is Outcome.COMMITTED  # so a ping counts for 1 ms
     assert controller.asked >= 10
-    assert controller.committed == [FIRST.transaction, SECOND.transaction]
+    assert controller.committed == [FIRST_ID, SECOND_ID]
     assert controller.orderly
 
 
 def test_where_commits_are_in_order_nothing_waits_for_the_pilot():
     controller, ledger = Pilot(looks=float("inf"), orderly=True), MemoryLedger()
     assert commit_both(controller, ledger, lease=60.0).outcome is Outcome.COMMITTED
-    assert (controller.asked, controller.committed) == (0, [FIRST.transaction, SECOND.transaction])
+    assert (controller.asked, controller.committed) == (0, [FIRST_ID, SECOND_ID])
 
 
 def test_a_ping_is_forgotten_when_its_transaction_was_aborted():
@@ -193,7 +197,7 @@ def test_a_ping_is_forgotten_when_its_transaction_was_aborted():
     prepare = ledger.append
 
     def aborts(entry: Entry, revision: int, *, deadline: Deadline) -> int:
-        controller.dead |= {FIRST.transaction, SECOND.transaction}  # between the ping and the commit
+        controller.dead |= {FIRST_ID, SECOND_ID}  # between the ping and the commit
         return prepare(entry, revision, deadline=deadline)
 
     ledger.append = aborts  # type: ignore[method-assign]
@@ -212,14 +216,13 @@ def test_a_batch_is_not_recorded_while_the_one_before_never_becomes_visible():
 
 def test_what_is_committed_is_awaited_until_it_can_be_read():
     controller = SlowController(looks=3)
-    await_visible(controller, StreamName("scope", "stream"), [FIRST.transaction])  # type: ignore[arg-type]
+    await_visible(controller, [FIRST.transaction])  # type: ignore[arg-type]
     assert controller.asked == 3
     with pytest.raises(
-        DeadlineExceededError, match=r"1 transactions of stream scope/stream were not visible within 0\.1 s"
+        DeadlineExceededError, match=r"1 transactions were not visible within 0\.1 s, such as .* of scope/stream"
     ):
         await_visible(
             SlowController(looks=float("inf")),  # type: ignore[arg-type]
-            StreamName("scope", "stream"),
             [FIRST.transaction],
             0.1,
         )

@@ -16,6 +16,7 @@ from pravega_connector.exactly_once.batch_commit import (
     Outcome,
     Part,
     Servers,
+    TransactionId,
     carry_out,
     ledger_name,
     target_of,
@@ -38,15 +39,15 @@ class Sink:
         transaction = self.client.transactions(self.stream, lease=LEASE).begin()
         transaction.write(event)
         transaction.detach()
-        return Part(transaction.id, Content(1, len(event), event[0]))
+        return Part(TransactionId(self.target, transaction.id), Content(1, len(event), event[0]))
 
     def commit(self, batch: int, *own: Part) -> Outcome | None:
         job = Job("app", "query", "run", str(uuid.uuid4()), batch, own, target=self.target)
-        servers = Servers(self.client.controller, self.stream, self.ledger, lease=LEASE, timeout=30.0)
+        servers = Servers(self.client.controller, self.ledger, lease=LEASE, timeout=30.0)
         return carry_out(Commit(job), servers).outcome
 
     def status(self, part: Part) -> TransactionStatus:
-        return self.client.controller.transaction_status(self.stream, part.transaction)
+        return self.client.controller.transaction_status(self.stream, part.transaction.id)
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_a_batch_is_not_torn_by_a_pilot_that_takes_longer_than_a_lease(sink: Sin
         threading.Event().wait(2 * LEASE)
         assert sink.status(pilot) is TransactionStatus.COMMITTING
         assert sink.status(other) is TransactionStatus.OPEN
-        assert sink.server.faults.show_commit(pilot.transaction)
+        assert sink.server.faults.show_commit(pilot.transaction.id)
         assert outcome.result(20) is Outcome.COMMITTED
     assert sorted(sink.client.read(sink.stream)) == [b"a", b"b"]
 
@@ -86,7 +87,7 @@ def test_the_own_transactions_outlive_a_last_batch_that_takes_longer_than_a_leas
         outcome = driver.submit(sink.commit, 2, second)
         threading.Event().wait(2 * LEASE)
         assert sink.status(second) is TransactionStatus.OPEN
-        assert sink.server.faults.show_commit(first.transaction)
+        assert sink.server.faults.show_commit(first.transaction.id)
         assert outcome.result(20) is Outcome.COMMITTED
     assert list(sink.client.read(sink.stream)) == [b"a", b"b", b"c"]
 
@@ -98,7 +99,7 @@ def test_a_transaction_that_is_aborted_after_its_ping_ends_the_commit(sink: Sink
     def lose(entry, revision, **more):
         entries.append(entry)
         if len(entries) == 1:
-            assert sink.server.faults.end_leases(part.transaction) == 1
+            assert sink.server.faults.end_leases(part.transaction.id) == 1
         return append(entry, revision, **more)
 
     sink.ledger.append = lose  # type: ignore[method-assign]

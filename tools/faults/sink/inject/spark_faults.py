@@ -81,7 +81,7 @@ def _patch_tasks(module: Any) -> None:
     commit = module.ExactlyOnce.commit
 
     def commit_noted(self: Any, client: Any, messages: Any, batch: int) -> None:
-        parts = [str(m.part.transaction) for m in messages if getattr(m, "part", None) is not None]
+        parts = [str(part.transaction) for m in messages for part in getattr(m, "parts", ())]
         note("commit", batch=batch, parts=parts)
         try:
             commit(self, client, messages, batch)
