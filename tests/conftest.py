@@ -67,7 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if any(folder in item.path.parents for folder in _WITH_SERVERS):
             item.add_marker(pytest.mark.integration)
-        if item.path in both:
+        # A test without these servers would only be repeated.
+        if item.path in both and "on_kit" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.both_servers)
         if servers == "kit" and (marker := item.get_closest_marker("real_servers")) is not None:
             item.add_marker(pytest.mark.skip(reason=f"needs real servers: {marker.args[0]}"))

@@ -21,6 +21,13 @@ def client(config: PravegaConfig) -> Iterator[PravegaClient]:
 
 
 @pytest.fixture
+def soon_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask again soon about a transaction that the server does not know: no failover is under way that hides it."""
+    monkeypatch.setattr("pravega_connector.controller.service._DOUBT", 0.02)
+    monkeypatch.setattr("pravega_connector.exactly_once.steps.runner._DOUBT_SECONDS", 0.02)
+
+
+@pytest.fixture
 def follower(
     page: str, on_kit: bool, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[pages.Follower]:

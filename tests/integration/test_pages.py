@@ -7,9 +7,13 @@ from tests import pages
 from tests.integration.conftest import remove_scopes
 
 RUN_HERE = pages.run_by(pages.ON_SERVERS)
+#: Its many commands start a process each. In this process, tests/integration/ingest_and_export has them.
+LONG = "docs/tools/command-line.md"
 
 
-@pytest.mark.parametrize("page", RUN_HERE)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.long if page == LONG else ()) for page in RUN_HERE]
+)
 def test_a_page_runs_as_it_stands(page: str, follower: pages.Follower) -> None:
     for block in RUN_HERE[page]:
         follower.run(block)

@@ -90,6 +90,7 @@ def test_times_of_both_are_put_together(client: PravegaClient, java: JavaTimePee
     assert java.window(tail, window) == window
 
 
+@pytest.mark.long  # the test above has our writer, integration/spark the sink
 def test_java_readers_see_the_times_of_our_sink(
     client: PravegaClient, java: JavaTimePeer, spark, pravega: LocalPravega, stream_name, eventually, tmp_path
 ) -> None:

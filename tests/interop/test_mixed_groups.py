@@ -169,6 +169,7 @@ def test_both_go_on_to_what_follows_segments(
     java.delete()
 
 
+@pytest.mark.long  # tests/unit/reader_group_protocol has the bytes
 def test_both_read_on_after_either_has_changed_streams_and_settings(
     client: PravegaClient, java: JavaReaders, scope: str, eventually: Eventually
 ) -> None:

@@ -8,8 +8,10 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -30,8 +32,31 @@ from tools.pages import DOCS
 LOADED = "import sys\nprint([n for n in ('opentelemetry', 'prometheus_client', 'http.server') if n in sys.modules])"
 
 
+#: What counts, in all kinds of instruments.
+COUNTING = [
+    (metrics.Counter, "add"),
+    (metrics.UpDownCounter, "add"),
+    (metrics.Outages, "watch"),
+    (metrics.Gauge, "set"),
+    (metrics.Histogram, "record"),
+]
+
+
+def in_this_thread(count: Callable[..., None]) -> Callable[..., None]:
+    here = threading.get_ident()
+
+    def count_here(*given: Any) -> None:
+        if threading.get_ident() == here:
+            count(*given)
+
+    return count_here
+
+
 @pytest.fixture(autouse=True)
-def _nothing_counted() -> Iterator[None]:
+def _nothing_counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Start from 0, and count only in the test's thread: the client of another test may still be at work."""
+    for kind, name in COUNTING:
+        monkeypatch.setattr(kind, name, in_this_thread(getattr(kind, name)))
     for each in INSTRUMENTS.values():
         each.reset()
     yield

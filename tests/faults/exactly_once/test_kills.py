@@ -21,8 +21,9 @@ def setup(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.mark.parametrize(
     "name",
     [
-        "task-retry",  # what a killed worker wrote is never seen
         "driver-pilot",  # a batch of which a part is visible is finished, not repeated
+        # What a killed worker wrote is never seen.
+        pytest.param("task-retry", marks=pytest.mark.long),
         # A driver that was thought dead does no harm.
         pytest.param("two-drivers-prepared", marks=pytest.mark.long),
         # A lost part is replaced by the same rows of the replay.

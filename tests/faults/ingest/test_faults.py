@@ -41,7 +41,10 @@ def trial(client: PravegaClient, java: JavaPeer, tmp_path: Path, stream_name: St
         yield start
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+# One kind of step is killed, through a scaling. The others differ in what tests/unit/ingest has.
+@pytest.mark.parametrize(
+    "variant", [pytest.param(each, marks=() if each == "count" else pytest.mark.long) for each in VARIANTS]
+)
 def test_killed_again_and_again(trial: Start, variant: str):
     verdict = kills(trial(files=8, samples=500, kills=9), variant, scaled=variant == "count")
     assert not verdict.failures, verdict

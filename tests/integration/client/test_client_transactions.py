@@ -229,6 +229,7 @@ def test_a_stream_that_is_scaled_meanwhile_takes_all_in_order(client, stream):
         assert numbers == sorted(numbers)
 
 
+@pytest.mark.long  # tests/unit/client/test_lease_keeper.py has the pings, tests/unit/testing/test_in_process.py a lease
 def test_a_lease_ends_unless_it_is_pinged(client, stream, eventually):
     """Ten seconds: the shortest lease that the server allows."""
     writer = client.transactions(stream, lease=10)

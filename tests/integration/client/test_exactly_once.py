@@ -277,6 +277,7 @@ def test_a_reader_that_failed_is_done_with(
             keeper.discard(transaction)
         client.transaction(bills, transaction.id).abort()
         if seen == "by a ping":
+            keeper._interval = 0.1  # a ping is due at once
             keeper.add(transaction)
             eventually(lambda: keeper.failures)
         with pytest.raises(TransactionAbortedError):
@@ -322,6 +323,7 @@ class Program:
         assert self.process.wait(30) == -signal.SIGKILL
 
 
+@pytest.mark.long  # the tests above have each way to fail, in this process
 def test_bills_are_written_once_by_programs_that_are_killed(
     client: PravegaClient, orders: StreamName, bills: StreamName, config: PravegaConfig
 ) -> None:

@@ -89,6 +89,7 @@ def test_bad_files(run: Callable[..., Result], folder: Path, tmp_path: Path, wri
     assert json.loads(letters.read_text())["text"] == "0"
 
 
+@pytest.mark.usefixtures("soon_sure")
 def test_the_operator_must_choose(run: Callable[..., Result], write: Write, steps: StepLog, events: Events):
     path = write(0)
     with this_run() as owner:

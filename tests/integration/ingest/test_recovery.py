@@ -63,6 +63,7 @@ def test_a_step_is_decided_by_its_transaction(
     assert events() == expected(2)
 
 
+@pytest.mark.usefixtures("soon_sure")
 def test_a_forgotten_transaction_is_the_operators(
     client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, steps: StepLog
 ):

@@ -32,6 +32,7 @@ def cli(start_python, tmp_path):
     run("down")
 
 
+@pytest.mark.long  # tests/unit/local/test_process.py has a command in the background
 def test_up_status_down(cli, is_gone, eventually):
     assert cli("status") == (1, "No Pravega server is up; start one with: pravega-serde local up\n", "")
 

@@ -20,7 +20,9 @@ from pathlib import Path
 
 import pytest
 import trustme
+from click.testing import CliRunner
 
+from pravega_connector.cli.root import command_line
 from pravega_connector.errors import ConfigError, JarDownloadError
 from pravega_connector.local.jars import JarSet, ensure_jars
 from pravega_connector.local.maven import Jar
@@ -36,7 +38,6 @@ print(ensure_jars(JarSet("server", "1.0", jars)))
 """
 # In the folder of a fetch whose second jar is on its way.
 PARTIAL = ("second-1.0.jar.part", "first-1.0.jar", "third-1.0-linux.jar")
-CLI = "import sys; from pravega_connector.cli import main; main(sys.argv[1:])"
 
 
 class Served:
@@ -316,7 +317,7 @@ def test_a_server_that_cannot_resume_and_always_breaks_off(repository):
 
 def test_a_server_that_falls_silent(repository):
     repository.go_on.clear()
-    refused(repository, r"second-1\.0\.jar .*timed out", read_seconds=1)
+    refused(repository, r"second-1\.0\.jar .*timed out", read_seconds=0.3)
     assert repository.downloads["second-1.0.jar"] == 5
     repository.go_on.set()
     assert_complete(fetch(repository), repository)
@@ -731,11 +732,10 @@ def test_a_cache_that_cannot_be_written(repository, tmp_path):
     refused(repository, "cannot write the server's jars to .*PRAVEGA_SERDE_CACHE")
 
 
-def test_a_mirror_named_on_the_command_line(repository, start_python, tmp_path, closed_port):
+def test_a_mirror_named_on_the_command_line(repository, closed_port):
     dead = f"http://127.0.0.1:{closed_port}/other"
-    process = start_python(CLI, "local", "up", "--port", "0", "--maven-repository", dead)
-    output, errors = process.communicate(timeout=120)
-    assert (process.returncode, output) == (8, "")
-    assert f"the rest from {dead}/" in errors
-    assert re.search(rf"^\[PRAVEGA-JAR-DOWNLOAD\] cannot fetch .* from {dead}/: .*refused", errors, re.MULTILINE)
+    up = CliRunner().invoke(command_line, ["local", "up", "--port", "0", "--maven-repository", dead])
+    assert (up.exit_code, up.stdout) == (8, "")
+    assert f"the rest from {dead}/" in up.stderr
+    assert re.search(rf"^\[PRAVEGA-JAR-DOWNLOAD\] cannot fetch .* from {dead}/: .*refused", up.stderr, re.MULTILINE)
     assert not repository.connections

@@ -90,6 +90,7 @@ def test_a_second_server_has_the_port_it_is_given_and_its_own_data(pravega, temp
         _ = other.controller_uri
 
 
+@pytest.mark.long  # tests/unit/local/test_process.py kills the parent of another command
 def test_the_server_ends_when_its_parent_is_killed(start_python, is_gone, eventually):
     parent = start_python(STARTER)
     pid, log = parent.stdout.readline().split()

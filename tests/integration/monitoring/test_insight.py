@@ -143,6 +143,11 @@ def test_lag_sounds_an_alarm_for_whatever_is_wrong(run, client, stream_name, wri
     client.create_stream(stream_name, 3)
     assert f"{stream_name} was deleted" in run("lag", folder, "--max-bytes", 1_000_000, code=4).stderr, "it is another"
     assert "PRAVEGA-CONFIG" in run("lag", tmp_path / "no such", "--max-bytes", 1_000_000, code=1).stderr
+
+
+@pytest.mark.long  # the 15 s of a first contact; tests/unit/cli has the exit codes
+def test_lag_sounds_an_alarm_if_no_controller_answers(run, write, checkpoint):
+    folder = checkpoint(write(10))
     told = run("lag", folder, "--max-bytes", 1_000_000, "--controller", "tcp://127.0.0.1:1", code=8).stderr
     assert "PRAVEGA-CONTROLLER-UNAVAILABLE" in told
 

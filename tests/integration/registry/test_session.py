@@ -121,6 +121,7 @@ def _with_name(item):
     return {part: {**item[part], "type": "n.R2"} for part in item}
 
 
+@pytest.mark.long  # the same session in memory is above
 @pytest.mark.real_servers("a registry that keeps its schemas in Pravega")
 def test_on_pravega(pravega):
     with (

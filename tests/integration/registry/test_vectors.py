@@ -184,6 +184,7 @@ def test_groups_made_anew_get_the_same_ids(uri: str) -> None:
         assert [codec.to_json() for codec in made.codecs(group)] == recorded["codecTypes"]
 
 
+@pytest.mark.long  # the vectors against a registry in memory are above
 @pytest.mark.real_servers("a registry that keeps its schemas in Pravega")
 def test_a_registry_on_pravega_gives_the_same(pravega: LocalPravega) -> None:
     with LocalSchemaRegistry(controller=pravega.config) as registry:

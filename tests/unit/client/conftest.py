@@ -8,6 +8,12 @@ from pravega_connector.client import PravegaClient
 from tests.fake_stream import FakeSegmentStore, FakeStream
 
 
+@pytest.fixture(autouse=True)
+def again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses between attempts stay short."""
+    monkeypatch.setattr("pravega_connector.core.retry._LONGEST_PAUSE", 0.05)
+
+
 @pytest.fixture
 def store() -> Iterator[FakeSegmentStore]:
     with FakeSegmentStore() as store:

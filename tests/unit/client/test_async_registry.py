@@ -1,6 +1,7 @@
 """A registry that takes its time stops no event loop: other tasks go on while a call of the client waits for it."""
 
 import asyncio
+import threading
 import time
 from contextlib import asynccontextmanager
 
@@ -14,35 +15,45 @@ from pravega_serde.registry import WithSchema, deserializer, event_type, seriali
 from pravega_serde.registry.memory import MockTransport
 from tests.fake_stream import FakeStream
 
-_SLOW = 1.5
+# Steps of another task that an answer of the registry waits for, and the seconds after which it waits no more.
+_STEPS, _STOPPED = 10, 10.0
 _V1 = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
 _VALUE = {"a": 1}
 
 
+class Other:
+    """Another task of the loop: its steps, and the calls of the registry during which it made none."""
+
+    def __init__(self):
+        self.steps = 0
+        self.stopped = []
+
+    async def run(self):
+        while True:
+            await asyncio.sleep(0.001)
+            self.steps += 1
+
+
+@pytest.fixture
+def other():
+    return Other()
+
+
 @pytest.fixture(params=["asyncio", "uvloop"])
-def run(request):
-    """Run a coroutine function; its result, and the longest time for which the loop ran no other task."""
+def run(request, other):
+    """Run a coroutine function while another task makes its steps; its result."""
 
     def in_loop(main):
         async def watched():
-            gaps = [0.0]
-
-            async def tick():
-                before = time.monotonic()
-                while True:
-                    await asyncio.sleep(0.01)
-                    now = time.monotonic()
-                    gaps.append(now - before)
-                    before = now
-
-            ticking = asyncio.create_task(tick())
-            await asyncio.sleep(0)  # the task has to run once to see what comes first
+            stepping = asyncio.create_task(other.run())
             async with asyncio.timeout(60):
                 result = await main()
-            ticking.cancel()
-            return result, max(gaps)
+            stepping.cancel()
+            return result
 
-        return (asyncio if request.param == "asyncio" else uvloop).run(watched())
+        result = (asyncio if request.param == "asyncio" else uvloop).run(watched())
+        assert not other.stopped
+        return result
 
     return in_loop
 
@@ -52,21 +63,38 @@ def uri(request):
     return f"mock://async{request.node.name}".replace("[", "-").replace("]", "").replace("_", "")
 
 
+class Slow:
+    """Registry that answers after the loop has made some steps, and while it is held, not at all."""
+
+    def __init__(self):
+        self.calls = []
+        self.free = threading.Event()
+        self.free.set()
+
+    async def asked(self):
+        while not self.calls:
+            await asyncio.sleep(0.001)
+
+
 @pytest.fixture
-def slow(monkeypatch):
-    """Make the registry slow from now on; the calls that were made."""
-    calls = []
+def slow(monkeypatch, other):
+    """Make the registry slow from now on."""
 
     def begin():
-        answer = MockTransport.run
+        answer, registry = MockTransport.run, Slow()
 
         def later(self, call):
-            calls.append(call)
-            time.sleep(_SLOW)
+            registry.calls.append(call)
+            first, end = other.steps, time.monotonic() + _STOPPED
+            while other.steps < first + _STEPS and time.monotonic() < end:
+                time.sleep(0.001)
+            if other.steps < first + _STEPS:
+                other.stopped.append(call)
+            registry.free.wait(_STOPPED)
             return answer(self, call)
 
         monkeypatch.setattr(MockTransport, "run", later)
-        return calls
+        return registry
 
     return begin
 
@@ -91,7 +119,7 @@ def test_reading(run, uri, slow, store, way):
     stream = FakeStream(store)
     written(stream, uri)
     reads = deserializer(uri, group="g")
-    calls = slow()
+    registry = slow()
 
     async def follow(client, polls):
         async with client.follow(stream.name, reads, start="earliest") as reader:
@@ -110,51 +138,55 @@ def test_reading(run, uri, slow, store, way):
                 return first
             return await follow(client, way == "poll")
 
-    found, gap = run(main)
+    found = run(main)
     assert found == [_VALUE] * 3
-    assert len(calls) == 1
-    assert gap < 0.3
+    assert len(registry.calls) == 1
 
 
 def test_a_cancelled_step_loses_no_event(run, uri, slow, store):
     stream = FakeStream(store)
     written(stream, uri)
     reads = deserializer(uri, group="g")
-    slow()
+    registry = slow()
+    registry.free.clear()
 
     async def main():
         async with connected(stream) as client, client.follow(stream.name, reads, start="earliest") as reader:
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(anext(reader), 0.5)
+            step = asyncio.create_task(anext(reader))
+            await registry.asked()
+            step.cancel()
+            await asyncio.wait({step})
+            assert step.cancelled()
+            registry.free.set()
             return [await anext(reader) for _ in range(3)]
 
-    found, gap = run(main)
+    found = run(main)
     assert found == [_VALUE] * 3
-    assert gap < 0.3
 
 
 def test_the_one_that_asks_is_cancelled_and_the_other_asks_again(run, uri, slow, store):
     stream = FakeStream(store)
     written(stream, uri)
     reads = deserializer(uri, group="g")
-    slow()
+    registry = slow()
+    registry.free.clear()
 
     async def main():
         async with connected(stream) as client:
             first, second = (client.follow(stream.name, reads, start="earliest") for _ in range(2))
             async with first, second:
                 asking = asyncio.create_task(anext(first))
-                await asyncio.sleep(0.5)
+                await registry.asked()
                 waiting = asyncio.create_task(anext(second))
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.1)  # it waits for the answer to the other one, which shows nowhere
                 asking.cancel()
                 await asyncio.wait({asking})
                 assert asking.cancelled()
+                registry.free.set()
                 return await waiting
 
-    found, gap = run(main)
+    found = run(main)
     assert found == _VALUE
-    assert gap < 0.3
 
 
 @pytest.mark.parametrize("transaction", [False, True], ids=["writer", "transaction"])
@@ -163,7 +195,7 @@ def test_writing(run, uri, slow, store, transaction):
     written(stream, uri)
     writes = with_schema_serializer(uri, group="any", register_schema=True, create_group=True)
     schema = event_type(_V1, format="avro").info
-    calls = slow()
+    registry = slow()
 
     async def main():
         async with connected(stream) as client:
@@ -175,9 +207,8 @@ def test_writing(run, uri, slow, store, transaction):
                     await writer.write(WithSchema(_VALUE, schema))
             return await client.tail(stream.name)
 
-    _, gap = run(main)
-    assert calls
-    assert gap < 0.3
+    run(main)
+    assert registry.calls
 
 
 @pytest.mark.parametrize("way", ["poll", "iterate", "exactly once"])
@@ -192,7 +223,7 @@ def test_reading_in_a_group(run, uri, slow, way):
             with client.writer("s/orders", writes) as writer:
                 for _ in range(3):
                     writer.write(_VALUE)
-        calls = slow()
+        registry = slow()
 
         async def main():
             async with AsyncPravegaClient(pravega.config) as client, client.reader_group("s/g", "s/orders") as group:
@@ -205,7 +236,6 @@ def test_reading_in_a_group(run, uri, slow, way):
                         found += [event.value for event in events if not event.is_checkpoint]
                 return found
 
-        found, gap = run(main)
+        found = run(main)
     assert found == [_VALUE] * 3
-    assert len(calls) == 1
-    assert gap < 0.3
+    assert len(registry.calls) == 1

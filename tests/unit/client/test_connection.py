@@ -166,7 +166,7 @@ def test_a_store_that_sends_keep_alives_without_end_exceeds_the_deadline(connect
 
 def test_keep_alives_without_end_do_not_hold_up_who_looks_for_messages(connection, flood):
     flood()
-    in_time = within(3)
+    in_time = within(1)
     while connection.receive_now() is None and in_time():
         wait_ready([connection], [], 1)
     assert not in_time()

@@ -28,6 +28,11 @@ LOST = ConnectionLostError("lost")
 
 
 @pytest.fixture
+def again_soon() -> None:
+    """The pauses themselves are what is tested here."""
+
+
+@pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that only sleeping moves; the pauses that were slept. Other threads keep the real one."""
     pauses: list[float] = []

@@ -272,9 +272,9 @@ def test_a_reader_that_is_polled_seldom_takes_no_answer_for_missing(reader, stre
 
 
 def test_a_short_outage_long_after_another_one_is_survived_though_nothing_came_in_between(stream, store):
-    with stream.client(timeout=2) as client, client.follow(stream.name) as reader:
+    with stream.client(timeout=1) as client, client.follow(stream.name) as reader:
         for _ in range(2):
-            assert reader.poll(2.5) is None  # longer than an outage may last
+            assert reader.poll(1.2) is None  # longer than an outage may last
             parked(store)
             store.drop_all()
         assert reader.poll(0.1) is None

@@ -105,7 +105,7 @@ def test_keep_alives_of_a_writer_without_work_keep_its_connection(client, stream
 @pytest.mark.usefixtures("impatient")
 def test_callers_of_a_store_that_never_acknowledges_wait_as_long_as_they_said(client, stream, store):
     store.on(Append, acknowledge_nothing, times=1_000_000)
-    writer = client.writer(stream.name, max_in_flight=1, timeout=1)
+    writer = client.writer(stream.name, max_in_flight=1, timeout=0.5)
     writer.write_column(pa.array([b"a"]))
     calls = {
         "flush": writer.flush,

@@ -110,9 +110,11 @@ def test_it_goes_on_by_itself(
     times: int,
     part: str,
 ):
-    monkeypatch.setattr("pravega_connector.writer.append_loop._KEEP_ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr("pravega_connector.writer.append_loop._KEEP_ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr("pravega_connector.writer.append_loop.SILENCE_SECONDS", 1.0)
     asked = trouble(answer, part, times)
-    summary = run()
+    with servers.client(failover_timeout=6.0) as client:  # an attempt has 2 s
+        summary = run(client)
     assert len(asked) == times
     assert summary.counts.events == 30
     assert servers.numbers == list(range(30))

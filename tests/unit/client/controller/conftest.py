@@ -37,9 +37,3 @@ def five_failures(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr("pravega_connector.core.retry._LAST_ATTEMPT", math.inf)
 
     monkeypatch.setattr(Attempts, "failed", failed)
-
-
-@pytest.fixture
-def again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses between attempts stay short, so that there are many of them in a second."""
-    monkeypatch.setattr("pravega_connector.core.retry._LONGEST_PAUSE", 0.05)

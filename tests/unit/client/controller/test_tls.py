@@ -74,7 +74,7 @@ def test_plain_server(ca_file: Path) -> None:
 
 def test_nobody(ca_file: Path) -> None:
     with pytest.raises(ControllerUnavailableError, match="could not be reached"):
-        ask(PravegaConfig(controller="tls://127.0.0.1:1").with_tls(ca_file=ca_file), timeout=1)
+        ask(PravegaConfig(controller="tls://127.0.0.1:1").with_tls(ca_file=ca_file), timeout=0.5)
 
 
 def test_plain_client(fake: FakeController) -> None:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tools.model.explore import explore
-from tools.model.mutants import MUTANTS
+from tools.model.mutants import MUTANTS, RepairNotRecorded
 from tools.model.world import Config
 from tools.model.worlds import NEVER_TORN, SMALL
 
+#: Half of the time of all worlds. The others have each of their faults.
+SLOW = (
+    Config(2, 2, crash=1, lease=5, placements="EX"),
+    Config(2, 1, crash=1, expiry=1, unknown=1, placements="EX"),
+)
 
-@pytest.mark.parametrize("config", SMALL, ids=str)
+
+@pytest.mark.parametrize(
+    "config", [pytest.param(config, marks=pytest.mark.long if config in SLOW else ()) for config in SMALL], ids=str
+)
 def test_nothing_is_lost_or_doubled_or_torn_in_silence(config: Config) -> None:
     result = explore(config)
     assert not result.cut
@@ -23,6 +31,14 @@ def test_equal_replays_are_never_torn(config: Config) -> None:
     assert explore(config).reported == {}
 
 
-@pytest.mark.parametrize(("found", "config"), MUTANTS, ids=lambda value: getattr(value, "commit", type(value)).__name__)
+@pytest.mark.parametrize(
+    ("found", "config"),
+    [
+        # The search for it takes as long as that for all others.
+        pytest.param(*mutant, marks=pytest.mark.long if mutant[1].commit is RepairNotRecorded else ())
+        for mutant in MUTANTS
+    ],
+    ids=lambda value: getattr(value, "commit", type(value)).__name__,
+)
 def test_a_table_with_a_rule_taken_out_is_caught(found: str, config: Config) -> None:
     assert found in explore(config, first_only=True).traces

@@ -23,7 +23,7 @@ from pravega_connector.exactly_once.batch_commit import (
 )
 from pravega_connector.testing import InProcessPravega
 
-LEASE = 4.0
+LEASE = 2.0
 
 
 class Sink:
