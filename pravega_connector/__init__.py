@@ -39,10 +39,10 @@ else:
             "checkpoint": "",
             "client": (
                 "EventBatch EventColumns EventPointer EventWriter ExactlyOnceReader GroupCheckpoint GroupEvent "
-                "GroupReader LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision RevisionedStreamClient "
-                "ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamDescription StreamName "
-                "StreamsReader Subscriber TailReader TimeWindow Transaction TransactionalWriter TransactionStatus "
-                "ValueReader Watermark"
+                "GroupNotification GroupReader LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision "
+                "RevisionedStreamClient ScalingPolicy SegmentDistribution StateSynchronizer StreamConfig "
+                "StreamCut StreamDescription StreamName StreamsReader Subscriber TailReader TimeWindow "
+                "Transaction TransactionalWriter TransactionStatus ValueReader Watermark"
             ),
             "config": "PravegaConfig",
             "spark.data_source": "PravegaDataSource",

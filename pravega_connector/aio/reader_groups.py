@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from pravega_connector.aio.event_loop import run, to_the_end
-from pravega_connector.aio.objects import Home, Opened, as_coroutine
-from pravega_connector.client.reader_group import ReaderGroup
+from pravega_connector.aio.objects import AsyncEvents, Home, Opened, as_coroutine
+from pravega_connector.client.reader_group import GroupNotification, ReaderGroup
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import Stream
 from pravega_connector.errors import ConfigError
@@ -68,10 +68,16 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
     checkpoint = as_coroutine(ReaderGroup.checkpoint)
     stream_cuts = as_coroutine(ReaderGroup.stream_cuts)
     reset = as_coroutine(ReaderGroup.reset)
+    cancel_outstanding_checkpoints = as_coroutine(ReaderGroup.cancel_outstanding_checkpoints)
+    segment_distribution = as_coroutine(ReaderGroup.segment_distribution)
     unread_bytes = as_coroutine(ReaderGroup.unread_bytes)
     time_window = as_coroutine(ReaderGroup.time_window)
     update_retention_cut = as_coroutine(ReaderGroup.update_retention_cut)
     delete = as_coroutine(ReaderGroup.delete)
+
+    def watch(self, interval: float = 5.0) -> AsyncEvents[GroupNotification]:
+        """Yield the number of segments and readers after each change; see ReaderGroup.watch."""
+        return AsyncEvents(self._home, lambda: self._group().watch(interval), at_once=1)
 
     async def close(self) -> None:
         """Close the connection. The group and its readers are not affected."""

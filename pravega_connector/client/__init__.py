@@ -22,7 +22,9 @@ from pravega_connector.writer.transactions import LeaseKeeper, Transaction, Tran
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import GroupCheckpoint as GroupCheckpoint
+    from pravega_connector.client.reader_group import GroupNotification as GroupNotification
     from pravega_connector.client.reader_group import ReaderGroup as ReaderGroup
+    from pravega_connector.client.reader_group import SegmentDistribution as SegmentDistribution
     from pravega_connector.exactly_once.group_reader import ExactlyOnceReader as ExactlyOnceReader
     from pravega_connector.reader.event_columns import EventColumns as EventColumns
     from pravega_connector.reader_groups.delivery import GroupEvent as GroupEvent
@@ -36,6 +38,7 @@ __all__ = [
     "ExactlyOnceReader",
     "GroupCheckpoint",
     "GroupEvent",
+    "GroupNotification",
     "GroupReader",
     "LeaseKeeper",
     "PravegaClient",
@@ -44,6 +47,7 @@ __all__ = [
     "Revision",
     "RevisionedStreamClient",
     "ScalingPolicy",
+    "SegmentDistribution",
     "StateSynchronizer",
     "StreamConfig",
     "StreamCut",
@@ -71,7 +75,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             from pravega_connector.reader_groups import delivery as module  # noqa: PLC0415
         elif name == "GroupReader":
             from pravega_connector.reader_groups import reader as module  # noqa: PLC0415
-        elif name in ("GroupCheckpoint", "ReaderGroup"):
+        elif name in ("GroupCheckpoint", "GroupNotification", "ReaderGroup", "SegmentDistribution"):
             from pravega_connector.client import reader_group as module  # noqa: PLC0415
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

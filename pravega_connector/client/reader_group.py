@@ -9,7 +9,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -103,6 +103,33 @@ class GroupCheckpoint:
     def from_bytes(cls, data: bytes) -> GroupCheckpoint:
         """Return the checkpoint in bytes from this client or Java's. Raises DeserializationError."""
         return cls(*decode_checkpoint(data))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentDistribution:
+    """Number of segments of each reader of a group (Java's ``ReaderSegmentDistribution``)."""
+
+    readers: Mapping[str, int]
+    """Id of each reader in the group, and the number of its segments."""
+    unassigned: int
+    """Number of segments that wait for a reader."""
+
+    @property
+    def segments(self) -> int:
+        """Number of all segments that are read or wait for a reader."""
+        return self.unassigned + sum(self.readers.values())
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNotification:
+    """Change of a group (Java's ``SegmentNotification`` and ``EndOfDataNotification``)."""
+
+    segments: int
+    """Number of segments that are read or wait for a reader."""
+    readers: int
+    """Number of readers in the group, including failed ones."""
+    end_of_data: bool
+    """True if the group has read everything up to its end, or sealed streams to their ends."""
 
 
 class GroupChanges(TypedDict, total=False):
@@ -469,6 +496,41 @@ class ReaderGroup(HintedNames):
             for after in self._controller.successors(stream, number)
         }
         return Ranged.of(begin | managing.missing_from(begin, predecessors)), init.end
+
+    def cancel_outstanding_checkpoints(self) -> None:
+        """Give up all checkpoints that some readers have not taken yet, for example because a reader has failed.
+
+        A :meth:`checkpoint` that waits for one of them raises ReaderGroupError. Durable on return.
+        """
+        self._fetched()
+        self._log.update_state(managing.cancel_checkpoints)
+
+    def segment_distribution(self) -> SegmentDistribution:
+        """Return the number of segments of each reader, and of the segments without a reader."""
+        state = self._fetched()
+        return SegmentDistribution({r: len(owned) for r, owned in state.assigned.items()}, len(state.unassigned))
+
+    def watch(self, interval: float = 5.0) -> Iterator[GroupNotification]:
+        """Yield the number of segments and readers, first at once, and then after each change.
+
+        The state is polled every ``interval`` seconds. The iterator ends after a notification with ``end_of_data``.
+        Scale your readers with the number of segments, because a reader without a segment is idle.
+        """
+        arguments.seconds("interval", interval, optional=False)
+        return self._notifications(interval)
+
+    def _notifications(self, interval: float) -> Iterator[GroupNotification]:
+        before: GroupNotification | None = None
+        while True:
+            state = self._fetched()
+            found = GroupNotification(state.segments, state.readers, state.is_end_of_data)
+            if found != before:
+                before = found
+                yield found
+                if found.end_of_data:
+                    return
+                continue  # the caller may have taken longer than the interval
+            io.sleep(interval)
 
     def unread_bytes(self) -> int:
         """Return the number of bytes between the last checkpoint and the ends of the streams or of the group."""

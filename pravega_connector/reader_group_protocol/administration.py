@@ -27,6 +27,7 @@ from pravega_connector.reader_group_protocol.updates import (
     ClearCheckpointsBefore,
     CreateCheckpoint,
     Init,
+    RemoveOutstandingCheckpoints,
     RemoveReader,
     StateUpdate,
     UpdatingConfig,
@@ -79,6 +80,11 @@ def checkpoint_positions(state: GroupState, name: str) -> Positions | None:
 def clear_before(name: str) -> list[StateUpdate]:
     """Return the updates that drop earlier checkpoints, after a checkpoint was taken."""
     return [ClearCheckpointsBefore(name)]
+
+
+def cancel_checkpoints(state: GroupState) -> list[StateUpdate]:
+    """Return the updates that drop the outstanding checkpoints; empty if there are none."""
+    return [RemoveOutstandingCheckpoints()] if state.checkpoints.outstanding else []
 
 
 def last_cuts(state: GroupState) -> dict[StreamName, StreamCut]:

@@ -92,7 +92,10 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Reader groups",
         "Share the segments of streams among readers, with checkpoints or exactly-once output. For a guide, see "
         "[reader groups](../../client/reader-groups.md).",
-        {_CONNECTOR: "ReaderGroup GroupReader GroupEvent GroupCheckpoint ExactlyOnceReader"},
+        {
+            _CONNECTOR: "ReaderGroup GroupReader GroupEvent GroupCheckpoint ExactlyOnceReader "
+            "SegmentDistribution GroupNotification"
+        },
     ),
     "asyncio": ApiPage(
         "asyncio",

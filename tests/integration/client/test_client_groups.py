@@ -10,7 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.client.reader_group import GroupCheckpoint, ReaderGroup
+from pravega_connector.client.reader_group import (
+    GroupCheckpoint,
+    GroupNotification,
+    ReaderGroup,
+    SegmentDistribution,
+)
 from pravega_connector.errors import (
     ConfigError,
     DataLossError,
@@ -498,3 +503,51 @@ def test_a_position_is_handed_on_as_bytes(client: PravegaClient, stream_name: St
         second.until(lambda: len(first.values) + len(second.values) >= 40)
         second.close()
     assert sorted(first.values + second.values) == sorted(values)
+
+
+def test_the_distribution_of_segments_is_watched_to_the_end_of_the_data(
+    client: PravegaClient, stream_name: StreamName
+) -> None:
+    client.create_stream(stream_name, 2)
+    client.write(stream_name, "a", "string")
+    group = client.reader_group(StreamName(stream_name.scope, "g"), stream_name, checkpoint_interval=0.5, refresh=0.2)
+    with group:
+        seen = group.watch(0.1)
+        assert next(seen) == GroupNotification(2, 0, end_of_data=False)
+        assert group.segment_distribution() == SegmentDistribution({}, 2)
+        with group.reader("r") as reader:
+            while group.segment_distribution() != SegmentDistribution({"r": 2}, 0):
+                reader.poll(0.1)
+            assert next(seen) == GroupNotification(2, 1, end_of_data=False)
+            client.scale_stream(stream_name, 3)
+            while group.segment_distribution().segments != 3:
+                reader.poll(0.1)
+            assert next(seen).segments == 3
+            client.seal_stream(stream_name)
+            while not group.state.is_end_of_data:
+                reader.poll(0.1)
+        *_, last = seen
+        assert last.end_of_data
+        assert last.segments == 0
+        with pytest.raises(ConfigError, match="interval"):
+            group.watch(0)
+
+
+def test_outstanding_checkpoints_are_cancelled(client: PravegaClient, stream_name: StreamName) -> None:
+    """The reader of the group has failed, so that no checkpoint ends."""
+    client.create_stream(stream_name)
+    group = client.reader_group(
+        StreamName(stream_name.scope, "g"), stream_name, checkpoint_interval=None, refresh=0.2, max_outstanding=1
+    )
+    with group, group.reader("r") as reader, ThreadPoolExecutor(1) as threads:
+        reader.poll(0.1)
+        waiting = threads.submit(group.checkpoint, "first", 60)
+        while group.state.checkpoints.outstanding != ["first"]:
+            assert not waiting.done()
+        with pytest.raises(ReaderGroupError, match="the group allows 1"):
+            group.checkpoint("second", 1)
+        group.cancel_outstanding_checkpoints()
+        assert group.state.checkpoints.outstanding == []
+        with pytest.raises(ReaderGroupError, match="was given up"):
+            waiting.result()
+        group.cancel_outstanding_checkpoints()
