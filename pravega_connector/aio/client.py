@@ -44,6 +44,7 @@ from pravega_connector.writer.event_writer import WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE
 
 if TYPE_CHECKING:
+    from pravega_connector.aio.byte_streams import AsyncByteReader, AsyncByteWriter
     from pravega_connector.aio.reader_groups import AsyncReaderGroup
     from pravega_connector.aio.tables import AsyncTable
 
@@ -148,6 +149,18 @@ class AsyncPravegaClient:
         from pravega_connector.aio.tables import AsyncTable  # noqa: PLC0415 - most clients have no table
 
         return AsyncTable(self._home, lambda: self._client.table(table, **serializers))
+
+    def byte_reader(self, stream: Stream, start: int | None = None, *, wait: float = 0.0) -> AsyncByteReader:
+        """Return a reader of the bytes of a stream; see PravegaClient.byte_reader. It opens when entered or used."""
+        from pravega_connector.aio.byte_streams import AsyncByteReader  # noqa: PLC0415 - most clients have none
+
+        return AsyncByteReader(self._home, lambda: self._client.byte_reader(stream, start, wait=wait))
+
+    def byte_writer(self, stream: Stream) -> AsyncByteWriter:
+        """Return a writer of bytes to a stream; see PravegaClient.byte_writer. It opens when entered or used."""
+        from pravega_connector.aio.byte_streams import AsyncByteWriter  # noqa: PLC0415 - most clients have none
+
+        return AsyncByteWriter(self._home, lambda: self._client.byte_writer(stream))
 
     # ---------------------------------------------------------------- events
 

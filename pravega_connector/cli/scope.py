@@ -40,18 +40,24 @@ def create(name: str, controller: str | None, *, exist_ok: bool) -> None:
             raise ConfigError(f"scope {name} exists already: to use it, pass --exist-ok")
 
 
-@scope.command(epilog=examples("pravega-serde scope delete shop --yes"))
+@scope.command(
+    epilog=examples("pravega-serde scope delete shop --yes", "pravega-serde scope delete trial --recursive --yes")
+)
 @_name
+@click.option("--recursive", is_flag=True, help="Delete all its streams, tables and reader groups first.")
 @arguments.yes
 @arguments.controller
-def delete(name: str, controller: str | None, *, yes: bool) -> None:
-    """Delete a scope that has no streams."""
+def delete(name: str, controller: str | None, *, recursive: bool, yes: bool) -> None:
+    """Delete a scope that has no streams, or with --recursive a scope with all events in it."""
     with arguments.client_of(controller) as client:
         if not client.controller.scope_exists(name):
             raise ScopeNotFoundError.of(name)
-        if streams := client.controller.list_streams(name):
+        streams = client.controller.list_streams(name)
+        if streams and not recursive:
             raise ControllerError(
-                f"cannot delete scope {name}: it has {len(streams)} streams, such as {streams[0]}; delete them first"
+                f"cannot delete scope {name}: it has {len(streams)} streams, such as {streams[0]}; delete them first, "
+                "or pass --recursive"
             )
-        arguments.confirmed(f"Delete scope {name}", yes=yes)
-        client.controller.delete_scope(name)
+        contents = f" with all events of its {len(streams)} streams" if streams else ""
+        arguments.confirmed(f"Delete scope {name}{contents}", yes=yes)
+        client.delete_scope(name, recursive=recursive)

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import IfExists, NamedTable, Stream
-from pravega_connector.core.values import RetentionPolicy, ScalingPolicy, StreamConfig, TableConfig
+from pravega_connector.core.values import (
+    AGGREGATION_TIMEOUT_MS,
+    RetentionPolicy,
+    ScalingPolicy,
+    StreamConfig,
+    TableConfig,
+)
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
@@ -113,16 +119,37 @@ class Administration(HintedNames):
             raise ScopeExistsError.of(scope)
         return created
 
-    def delete_scope(self, scope: str, *, if_missing: IfExists = "ignore") -> bool:
-        """Delete an empty scope.
+    def delete_scope(self, scope: str, *, recursive: bool = False, if_missing: IfExists = "ignore") -> bool:
+        """Delete an empty scope, or with ``recursive`` a scope with all its streams, tables and reader groups.
 
-        Return False if it is missing. With ``if_missing="error"``, raise ScopeNotFoundError.
+        Return False if it is missing. With ``if_missing="error"``, raise ScopeNotFoundError. Java's counterpart is
+        ``StreamManager.deleteScope(scope, true)``. If an error interrupts a recursive deletion, a part was deleted:
+        call it again.
         """
         must = arguments.is_error("if_missing", if_missing)
+        if recursive:
+            self._empty_scope(scope)
         deleted = self.controller.delete_scope(scope)
         if must and not deleted:
             raise ScopeNotFoundError.of(scope)
         return deleted
+
+    def _empty_scope(self, scope: str) -> None:
+        """Delete the contents of a scope. Reader groups first, because they may be subscribers of the streams."""
+        from pravega_connector.reader_group_protocol import group_of  # noqa: PLC0415 - most clients have no group
+
+        try:
+            found = self.controller.list_streams(scope, internal=True)
+            for group in filter(None, map(group_of, found)):
+                if (config := self.controller.group_config(scope, group)) is not None:
+                    self.controller.delete_group(scope, group, config)
+            for stream in found:
+                if not stream.is_internal:
+                    self.delete_stream(stream)
+            for table in list(self.controller.iterate_tables(scope)):
+                self.controller.delete_table(table)
+        except ScopeNotFoundError:
+            pass  # another client was first
 
     # ---------------------------------------------------------------- streams
 
@@ -152,16 +179,26 @@ class Administration(HintedNames):
         retention: RetentionPolicy | None = None,
         *,
         tags: Iterable[str] = (),
+        timestamp_aggregation_timeout_ms: int = AGGREGATION_TIMEOUT_MS,
+        rollover_size_bytes: int = 0,
         if_exists: IfExists = "ignore",
     ) -> bool:
         """Create a stream, and its scope if it is missing. Return False if the stream exists, with any settings.
 
-        ``segments`` is a fixed number or a policy. With ``if_exists="error"``, raise StreamExistsError instead. If an
-        answer is lost, the client asks again and treats its own earlier call as success: see ControllerClient.
+        ``segments`` is a fixed number or a policy. See :class:`StreamConfig` for the other settings. With
+        ``if_exists="error"``, raise StreamExistsError instead. If an answer is lost, the client asks again and treats
+        its own earlier call as success: see ControllerClient.
         """
         name = self.name(stream)
         must = arguments.is_error("if_exists", if_exists)
-        config = _changed(StreamConfig(), {"segments": segments, "retention": retention, "tags": tags})
+        settings = {
+            "segments": segments,
+            "retention": retention,
+            "tags": tags,
+            "timestamp_aggregation_timeout_ms": timestamp_aggregation_timeout_ms,
+            "rollover_size_bytes": rollover_size_bytes,
+        }
+        config = _changed(StreamConfig(), settings)
         self.controller.create_scope(name.scope)
         created = self.controller.create_stream_with(name, config)
         if must and not created:
@@ -312,6 +349,8 @@ def _changed(config: StreamConfig, changes: Any) -> StreamConfig:
     if "segments" in made:
         made["scaling"] = arguments.scaling(made.pop("segments"))
     arguments.instance("retention", made.get("retention"), RetentionPolicy, "RetentionPolicy.by_time(ms)")
+    for name in ("timestamp_aggregation_timeout_ms", "rollover_size_bytes"):
+        arguments.count(name, made.get(name))
     if "tags" in made:
         tags = made["tags"]
         made["tags"] = tuple(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else (tags,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import ssl
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -373,9 +372,10 @@ class PravegaClient(Administration):
 
     # ---------------------------------------------------------------- streams of bytes
 
-    def byte_reader(self, stream: Stream, start: int | None = None, *, wait: float = 0.0) -> io.BufferedReader:
+    def byte_reader(self, stream: Stream, start: int | None = None, *, wait: float = 0.0) -> ByteReader:
         """Return a file object that reads the bytes of a stream, as Java's ``ByteStreamReader`` does.
 
+        It is an ``io.BufferedReader`` with the methods ``head()``, ``tail()`` and ``available()``.
         It starts at an offset, by default at the stream's head. At the end of the data it waits up to ``wait`` seconds
         for more. Raises StreamNotFoundError, or ConfigError for a stream with several segments. Reading raises
         DataLossError for truncated bytes, and ConnectorErrors.
@@ -384,9 +384,10 @@ class PravegaClient(Administration):
         arguments.wait("wait", wait)
         return ByteReader(RawByteReader(self.stores, self.name(stream), start, wait))
 
-    def byte_writer(self, stream: Stream) -> io.BufferedWriter:
+    def byte_writer(self, stream: Stream) -> ByteWriter:
         """Return a file object that appends bytes to a stream, as Java's ``ByteStreamWriter`` does.
 
+        It is an ``io.BufferedWriter`` with the methods ``head()``, ``tail()`` and ``drop_before(offset)``.
         All bytes are durable when ``flush`` or ``close`` returns. Raises StreamNotFoundError, StreamSealedError, or
         ConfigError for a stream with several segments. Writing raises OutcomeUnknownError, ConnectorErrors.
         """

@@ -49,17 +49,45 @@ class _Buffered:
 class ByteReader(_Buffered, io.BufferedReader):
     """Bytes of a stream as a file to read."""
 
+    raw: RawByteReader
+
     def __init__(self, raw: RawByteReader) -> None:
         super().__init__(raw, BUFFER_SIZE)
         after_fork.register(self)
+
+    def head(self) -> int:
+        """Return the offset of the first byte that the stream still has (Java's ``fetchHeadOffset``)."""
+        return self.raw.head()
+
+    def tail(self) -> int:
+        """Return the offset after the last byte at this moment (Java's ``fetchTailOffset``)."""
+        return self.raw.tail()
+
+    def available(self) -> int:
+        """Return the number of bytes that can be read now without waiting for more (Java's ``available``)."""
+        return max(0, self.raw.tail() - self.tell())
 
 
 class ByteWriter(_Buffered, io.BufferedWriter):
     """Stream of bytes as a file to append to."""
 
+    raw: RawByteWriter
+
     def __init__(self, raw: RawByteWriter) -> None:
         super().__init__(raw, BUFFER_SIZE)
         after_fork.register(self)
+
+    def head(self) -> int:
+        """Return the offset of the first byte that the stream still has (Java's ``fetchHeadOffset``)."""
+        return self.raw.head()
+
+    def tail(self) -> int:
+        """Return the offset after the last durable byte of all writers (Java's ``fetchTailOffset``)."""
+        return self.raw.tell()
+
+    def drop_before(self, offset: int) -> None:
+        """Truncate the stream: readers no longer find bytes before ``offset`` (Java's ``truncateDataBefore``)."""
+        self.raw.drop_before(offset)
 
 
 class RawByteReader(io.RawIOBase):
@@ -101,6 +129,14 @@ class RawByteReader(io.RawIOBase):
     def tell(self) -> int:
         """Return the offset of the next byte."""
         return self._position
+
+    def head(self) -> int:
+        """Return the offset of the first byte that the stream still has."""
+        return self._calls.info().start_offset
+
+    def tail(self) -> int:
+        """Return the offset after the last byte."""
+        return self._calls.info().write_offset
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Move to an offset, which may be after the end, and return it.
@@ -252,6 +288,10 @@ class RawByteWriter(io.RawIOBase):
     def writable(self) -> bool:
         """Return True."""
         return True
+
+    def head(self) -> int:
+        """Return the offset of the first byte that the stream still has."""
+        return self._calls.info().start_offset
 
     def tell(self) -> int:
         """Return the current end offset of the stream, including the bytes of all writers."""

@@ -102,11 +102,12 @@ def test_what_was_dropped_is_a_loss(client: PravegaClient, java: JavaBytes, stre
     with client.byte_writer(stream_name) as file:
         file.write(b"0123456789")
         file.flush()
-        file.raw.drop_before(4)
+        file.drop_before(4)
         with pytest.raises(ConfigError, match="the stream ends at offset 10"):
-            file.raw.drop_before(11)
+            file.drop_before(11)
     assert java.read(stream_name, 4, 6) == (b"456789", [4, 10, 10])
     with client.byte_reader(stream_name) as file:
+        assert (file.head(), file.available(), file.tail()) == (4, 6, 10)
         assert (file.tell(), file.read()) == (4, b"456789")
     with client.byte_reader(stream_name, start=2) as file, pytest.raises(DataLossError, match="before offset 4"):
         file.read()

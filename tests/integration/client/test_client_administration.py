@@ -7,6 +7,7 @@ import pytest
 from pravega_connector.client import PravegaClient, RetentionPolicy, ScalingPolicy
 from pravega_connector.errors import (
     ConfigError,
+    ControllerError,
     MalformedStreamCutError,
     ScopeExistsError,
     ScopeNotFoundError,
@@ -55,6 +56,34 @@ def test_the_streams_of_a_scope_come_page_by_page(client, scope):
     assert {*client.streams(scope)} == names
     with pytest.raises(ScopeNotFoundError):
         next(client.streams("no-such-scope"))
+
+
+def test_a_scope_is_deleted_with_its_contents(client, own_scope):
+    for number in range(3):
+        client.create_stream(f"{own_scope}/s{number}", 2)
+        client.write(f"{own_scope}/s{number}", "x", "string")
+    client.seal_stream(f"{own_scope}/s1")
+    client.create_table(f"{own_scope}/table", 4)
+    with client.reader_group(f"{own_scope}/group", f"{own_scope}/s0", retention="automatic"):
+        pass
+    with pytest.raises(ControllerError, match="it has streams or tables"):
+        client.delete_scope(own_scope)
+    assert client.delete_scope(own_scope, recursive=True)
+    assert own_scope not in client.scopes()
+    assert not client.delete_scope(own_scope, recursive=True)
+    with pytest.raises(ScopeNotFoundError):
+        client.delete_scope(own_scope, recursive=True, if_missing="error")
+
+
+def test_less_common_settings_of_a_stream(client, stream_name):
+    client.create_stream(stream_name, timestamp_aggregation_timeout_ms=5000, rollover_size_bytes=1 << 20)
+    config = client.describe(stream_name).config
+    assert (config.timestamp_aggregation_timeout_ms, config.rollover_size_bytes) == (5000, 1 << 20)
+    client.update_stream(stream_name, rollover_size_bytes=0)
+    config = client.describe(stream_name).config
+    assert (config.timestamp_aggregation_timeout_ms, config.rollover_size_bytes) == (5000, 0)
+    with pytest.raises(ConfigError, match="rollover"):
+        client.create_stream(stream_name, rollover_size_bytes=-1)
 
 
 def test_streams_are_found_by_tag(client, own_scope):

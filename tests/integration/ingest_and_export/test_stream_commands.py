@@ -107,6 +107,9 @@ def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str, monke
     assert run("stream", "list", scope, "--tag", "a").stdout == f"{stream}\n"
     assert run("stream", "list", scope, "--tag", "b").stdout == ""
     assert "it has 1 streams" in run("scope", "delete", scope, "--yes", code=1).stderr
+    run("stream", "create", f"{scope}-trial/one")
+    run("scope", "delete", f"{scope}-trial", "--recursive", "--yes")
+    assert f"{scope}-trial" not in json.loads(run("scope", "list", "--json").stdout)
 
     said = f"3 events (6 bytes) are in {stream}\n1 events have no routing key\n"
     assert run("write", stream, "-K", ":", input="a:1\nb:2\nnone").stderr == said
