@@ -142,7 +142,7 @@ PROBES = {
         "deleteReaderGroup": "client.reader_group('scope/group').delete()",
         "listSubscribers": None,
         "updateSubscriberStreamCut": "client.subscriber(stream, name).publish(cut)",
-        "deleteScopeRecursive": "not supported; delete the streams, then call client.delete_scope(scope)",
+        "deleteScopeRecursive": "client.delete_scope(scope, recursive=True)",
         "getSegmentsAtTime": None,
         "getDistanceBetweenTwoStreamCuts": None,
         # Rust and its Python binding
@@ -186,7 +186,7 @@ PROBES = {
     },
     ReaderGroup: {
         "getStreamNames": None,
-        "cancelOutstandingCheckpoints": None,
+        "cancelOutstandingCheckpoints": "cancel_outstanding_checkpoints",
         "getMetrics": "unread_bytes()",
         "list_consumer_group_offsets": None,
     },
