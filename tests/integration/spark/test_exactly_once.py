@@ -151,6 +151,7 @@ def test_a_batch_number_with_other_rows_is_not_skipped(
     holds(700)
 
 
+@pytest.mark.long  # tests/integration/exactly_once/test_ledger.py has the same without Spark
 def test_a_recorded_batch_is_accepted_by_its_number(
     client: PravegaClient,
     source: StreamName,
@@ -187,6 +188,7 @@ def test_tasks_and_batches_without_rows_need_no_transaction(
     assert app.last >= 2, "the batches without rows are committed too"
 
 
+@pytest.mark.long  # tests/integration/exactly_once has several drivers and applications
 def test_two_queries_write_to_one_stream(
     client: PravegaClient,
     target: StreamName,
@@ -248,6 +250,7 @@ def test_foreach_batch_writes_each_batch_once(
     holds(600)
 
 
+@pytest.mark.long  # tests/unit/exactly_once/batch_commit/test_entries.py keeps them apart
 def test_targets_of_one_ledger_are_kept_apart(
     numbers: DataFrame,
     client: PravegaClient,
@@ -281,6 +284,7 @@ def test_targets_of_one_ledger_are_kept_apart(
     assert sorted(map(int, client.read(other))) == [*range(600)]
 
 
+@pytest.mark.long  # the next test has no restart
 def test_two_writes_of_a_batch_with_equal_rows_fail_after_a_restart_too(
     numbers: DataFrame, write: Write, checkpoint: str
 ):

@@ -129,6 +129,7 @@ def test_a_killed_query_resumes(config: PravegaConfig, stream_name: StreamName, 
     assert kill_and_restart.kill_and_restart(config.controller, str(stream_name), target, checkpoint)
 
 
+@pytest.mark.long  # tests/interop has Java and Spark
 def test_a_java_service_reads_invoices_of_its_orders(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str,
     tmp_path: Path,

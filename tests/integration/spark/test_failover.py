@@ -29,7 +29,8 @@ from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import one_line
 
-pytestmark = pytest.mark.real_servers("a process that is stopped")
+# tests/unit/spark/test_reader_waits.py has what a query does and tells, test_kit.py a query through faults.
+pytestmark = [pytest.mark.long, pytest.mark.real_servers("a process that is stopped")]
 FROZEN = 25.0  # s; the first contact may take 15
 SOURCE, TARGET, PILE = (StreamName("frozen", name) for name in ("source", "target", "pile"))
 
@@ -199,7 +200,6 @@ def test_a_run_that_ends_with_what_is_there_waits_for_it(outcome: Outcome) -> No
     assert outcome.pile == 50 * 100
 
 
-@pytest.mark.long
 def test_a_query_with_a_wrong_address_fails_soon(spark: SparkSession, tmp_path: Path) -> None:
     reading = spark.readStream.format("pravega").schema("event BINARY").option("controller", "tcp://127.0.0.1:1")
     writing = spark.readStream.format("rate").load().selectExpr("string(value) as event").writeStream.format("pravega")

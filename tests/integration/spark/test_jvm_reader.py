@@ -286,17 +286,23 @@ def test_a_stream_that_does_not_exist(source: StreamName, load: Callable[..., Da
         load(StreamName(source.scope, "none")).count()
 
 
+@pytest.mark.parametrize("runs", [2, pytest.param(6, marks=pytest.mark.long)])
 def test_a_query_changes_its_reader_at_every_restart(
-    source: StreamName, jvm_session: SparkSession, client: PravegaClient, pravega: InProcessPravega, tmp_path: Path
+    source: StreamName,
+    jvm_session: SparkSession,
+    client: PravegaClient,
+    pravega: InProcessPravega,
+    tmp_path: Path,
+    runs: int,
 ) -> None:
     target = StreamName(source.scope, "target")
     client.create_stream(target, 2)
     seen = []
-    for run in range(6):
+    for run in range(runs):
         with client.writer(source) as writer:
             for number in range(100 * run, 100 * (run + 1)):
                 writer.write(str(number).encode(), routing_key=str(number % 10))
-        if run == 3:
+        if run == runs // 2:
             client.scale_stream(source, 4)
         reader = "jvm" if run % 2 else "python"
         frame = jvm_session.readStream.format("pravega").option("controller", pravega.uri).option("raw_reader", reader)
@@ -306,8 +312,8 @@ def test_a_query_changes_its_reader_at_every_restart(
         query = keyed.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
         query.awaitTermination()
         seen.append((query.lastProgress or {})["sources"][0]["metrics"].get("reader", "python"))
-    assert seen == ["python", "jvm"] * 3
+    assert seen == ["python", "jvm"] * (runs // 2)
     copied = [int(event) for event in client.read(target)]
-    assert sorted(copied) == list(range(600))
+    assert sorted(copied) == list(range(100 * runs))
     for key in range(10):
-        assert [number for number in copied if number % 10 == key] == list(range(key, 600, 10))
+        assert [number for number in copied if number % 10 == key] == list(range(key, 100 * runs, 10))

@@ -19,7 +19,8 @@ from tests.integration._events import SIZE, write_events
 from tests.integration.spark._planning import next_offset
 from tests.jvm import SOON_READY
 
-pytestmark = pytest.mark.real_servers("retention is the server's")
+# tests/unit/client/test_subscriber.py publishes positions, and test_pages.py runs a query that does.
+pytestmark = [pytest.mark.long, pytest.mark.real_servers("retention is the server's")]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from pravega_connector.client import PravegaClient
+from pravega_connector.client import PravegaClient, shared
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 from tests.integration.spark._real_time import ENDLESS, SHORT, Run, load_sink
@@ -32,6 +32,7 @@ def session(jvm_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 def pravega() -> Iterator[InProcessPravega]:
     with InProcessPravega() as server:
         yield server
+        shared._clients.clear()  # the planning of a stopped query would ask this server for minutes
 
 
 @pytest.fixture
@@ -96,11 +97,25 @@ def test_events_arrive_while_the_batch_runs(run: Run, write: Callable[[range], l
     assert {batch for batch, _ in run.rows} == {0}
 
 
+REAL_TIME, REST = (SHORT, "jvm"), (AVAILABLE, "python")
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [REST, REAL_TIME],
+        pytest.param([REAL_TIME, REST, REAL_TIME, (AVAILABLE, "jvm"), REST, REAL_TIME], marks=pytest.mark.long),
+    ],
+    ids=len,
+)
 def test_the_trigger_and_the_reader_change_at_every_restart(
-    run: Run, client: PravegaClient, source: StreamName, write: Callable[[range], list[str]], eventually
+    run: Run,
+    client: PravegaClient,
+    source: StreamName,
+    write: Callable[[range], list[str]],
+    eventually,
+    runs: list[tuple[dict[str, Any], str]],
 ) -> None:
-    short, rest = (SHORT, "jvm"), (AVAILABLE, "python")
-    runs = [short, rest, short, (AVAILABLE, "jvm"), rest, short]
     expected: list[str] = []
     for number, (trigger, reader) in enumerate(runs):
         expected.extend(write(range(200 * number, 200 * number + 100)))
@@ -120,12 +135,20 @@ def test_the_trigger_and_the_reader_change_at_every_restart(
         assert [event for event in run.events if event[-1] == key] == [each for each in expected if each[-1] == key]
 
 
+@pytest.mark.parametrize(
+    "scalings", [[SEGMENTS + 3], pytest.param([SEGMENTS + 3, SEGMENTS], marks=pytest.mark.long)], ids=len
+)
 def test_a_scaled_stream_continues_in_the_next_batch(
-    run: Run, client: PravegaClient, source: StreamName, write: Callable[[range], list[str]], eventually
+    run: Run,
+    client: PravegaClient,
+    source: StreamName,
+    write: Callable[[range], list[str]],
+    eventually,
+    scalings: list[int],
 ) -> None:
     expected = write(range(100))
     query = run.start(SHORT)
-    for number, segments in enumerate((SEGMENTS + 3, SEGMENTS), 1):
+    for number, segments in enumerate(scalings, 1):
         eventually(lambda: len(run.events) >= len(expected))
         client.scale_stream(source, segments)
         expected.extend(write(range(100 * number, 100 * number + 100)))
@@ -158,6 +181,7 @@ def test_events_arrive_through_faults_of_the_stores(
     assert {batch for batch, _ in run.rows} == {0}
 
 
+@pytest.mark.long  # the 10 s of silence; the test above has stores that fail otherwise
 def test_a_tail_gives_up_a_frozen_store(
     run: Run, write: Callable[[range], list[str]], pravega: InProcessPravega, eventually
 ) -> None:
@@ -215,13 +239,14 @@ def test_data_lost_under_a_tail(
         assert run.events == ["before", "after"]
 
 
+@pytest.mark.parametrize("last", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_sealed_stream_has_no_batch_after_batch(
-    run: Run, client: PravegaClient, source: StreamName, write: Callable[[range], list[str]], eventually
+    run: Run, client: PravegaClient, source: StreamName, write: Callable[[range], list[str]], eventually, last: int
 ) -> None:
     expected = write(range(100))
     client.seal_stream(source)
     query = run.start(SHORT)
-    eventually(lambda: query.lastProgress is not None and query.lastProgress["batchId"] >= 1, seconds=60.0)
+    eventually(lambda: query.lastProgress is not None and query.lastProgress["batchId"] >= last, seconds=60.0)
     assert sorted(run.events) == sorted(expected)
     took = [each["durationMs"]["triggerExecution"] for each in query.recentProgress]
     assert min(took) >= 5000, "each batch lasts its time"

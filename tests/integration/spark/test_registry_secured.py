@@ -18,7 +18,8 @@ from pravega_connector.wire import StreamName
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat, serializer
 from tests.integration.spark._registry_proxy import RegistryProxy
 
-pytestmark = pytest.mark.real_servers("a registry that keeps its schemas in Pravega")
+# tests/unit/registry has TLS, users and refusals, tests/integration/local/test_registry.py a server that has both.
+pytestmark = [pytest.mark.long, pytest.mark.real_servers("a registry that keeps its schemas in Pravega")]
 NEW = {"register_schema": "true", "create_group": "true"}
 ADMIN = RegistryUser("admin", "pass:word")
 READER = RegistryUser("reader", "only", ("prn::/*,READ",))
@@ -56,9 +57,7 @@ def said(run: Callable[[], object], code: str) -> str:
     return line
 
 
-@pytest.mark.parametrize(
-    "name", ["avro", *(pytest.param(name, marks=pytest.mark.long) for name in ("json", "protobuf"))]
-)
+@pytest.mark.parametrize("name", ["avro", "json", "protobuf"])
 def test_typed_columns_over_tls_with_users(
     spark: SparkSession, client: PravegaClient, stream_name: StreamName, place: Callable[..., dict[str, str]],
     checkpoint: str, name: str,
@@ -116,7 +115,6 @@ A, B = {"name": "a", "type": "long"}, {"name": "b", "type": "string", "default":
 VERSIONS = [{"type": "record", "name": "shop.Count", "fields": fields} for fields in ([A], [A, B])]
 
 
-@pytest.mark.long
 def test_a_registry_killed_and_started_again_stops_no_query(
     spark: SparkSession, pravega: LocalPravega, config: PravegaConfig, client: PravegaClient, stream_name: StreamName,
     checkpoint: str, eventually: Callable[..., None],
