@@ -9,10 +9,15 @@ def is_read_by_the_jvm(frame: DataFrame) -> bool:
     return "read by the JVM" in frame._jdf.queryExecution().toString()
 
 
-def shown_metrics(spark: SparkSession) -> list[dict[str, str]]:
-    """Return the metrics of the JVM reader in the SQL tab by description, for each query, oldest first."""
+def shown_queries(spark: SparkSession) -> int:
+    """Return the number of queries in the SQL tab."""
+    return int(spark._jsparkSession.sharedState().statusStore().executionsCount())
+
+
+def shown_metrics(spark: SparkSession, first: int) -> list[dict[str, str]]:
+    """Return the metrics of the JVM reader in the SQL tab by description, for each query from ``first`` on."""
     store = spark._jsparkSession.sharedState().statusStore()
-    queries = store.executionsList()
+    queries = store.executionsList(first, 1000)
     found = []
     for number in range(queries.size()):
         query = queries.apply(number)

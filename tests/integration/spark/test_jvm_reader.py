@@ -15,7 +15,7 @@ from pravega_connector.spark.query_metrics import QueryMetrics
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 from tests.conftest import Eventually
-from tests.integration.spark._jvm import RECEIVED, is_read_by_the_jvm, shown_metrics
+from tests.integration.spark._jvm import RECEIVED, is_read_by_the_jvm, shown_metrics, shown_queries
 from tests.measured import of_stream, value
 
 CUTS = 20
@@ -119,7 +119,7 @@ def test_metrics_of_the_tasks_are_in_the_plan_and_in_the_ui(
     eventually: Eventually,
 ) -> None:
     write([992] * 1000)
-    before = len(shown_metrics(jvm_session))
+    before = shown_queries(jvm_session)
     pravega.faults.drop_before("read", times=1)
     frame = load().select("event")
     assert len(frame.collect()) == 1000
@@ -128,8 +128,8 @@ def test_metrics_of_the_tasks_are_in_the_plan_and_in_the_ui(
         scan = scan.children().apply(0)
     names = ("eventsReceived", "bytesReceived", "retries", "reconnects", "lostBytes")
     assert [scan.metrics().apply(name).value() for name in names] == [1000, 1_000_000, 1, 1, 0]
-    eventually(lambda: len(shown_metrics(jvm_session)) == before + 1)
-    shown = shown_metrics(jvm_session)[-1]
+    eventually(lambda: len(shown_metrics(jvm_session, before)) == 1)
+    (shown,) = shown_metrics(jvm_session, before)
     assert (shown[RECEIVED], shown["failed attempts that were retried"]) == ("1000", "1")
 
 
@@ -161,7 +161,7 @@ def test_metrics_of_a_stream_are_in_the_ui_and_its_progress(
     tmp_path: Path,
 ) -> None:
     write([992] * 1000)
-    before = len(shown_metrics(jvm_session))
+    before = shown_queries(jvm_session)
     frame = jvm_session.readStream.format("pravega").option("controller", pravega.uri)
     frame = frame.options(start_stream_cut="earliest", max_bytes_per_trigger="600000").load(str(source))
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
@@ -174,7 +174,7 @@ def test_metrics_of_a_stream_are_in_the_ui_and_its_progress(
     assert (len(lags), lags[-1]) == (2, 0)
     assert lags[0] > 300_000
     assert {(each["metrics"]["reader"], each["metrics"]["lostBytes"]) for each in sources} == {("jvm", "0")}
-    eventually(lambda: sum(int(each[RECEIVED]) for each in shown_metrics(jvm_session)[before:]) == 1000)
+    eventually(lambda: sum(int(each[RECEIVED]) for each in shown_metrics(jvm_session, before)) == 1000)
 
 
 def test_a_loss_that_planning_skips_is_counted_once(
