@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pravega_connector.client import PravegaClient
+from pravega_connector.client import PravegaClient, shared
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
 from pravega_connector.wire import StreamName
@@ -25,6 +25,13 @@ os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 def scope(own_scope: str) -> str:
     """A scope of the test's own: streams are named alike, and patterns look at all."""
     return own_scope
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_client_is_left() -> Iterator[None]:
+    """Close the clients with which a file's queries were planned: one that is left would ask its server for minutes."""
+    yield
+    shared._clients.clear()
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,14 @@ from pyspark.sql.streaming import StreamingQueryListener
 from pravega_connector.spark.data_source import PravegaDataSource
 from tests import pages
 
+#: Most of their blocks need no Spark: tests/integration/test_pages.py runs these.
+LONG = ("docs/client/notebooks.md", "docs/serialization/schema-registry.md")
 
-@pytest.mark.parametrize("page", pages.run_by(pages.WITH_SPARK))
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page in pages.run_by(pages.WITH_SPARK)],
+)
 def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: pages.Follower) -> None:
     database = "page_" + re.sub(r"\W", "_", page)  # its tables are its own
     spark.sql(f"CREATE DATABASE {database}")
