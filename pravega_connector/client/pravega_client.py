@@ -176,7 +176,8 @@ class PravegaClient(Administration):
 
         ``serializer`` is a serializer, the name of a format that needs no options, or ``str`` or ``bytes``. ``router``
         returns the routing keys. ``max_event_size`` and ``max_in_flight`` are in bytes. ``timeout`` is in seconds, by
-        default the client's. ``writer_id`` is the name under which the writer notes event time. Raises
+        default the client's. ``writer_id`` is the name under which the writer notes event time. With
+        ``automatically_note_time``, it notes the clock's time every 5 s, as Java's writer does. Raises
         StreamNotFoundError, StreamSealedError, ConfigError.
         """
         arguments.only("writer", options, _WRITER_ARGUMENTS)
@@ -248,7 +249,8 @@ class PravegaClient(Administration):
         ``lease`` is the number of seconds that a transaction stays open without a ping. The other options are those of
         :meth:`writer`.
         """
-        arguments.only("transactions", options, (*_WRITER_ARGUMENTS, "lease"))
+        known = [name for name in _WRITER_ARGUMENTS if name != "automatically_note_time"]  # a commit notes a time
+        arguments.only("transactions", options, (*known, "lease"))
         name, chosen = self.name(stream), arguments.serializer_of(serializer, "serialize")
         return TransactionalWriter(self.stores, name, chosen or RawEvents(), lease=lease, **options)
 

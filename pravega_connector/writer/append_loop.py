@@ -75,6 +75,9 @@ _KEEP_ALIVE_SECONDS: Final = 5.0
 # A store that owes an answer for this time is treated as failed: a frozen process, or a host without power, closes no
 # connection. A wrong decision costs little, because a new connection resumes from the store's last event.
 SILENCE_SECONDS: Final = 10.0
+# Seconds between two automatic notes of event time, as in Java's writer.
+NOTE_SECONDS: Final = 5.0
+_NOTE: Final = ("time", None)
 # An attempt at a large event: some hundred MB at a slow store.
 _LARGE_SECONDS: Final = 30.0
 _MERGED: Final = 1
@@ -179,7 +182,12 @@ class AppendLoop:
         inbox: Inbox,
         *,
         max_in_flight: int,
+        note_time: Callable[[int], object] | None = None,
     ) -> None:
+        """``note_time`` notes an event time in milliseconds for everything that is durable now. It may block."""
+        self._note_time = note_time
+        self._note_at = math.inf if note_time is None else time.monotonic() + NOTE_SECONDS
+        self._noting: tuple[int, int] | None = None  # a time to note, and the mark that must be durable first
         self._stores, self._destination, self._routes = stores, destination, inbox.routes
         self._stream: StreamName = destination.stream
         self._label = str(destination.stream)
@@ -315,9 +323,26 @@ class AppendLoop:
     def _step(self) -> None:
         self._take_inbox()
         self._now = time.monotonic()
+        if self._note_at <= self._now or self._noting is not None:
+            self._note_present()
         for lane in list(self._lanes.values()):
             self._push(lane)
         self._wait_for_io()
+
+    def _note_present(self) -> None:
+        """Note the present, as soon as all events that were accepted before it are durable."""
+        if self._noting is None:
+            rows, now = self._inbox.rows, time.time()
+            # Rows that are not handed over yet were accepted since then.
+            past = self._now - rows.since if rows.values else 0.0
+            self._noting = int((now - max(0.0, past)) * 1000), rows.handed
+        if self._note_at <= self._now:
+            self._note_at = self._now + NOTE_SECONDS
+        millis, mark = self._noting
+        if self._settled >= mark and not self._errands.is_under_way(_NOTE):
+            self._noting = None
+            assert self._note_time is not None
+            self._errands.begin(_NOTE, partial(self._note_time, millis))
 
     def _take_inbox(self) -> None:
         self._collect_at = self._inbox.collect(lambda: self.has_room)
@@ -423,6 +448,10 @@ class AppendLoop:
             if kind == "connect":
                 self._connected(about, result)
                 continue
+            if kind == "time":
+                if isinstance(result, Exception):  # the next one is due soon
+                    _logger.debug("stream %s: the event time was not noted: %s", self._stream, result)
+                continue
             lane = self._lanes[about]
             lane.busy = False
             if isinstance(result, Exception):
@@ -496,7 +525,7 @@ class AppendLoop:
         """Seconds until something is due that no socket announces."""
         retries = [lane.attempts.due for lane in self._lanes.values() if lane.attempts.due > self._now]
         silences = [connection.owes_since + self._patience(connection) for connection in self._connections.values()]
-        due = min([self._collect_at, *retries, *silences]) - time.monotonic()
+        due = min([self._collect_at, self._note_at, *retries, *silences]) - time.monotonic()
         return min(max(0.0, due), _KEEP_ALIVE_SECONDS)
 
     def _flush_connection(self, connection: AppendConnection) -> None:

@@ -7,6 +7,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar
 
@@ -77,6 +78,12 @@ class WriterOptions(TypedDict, total=False):
     max_in_flight: int
     timeout: float | None
     writer_id: str | None
+    automatically_note_time: bool
+
+
+def _note_present(stores: SegmentStores, stream: StreamName, writer_id: str, millis: int) -> bool:
+    """Note an event time at the current tail: all durable events are before it, and later events are after it."""
+    return stores.controller.note_time(writer_id, tail_cut(stores, stream), millis)
 
 
 class EventWriter(HintedNames, Generic[T]):
@@ -102,13 +109,16 @@ class EventWriter(HintedNames, Generic[T]):
         max_in_flight: int = MAX_IN_FLIGHT,
         timeout: float | None = None,
         writer_id: str | None = None,
+        automatically_note_time: bool = False,
         destination: Destination | None = None,
     ) -> None:
         """``router`` returns the routing keys of events that are written without a key.
 
-        ``writer_id`` is the name under which the writer notes time, by default a unique one. ``destination`` replaces
-        the stream's segments with those of a transaction.
+        ``writer_id`` is the name under which the writer notes time, by default a unique one.
+        ``automatically_note_time`` notes the clock's time every 5 s. ``destination`` replaces the stream's segments
+        with those of a transaction.
         """
+        arguments.instance("automatically_note_time", automatically_note_time, bool, "True or False")
         arguments.count("max_event_size", max_event_size, 1)
         arguments.count("max_in_flight", max_in_flight, 1)
         arguments.seconds("timeout", timeout)
@@ -116,7 +126,7 @@ class EventWriter(HintedNames, Generic[T]):
         destination = destination or StreamDestination(stores.controller, stream)
         self.stream = stream
         self.writer_id = writer_id or str(uuid.uuid4())
-        self._noted = False  # whether watermarks wait for it
+        self._noted = self._notes_time = automatically_note_time  # watermarks wait for a writer that has noted
         self._stores = stores
         self._serializer, self._router = serializer, router
         self._may_block = bool(getattr(serializer, "write_may_block", False))
@@ -126,7 +136,8 @@ class EventWriter(HintedNames, Generic[T]):
         self._intake = _Intake(routes, None if raw else serializer.serialize, max_event_size)
         self._overdue = False  # the last flush was not done in time
         self._ended = False
-        self._loop = AppendLoop(stores, destination, self._intake, max_in_flight=max_in_flight)
+        note = partial(_note_present, stores, stream, self.writer_id) if automatically_note_time else None
+        self._loop = AppendLoop(stores, destination, self._intake, max_in_flight=max_in_flight, note_time=note)
         self._unclosed = weakref.finalize(self, self._loop.delivery.orphan, timeout)
         self._unclosed.atexit = False  # the loops report at exit
         after_fork.register(self)
@@ -344,11 +355,16 @@ class EventWriter(HintedNames, Generic[T]):
 
         The server combines the times of all writers of a stream into watermarks, which readers of every client see
         (``getCurrentTimeWindow`` in Java). ``millis`` counts milliseconds, usually since 1970. Returns False without
-        effect if this writer has noted a later time. Raises the errors of :meth:`flush`.
+        effect if this writer has noted a later time. Raises the errors of :meth:`flush`, and ConfigError for a writer
+        with ``automatically_note_time``.
         """
+        if self._notes_time:
+            raise ConfigError(
+                f"the writer of stream {self.stream} notes the time itself: create it without automatically_note_time "
+                "to note other times"
+            )
         self.flush()
-        # The current tail: all of this writer's events are before it, and its later events are after it.
-        noted = self._stores.controller.note_time(self.writer_id, tail_cut(self._stores, self.stream), millis)
+        noted = _note_present(self._stores, self.stream, self.writer_id, millis)
         self._noted |= noted
         return noted
 
