@@ -17,6 +17,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_connector.wire import StreamName
+from tests.apicurio import CONFLUENT_PATH, apicurio_registry
 from tests.jvm import SOON_READY
 from tests.spark_classes import class_options
 from tests.spark_home import spark_home
@@ -99,6 +100,19 @@ def real_registry() -> Iterator[str]:
     """Address of a real schema registry in memory, which the whole session shares."""
     with LocalSchemaRegistry() as server:
         yield server.uri
+
+
+@pytest.fixture(scope="session")
+def apicurio() -> Iterator[str]:
+    """Address of a real Apicurio registry in memory, which the whole session shares."""
+    with apicurio_registry() as uri:
+        yield uri
+
+
+@pytest.fixture(scope="session")
+def confluent(apicurio: str) -> str:
+    """Address of a Confluent-compatible registry, without ``confluent+``."""
+    return apicurio + CONFLUENT_PATH
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_serde.avro.derive import avro_name, avro_names, avro_schema_of, avro_text, print_schema
+from pravega_serde.avro.references import with_definitions
 from pravega_serde.avro.resolve import (
     ArrayNode,
     EnumNode,
@@ -39,7 +40,7 @@ from pravega_serde.avro.schema import (
 from pravega_serde.avro.serializer import AvroSerializer
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.interface import EventType, RegistryFormat, schema_text
+from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
 
 
 class AvroRegistry(RegistryFormat):
@@ -60,6 +61,18 @@ class AvroRegistry(RegistryFormat):
     def payloads(self, info: SchemaInfo) -> AvroSerializer:
         """Return the serializer of the schema."""
         return AvroSerializer(schema_text(info))
+
+    def from_text(self, schema: SchemaText) -> SchemaInfo:
+        """Return the schema with the definitions of all types that it refers to, as Java prints it."""
+        definition = with_definitions(schema)
+        if isinstance(definition, str):  # a name of a type, and never the path of a file
+            definition = {"type": definition}
+        return SchemaInfo(avro_name(definition), SerializationFormat.AVRO, avro_text(definition).encode())
+
+    def writes_alike(self, first: SchemaInfo, second: SchemaInfo) -> bool:
+        """Return True if the schemas differ at most in what readers ignore, such as docs."""
+        one, other = (print_schema(load(schema_text(each))[0]) for each in (first, second))
+        return one == other
 
     def print(self, info: SchemaInfo) -> bytes:
         """Return the text of the schema as Java prints it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from pravega_serde.errors import SchemaError
 from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.interface import EventType, RegistryFormat, schema_text
+from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
 
 
 class JsonRegistry(RegistryFormat):
@@ -37,6 +38,13 @@ class JsonRegistry(RegistryFormat):
     def payloads(self, info: SchemaInfo) -> JsonSerializer:
         """Return a serializer with the columns that the schema names."""
         return _serializer(schema_text(info))
+
+    def from_text(self, schema: SchemaText) -> SchemaInfo:
+        """Return the schema under its title. A reader of all types reads the events of a schema without title."""
+        info = SchemaInfo("", SerializationFormat.JSON, schema.text.encode())
+        loaded = _load(info)
+        title = loaded.get("title") if isinstance(loaded, dict) else None
+        return replace(info, type=title) if isinstance(title, str) else info
 
     def derive(self, columns: pa.Schema, name: str) -> str:
         """Return the schema of objects with the columns as properties; see :func:`json_schema_of`."""

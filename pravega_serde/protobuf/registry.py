@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -21,8 +21,10 @@ from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.derive import keep_numbers, protobuf_schema_of, schema_data
 from pravega_serde.protobuf.schema import descriptor_of, descriptor_set, load
 from pravega_serde.protobuf.serializer import ProtobufSerializer
+from pravega_serde.protobuf.texts import files_of, is_descriptor, text_of
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.interface import EventType, RegistryFormat
+from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText
+from pravega_serde.registry.message_prefix import MessagePlace
 
 
 class ProtobufRegistry(RegistryFormat):
@@ -52,6 +54,43 @@ class ProtobufRegistry(RegistryFormat):
                 f"the registered schema of {info.type!r} is incomplete: {error.message}. Java registers a message "
                 "without the files that it imports: pass its class, or a complete descriptor set, as schema"
             ) from error
+
+    def is_parsed(self, text: str) -> bool:
+        """Return True for a descriptor."""
+        return is_descriptor(text)
+
+    def from_text(self, schema: SchemaText) -> SchemaInfo:
+        """Return the schema of the first message type of a file, with all files that it imports."""
+        files = files_of(schema)
+        names = _message_names(files.file[-1])
+        if not names:
+            raise SchemaError(f"the Protobuf file {files.file[-1].name!r} has no message type")
+        descriptor = descriptor_of(load(files, next(iter(names))))
+        data = schema_data(descriptor, all_files=True)
+        return SchemaInfo(descriptor.full_name, SerializationFormat.PROTOBUF, data)
+
+    def to_text(self, info: SchemaInfo) -> SchemaText:
+        """Return the file of the message type as a descriptor in base64, with its imports."""
+        return text_of(_files(info))
+
+    def is_same(self, first: SchemaInfo, second: SchemaInfo) -> bool:
+        """Return True if two files have the same contents. Text does not tell the name of its file."""
+        files = _files(first), _files(second)
+        for each in files:
+            each.file[-1].ClearField("name")
+        return files[0] == files[1]
+
+    def selected(self, info: SchemaInfo, place: MessagePlace) -> SchemaInfo:
+        """Return the schema of another message type of the file: by indexes, or by a name with or without package."""
+        names = _message_names(_files(info).file[-1])
+        for name, indexes in names.items():
+            if place in (indexes, name, name.rpartition(".")[2]):
+                return replace(info, type=name)
+        raise SchemaError(f"the Protobuf file of {info.type!r} has no message type {place!r}")
+
+    def indexes(self, info: SchemaInfo) -> tuple[int, ...]:
+        """Return the indexes of the message type in its file."""
+        return _message_names(_files(info).file[-1])[info.type]
 
     def type_of(self, value: object) -> str | None:
         """Return the full name of a message's type."""
@@ -98,6 +137,28 @@ class ProtobufRegistry(RegistryFormat):
         if wide is None or _misfit(writer, descriptor_of(wide)) is not None:
             return None
         return ProtobufSerializer(wide)
+
+
+def _files(info: SchemaInfo) -> FileDescriptorSet:
+    """Return the files of a schema; the last one has the message type."""
+    try:
+        files = FileDescriptorSet.FromString(info.data)
+    except DecodeError as error:
+        raise SchemaError(f"invalid registered descriptor set of {info.type!r}: {error}") from error
+    return files
+
+
+def _message_names(file: FileDescriptorProto) -> dict[str, tuple[int, ...]]:
+    """Return the full names of a file's message types with their indexes. Types come before the types inside them."""
+    names: dict[str, tuple[int, ...]] = {}
+
+    def add(messages: Sequence[DescriptorProto], prefix: str, outer: tuple[int, ...]) -> None:
+        for index, message in enumerate(messages):
+            names[prefix + message.name] = (*outer, index)
+            add(message.nested_type, f"{prefix}{message.name}.", (*outer, index))
+
+    add(file.message_type, f"{file.package}." if file.package else "", ())
+    return names
 
 
 def _own(reader: EventType) -> ProtobufSerializer:

@@ -97,7 +97,7 @@ def _add(
         return
     if name in path:
         raise SchemaError(f"the file {name} of the descriptor set imports itself through {', '.join(path)}")
-    proto = protos.get(name) or _bundled(name)
+    proto = protos.get(name) or bundled(name)
     if proto is None:
         raise SchemaError(f"the descriptor set lacks {name!r}, which {path[-1]!r} imports; {_HOW}")
     for imported in proto.dependency:
@@ -117,7 +117,7 @@ def _is_in(pool: descriptor_pool.DescriptorPool, name: str) -> bool:
     return True
 
 
-def _bundled(name: str) -> FileDescriptorProto | None:
+def bundled(name: str) -> FileDescriptorProto | None:
     """Return one of Google's own files. Java's ``ProtobufSchema.of(Class)`` omits even these."""
     if name not in _BUNDLED:
         return None

@@ -1,5 +1,7 @@
 """Client of the Pravega schema registry, and serializers that are compatible with Java's registry serializers.
 
+The serializers also read and write events of Confluent-compatible registries and of Apicurio.
+
 Modules of the client:
 - ``contract`` defines the registry's values, and ``answers`` parses them from JSON.
 - ``calls`` defines the operations. The ``clients`` send them with ``http`` to the address in a ``registry_config``.
@@ -8,6 +10,8 @@ Modules of the client:
 Modules of the serializers:
 - ``formats`` finds the registry part of a format, which is in the format's package (``pravega_serde.avro.registry``).
 - ``settings``, ``codecs`` and the event ``header`` are shared by ``writing`` and ``reading``.
+- ``stores`` has the interface of a registry: ``pravega_store``, and ``confluent_store`` with ``confluent_calls`` and
+  the ``message_prefix`` of Protobuf events.
 - ``encodings`` reads the events of each encoding id.
 - ``evolution`` checks which schemas may follow which.
 """

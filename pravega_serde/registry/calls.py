@@ -51,6 +51,7 @@ _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
     409: (RegistryConflictError, "it conflicts with what exists already"),
     412: (RegistryConflictError, "a part that it requires does not exist"),
     417: (RegistryConflictError, "the group has another format"),
+    422: (RegistryRequestError, "the server rejected the schema"),
 }
 
 

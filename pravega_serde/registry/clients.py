@@ -141,6 +141,11 @@ class _Base(HintedNames):
                 f"a registry client requires a URI or a RegistryConfig, not a {type(uri).__name__}: write "
                 f"{type(self).__name__}('http://host:9092')"
             )
+        if uri.kind != "pravega":
+            raise SerdeError(
+                f"{type(self).__name__} is the client of Pravega's registry, not of {uri.uri}; read and write events "
+                "with deserializer() and serializer()"
+            )
         self.config = uri
         self._open()
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,9 +27,11 @@ from pravega_serde.errors import (
 from pravega_serde.registry.codecs import CODEC_NONE, MAX_DECOMPRESSED_BYTES, Codec
 from pravega_serde.registry.contract import EncodingInfo, SchemaInfo
 from pravega_serde.registry.formats import part_of, payload_serializer
-from pravega_serde.registry.header import HeaderColumn, read_header
+from pravega_serde.registry.header import PRAVEGA, Framing, HeaderColumn, SameId, read_header
 from pravega_serde.registry.interface import EventType
+from pravega_serde.registry.message_prefix import MessagePrefix, split_column
 from pravega_serde.registry.settings import SerializerConfig
+from pravega_serde.registry.stores import store_of
 from pravega_serde.serializer_interface import OnError, Serializer
 
 #: Same number as in the Java client. Each entry holds a compiled serializer.
@@ -122,7 +125,7 @@ class Entry:
 
 
 class Entries:
-    """Entries of a group for a reader of some types.
+    """Entries of a group and a framing for a reader of some types.
 
     With ``others``, events of other types are read too, as they were written.
     """
@@ -130,6 +133,7 @@ class Entries:
     def __init__(
         self,
         config: SerializerConfig,
+        framing: Framing,
         readers: tuple[EventType, ...],
         *,
         others: bool,
@@ -137,38 +141,50 @@ class Entries:
         unknown_is_corrupt: bool,
     ) -> None:
         self._config, self._readers, self._others = config, readers, others
+        self._framing, self._store = framing, store_of(config)
         self._same_schema, self._unknown_is_corrupt = same_schema, unknown_is_corrupt
         self._codecs = config.known_codecs()
-        self._compiled: dict[int, Entry] = {}
+        self._compiled: dict[tuple[int, bytes], Entry] = {}
+        self._prefixes: dict[int, MessagePrefix | None] = {}
 
-    def find(self, encoding_id: int) -> Entry:
-        """Return the entry of an encoding id.
+    def prefix_of(self, encoding_id: int) -> MessagePrefix | None:
+        """Return the kind of prefix that the payloads of an encoding id have. Raises the errors of :meth:`find`."""
+        if self._framing is PRAVEGA:
+            return None
+        if encoding_id not in self._prefixes:
+            kind = self._store.prefix_of(self._ask(encoding_id, b"").schema.format)
+            if len(self._prefixes) >= MAX_ENTRIES:
+                self._prefixes.clear()
+            self._prefixes[encoding_id] = kind
+        return self._prefixes[encoding_id]
+
+    def find(self, encoding_id: int, prefix: bytes = b"") -> Entry:
+        """Return the entry of an encoding id. ``prefix`` selects a message type of its schema.
 
         Raises a RegistryError if the registry cannot be reached or does not have the id (UnknownEncodingError if that
-        counts as a malformed record). Raises :class:`UnsupportedCodecError`, and :class:`SchemaError` for an unusable
-        schema.
+        counts as a malformed record). Raises :class:`UnsupportedCodecError`, :class:`SchemaError` for an unusable
+        schema, and :class:`DeserializationError` for a prefix that selects nothing.
         """
-        entry = self._compiled.get(encoding_id)
+        entry = self._compiled.get((encoding_id, prefix))
         if entry is None:
-            entry = self._compile(self._ask(encoding_id))
+            entry = self._compile(self._ask(encoding_id, prefix))
             if len(self._compiled) >= MAX_ENTRIES:
                 self._compiled.clear()
-            self._compiled[encoding_id] = entry
+            self._compiled[encoding_id, prefix] = entry
         return entry
 
-    def _ask(self, encoding_id: int) -> EncodingInfo:
-        client, group = self._config.client, self._config.group
+    def _ask(self, encoding_id: int, prefix: bytes) -> EncodingInfo:
         try:
-            return client.encoding_info(group, encoding_id)
+            return self._store.writer(self._framing, encoding_id, prefix)
         except RegistryNotFoundError:
             if not self._unknown_is_corrupt:
                 raise
         # The event is malformed only if its group exists.
-        client.group_properties(group)
+        self._store.check_group()
         raise UnknownEncodingError(encoding_id)
 
     def _compile(self, encoding: EncodingInfo) -> Entry:
-        target = next((i for i, each in enumerate(self._readers) if _is_of(encoding.schema, each.info)), None)
+        target = self._target(encoding.schema)
         if target is None and not self._others:
             return Entry(encoding, CODEC_NONE, None, None)
         codec = self._codecs.get(encoding.codec.name)
@@ -183,8 +199,17 @@ class Entries:
         if (wide := self._widened(encoding.schema, reader)) is not None:
             return Entry(encoding, codec, wide, target, narrow=reader.payloads.arrow_type)
         payloads, misfit = self._resolved(encoding.schema, reader)
-        version = f"version {encoding.version.version} of {encoding.schema.type!r}"
-        return Entry(encoding, codec, payloads, target, f"the event has {version}: {misfit}")
+        return Entry(encoding, codec, payloads, target, f"the event has {self._store.title(encoding)}: {misfit}")
+
+    def _target(self, writer: SchemaInfo) -> int | None:
+        """Return the position of the reader's type that reads the events of a schema, or None."""
+        found = [i for i, each in enumerate(self._readers) if _is_of(writer, each.info)]
+        part = part_of(writer.format)
+        if not found and writer.type == "" and part is not None and part.anonymous:
+            # Without a name, the events can only be of the one type of their format.
+            same = [i for i, each in enumerate(self._readers) if each.info.format == writer.format]
+            return same[0] if len(same) == 1 else None
+        return found[0] if found else None
 
     def _widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:
         """Return a reader of columns with wider numbers than the reader's, or None if none are wider.
@@ -353,9 +378,9 @@ class _Errors:
     def add_all(self, rows: Int64s, reason: str, encoding_id: int) -> None:
         self.found += [DeserializationError(reason, row=row, encoding_id=encoding_id) for row in rows.tolist()]
 
-    def add_headerless(self, row: int, event: bytes) -> None:
+    def add_headerless(self, row: int, event: bytes, framings: Sequence[Framing]) -> None:
         try:
-            read_header(event)
+            read_header(event, framings)
         except DeserializationError as error:
             self.found.append(relocated(error, row=row))
 
@@ -371,14 +396,18 @@ class _Errors:
 _Part = tuple[Int64s, pa.Array]
 
 
-def decode_column(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None) -> pa.Array:
+#: Entries of each framing of a reader.
+Sources = Mapping[Framing, Entries]
+
+
+def decode_column(column: pa.BinaryArray, columns: ColumnTypes, sources: Sources, on_error: OnError | None) -> pa.Array:
     """Return the values of a column of events; see :meth:`Serializer.decode_column`.
 
     Events after ``MAX_COLUMN_BYTES`` of values are errors.
     """
     parts, rows, size = list[pa.Array](), 0, 0
     while True:
-        part = decode_first(column.slice(rows), columns, entries, _shifted(on_error, rows))
+        part = decode_first(column.slice(rows), columns, sources, _shifted(on_error, rows))
         parts.append(part)
         rows, size = rows + len(part), size + part.nbytes
         if rows == len(column):
@@ -409,22 +438,23 @@ def _shifted(on_error: OnError | None, rows: int) -> OnError:
     return take
 
 
-def decode_first(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None) -> pa.Array:
+def decode_first(column: pa.BinaryArray, columns: ColumnTypes, sources: Sources, on_error: OnError | None) -> pa.Array:
     """Return the values of the first events of a column that decompress to ``MAX_DECOMPRESSED_BYTES`` together."""
     while True:
         try:
-            return _decode_together(column, columns, entries, on_error)
+            return _decode_together(column, columns, sources, on_error)
         except ColumnFullError as full:
             column = column.slice(0, full.row or len(column) // 2)
 
 
 def _decode_together(
-    column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None
+    column: pa.BinaryArray, columns: ColumnTypes, sources: Sources, on_error: OnError | None
 ) -> pa.Array:
-    headers, errors = HeaderColumn.of(column), _Errors()
+    framings = tuple(sources)
+    headers, errors = HeaderColumn.of(column, framings), _Errors()
     for row in headers.bad.tolist():
-        errors.add_headerless(row, column[row].as_py())
-    parts = _Decoder(columns, entries, errors).decode(headers)
+        errors.add_headerless(row, column[row].as_py(), framings)
+    parts = _Decoder(columns, sources, errors).decode(headers)
     errors.report(on_error)
     kinds = [each.payloads.arrow_type for each in columns.types]
     members = [_scattered(part, len(column), kind) for part, kind in zip(parts, kinds, strict=True)]
@@ -439,43 +469,58 @@ def _decode_together(
 
 
 class _Decoder:
-    def __init__(self, columns: ColumnTypes, entries: Entries, errors: _Errors) -> None:
-        self._columns, self._entries, self._errors = columns, entries, errors
+    def __init__(self, columns: ColumnTypes, sources: Sources, errors: _Errors) -> None:
+        self._columns, self._sources, self._errors = columns, sources, errors
         self._room = Room(MAX_DECOMPRESSED_BYTES)
 
     def decode(self, headers: HeaderColumn) -> list[list[_Part]]:
         """Return the parts of each type."""
         parts: list[list[_Part]] = [[] for _ in self._columns.types]
-        unknown = False
-        for encoding_id, rows in headers.groups():
+        unknown: Framing | None = None
+        for group in headers.groups():
             try:
-                # Ids are consecutive: after an unknown one, all are unknown.
-                if unknown:
-                    raise UnknownEncodingError(encoding_id)
-                found = self._group(encoding_id, rows, headers)
+                if unknown is group.framing and unknown.ascending:
+                    raise UnknownEncodingError(group.id)
+                for target, part in self._group(group, headers):
+                    parts[target].append(part)
             except UnknownEncodingError as error:
-                unknown = True
-                self._errors.add_all(rows, error.reason, encoding_id)
-                continue
-            if found is not None:
-                parts[found[0]].append((rows, found[1]))
+                unknown = group.framing
+                self._errors.add_all(group.rows, error.reason, group.id)
         return parts
 
-    def _group(self, encoding_id: int, rows: Int64s, headers: HeaderColumn) -> tuple[int, pa.Array] | None:
-        """Return the position of the encoding id's type, and the values of its rows, or None if there are none."""
-        entry = self._entries.find(encoding_id)
+    def _group(self, group: SameId, headers: HeaderColumn) -> Iterator[tuple[int, _Part]]:
+        """Yield the values of rows with one id, each with the position of its type."""
+        kind = self._sources[group.framing].prefix_of(group.id)
+        if kind is None:
+            yield from self._typed(group, b"", lambda: headers.payloads(group))
+            return
+        found, errors = split_column(headers.payloads(group), kind)
+        for row, error in errors.items():
+            self._errors.add_all(group.rows[[row]], error.reason, group.id)
+        for prefix, chosen, messages in found:
+            yield from self._typed(group._replace(rows=group.rows[chosen]), prefix, partial(messages.slice, 0))
+
+    def _typed(
+        self, group: SameId, prefix: bytes, payloads: Callable[[], pa.BinaryArray]
+    ) -> Iterator[tuple[int, _Part]]:
+        """Yield the values of rows of one message type, or nothing if their type has no column."""
+        framing, encoding_id, rows = group
+        try:
+            entry = self._sources[framing].find(encoding_id, prefix)
+        except DeserializationError as error:
+            self._errors.add_all(rows, error.reason, encoding_id)
+            return
         if entry.target is None:
             if not self._columns.others_are_null:
                 self._errors.add_all(rows, self._no_column(entry.encoding.schema.type), encoding_id)
-            return None
-        if entry.payloads is None:
+        elif entry.payloads is None:
             self._errors.add_all(rows, entry.misfit, encoding_id)
-            return None
-        on_error = self._errors.among(rows, encoding_id)
-        try:
-            return entry.target, entry.read_column(headers.payloads(rows), on_error, self._room)
-        except ColumnFullError as full:
-            raise ColumnFullError(int(rows[full.row])) from None
+        else:
+            on_error = self._errors.among(rows, encoding_id)
+            try:
+                yield entry.target, (rows, entry.read_column(payloads(), on_error, self._room))
+            except ColumnFullError as full:
+                raise ColumnFullError(int(rows[full.row])) from None
 
     def _no_column(self, name: str) -> str:
         names = ", ".join(each.info.type for each in self._columns.types)

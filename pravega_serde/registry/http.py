@@ -21,7 +21,12 @@ from pravega_serde.registry.registry_config import RegistryConfig
 
 T = TypeVar("T")
 
-_BASE: Final = "/v1"
+#: Path of the interface at the address, by the kind of registry.
+_BASE: Final = {"pravega": "/v1", "confluent": "", "apicurio": "/apis"}
+_ACCEPT: Final = {"pravega": "application/json"}
+_ACCEPT_OTHERS: Final = "application/vnd.schemaregistry.v1+json, application/json, */*;q=0.5"
+#: Header that names the group of an Apicurio registry.
+_APICURIO_GROUP: Final = "X-Registry-GroupId"
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0
 # Share of the deadline for the first attempt of a call that changes nothing, so that a lost request can be retried.
@@ -152,7 +157,7 @@ class _Tries(Generic[T]):
         connect = limit * _CONNECT_SHARE
         content = self._call.content()
         query = dict(self._call.query)
-        if self._config.namespace is not None:
+        if self._config.namespace is not None and self._config.kind == "pravega":
             query.setdefault("namespace", self._config.namespace)
         return {
             "method": self._call.method,
@@ -209,13 +214,16 @@ class _Tries(Generic[T]):
 
 
 def _settings(config: RegistryConfig) -> dict[str, Any]:
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "pravega-serde"}
+    accept = _ACCEPT.get(config.kind, _ACCEPT_OTHERS)
+    headers = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "pravega-serde"}
+    if config.kind == "apicurio" and config.namespace is not None:
+        headers[_APICURIO_GROUP] = config.namespace
     if config.authorization is not None:
         headers["Authorization"] = config.authorization
     return {
-        "base_url": config.uri.rstrip("/") + _BASE,
+        "base_url": config.address.rstrip("/") + _BASE[config.kind],
         "headers": headers,
-        "verify": _trust(config) if config.uri.startswith("https:") else False,
+        "verify": _trust(config) if config.address.startswith("https:") else False,
         # Neither the environment nor ~/.netrc changes the address and the credentials of calls.
         "trust_env": False,
     }

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry.contract import SchemaInfo
+from pravega_serde.registry.message_prefix import MessagePlace
 from pravega_serde.serializer_interface import Serializer
 
 
@@ -35,6 +36,14 @@ class EventType:
             return column.cast(self.payloads.arrow_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaError(f"a column of type {column.type} does not match the schema: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaText:
+    """Schema in a Confluent-compatible registry: text, and the schemas that it refers to by name."""
+
+    text: str
+    references: Mapping[str, SchemaText] = field(default_factory=dict)
 
 
 class RegistryFormat(ABC):
@@ -82,6 +91,36 @@ class RegistryFormat(ABC):
     def type_of(self, value: object) -> str | None:  # noqa: ARG002
         """Return the name of a value's type, if its values have types."""
         return None
+
+    # Confluent-compatible registries
+
+    def is_parsed(self, text: str) -> bool:  # noqa: ARG002
+        """Return False if the registry should return the schema of this text in another form."""
+        return True
+
+    @abstractmethod
+    def from_text(self, schema: SchemaText) -> SchemaInfo:
+        """Return the schema of a text as its writer's reader needs it. Raises :class:`SchemaError`."""
+
+    def to_text(self, info: SchemaInfo) -> SchemaText:
+        """Return the text to register for a schema."""
+        return SchemaText(schema_text(info))
+
+    def is_same(self, first: SchemaInfo, second: SchemaInfo) -> bool:
+        """Return True if two schemas that :meth:`from_text` returned have the same meaning."""
+        return first.data == second.data
+
+    def writes_alike(self, first: SchemaInfo, second: SchemaInfo) -> bool:  # noqa: ARG002
+        """Return True if payloads of one schema are payloads of the other, byte for byte."""
+        return True
+
+    def selected(self, info: SchemaInfo, place: MessagePlace) -> SchemaInfo:  # noqa: ARG002
+        """Return a schema as one of its message types. Raises :class:`SchemaError` if it does not have the type."""
+        return info
+
+    def indexes(self, info: SchemaInfo) -> tuple[int, ...]:  # noqa: ARG002
+        """Return the place of the schema's message type in its file."""
+        return ()
 
     # Columns
 

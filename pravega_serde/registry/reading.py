@@ -5,7 +5,7 @@ Applications create a reader with :func:`deserializer`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Unpack
@@ -19,12 +19,13 @@ from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.encodings import (
     ColumnTypes,
     Entries,
+    Sources,
     UnknownEncodingError,
     decode_column,
     decode_first,
 )
 from pravega_serde.registry.formats import event_type, part_of, reader_type
-from pravega_serde.registry.header import HEADER_SIZE, read_header
+from pravega_serde.registry.header import Framing, read_header
 from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import (
@@ -32,10 +33,9 @@ from pravega_serde.registry.settings import (
     Leniency,
     ReaderSettings,
     SerializerConfig,
-    check_codecs,
-    prepare_group,
     serializer_config,
 )
+from pravega_serde.registry.stores import store_of
 from pravega_serde.serializer_interface import OnError
 
 _READS_ONLY: Final = "a registry deserializer only reads; create a serializer to write"
@@ -56,6 +56,8 @@ class RegistryDeserializer:
     have one fixed type: the reader's, or the latest of the group when :attr:`arrow_type` is first read. A pickled copy
     keeps the type. Events of other versions are resolved to it.
 
+    ``also`` are further registries and groups. Their events are in the same stream and have another framing.
+
     If the registry cannot be reached, it raises a RegistryError, never a DeserializationError, because the events may
     be valid.
     """
@@ -67,6 +69,7 @@ class RegistryDeserializer:
         self,
         config: SerializerConfig,
         *,
+        also: tuple[SerializerConfig, ...] = (),
         readers: tuple[EventType, ...] = (),
         types: tuple[str, ...] = (),
         struct_per_type: bool | None = None,
@@ -75,31 +78,43 @@ class RegistryDeserializer:
         check_readable: bool = True,
     ) -> None:
         self._config, self._readers, self._types = config, readers, types
+        self._configs = (config, *also)
         self._struct_per_type = struct_per_type
         self._leniency = {"same_schema": same_schema, "unknown_is_corrupt": unknown_is_corrupt}
         self._check(readable=check_readable)
 
     def _check(self, *, readable: bool) -> None:
-        config = self._config
-        if not config.write_encoding_header:
+        if not self._config.write_encoding_header:
             self._check_headerless()
-        prepare_group(config, self._readers[0].info.format if self._readers else SerializationFormat.ANY)
-        check_codecs(config)
-        for reader in self._readers if readable else ():
-            if reader.info.type and not config.client.can_read(config.group, reader.info):
-                raise SchemaError(
-                    f"the compatibility policy of the group {config.group!r} allows events that the schema for "
-                    f"{reader.info.type!r} cannot read"
-                )
+        self._check_framings()
+        for config in self._configs:
+            store = store_of(config)
+            store.prepare_reader(self._readers[0].info.format if self._readers else SerializationFormat.ANY)
+            for reader in self._readers if readable else ():
+                store.check_readable(reader.info)
+
+    def _check_framings(self) -> None:
+        """Raise :class:`SerdeError` if two registries have events with the same framing."""
+        known: dict[Framing, SerializerConfig] = {}
+        for config in self._configs:
+            for framing in store_of(config).framings:
+                if framing in known:
+                    raise SerdeError(
+                        f"events of the registries {known[framing].registry.uri} and {config.registry.uri} have the "
+                        "same header, so nothing tells them apart: read them from different streams"
+                    )
+                known[framing] = config
 
     def _check_headerless(self) -> None:
+        if len(self._configs) > 1:
+            raise SerdeError("events without encoding header are of one registry; omit also")
         self._readers = self._readers or self._latest()
         if len(self._readers) != 1:
             raise SerdeError("events without encoding header are read with one schema; pass the schema")
         check_headerless(self._readers[0].info.format)
 
     def __getstate__(self) -> dict[str, Any]:
-        compiled = ("_rows", "_entries")
+        compiled = ("_rows", "_entries", "_framings")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
     def __repr__(self) -> str:
@@ -109,8 +124,19 @@ class RegistryDeserializer:
     # Single events
 
     @cached_property
-    def _rows(self) -> Entries:
-        return Entries(self._config, self._readers, others=True, **self._leniency)
+    def _framings(self) -> tuple[Framing, ...]:
+        return tuple(self._rows)
+
+    @cached_property
+    def _rows(self) -> Sources:
+        return self._sources(self._readers, others=True)
+
+    def _sources(self, readers: tuple[EventType, ...], *, others: bool) -> Sources:
+        return {
+            framing: Entries(config, framing, readers, others=others, **self._leniency)
+            for config in self._configs
+            for framing in store_of(config).framings
+        }
 
     def deserialize(self, data: bytes) -> Any:
         """Return the value of an event. The :class:`DeserializationError` holds its encoding id."""
@@ -127,10 +153,15 @@ class RegistryDeserializer:
 
     def _read(self, data: bytes) -> tuple[SchemaInfo, Any]:
         data = data if isinstance(data, bytes) else bytes(data)
-        encoding_id = read_header(data)
+        framing, encoding_id = read_header(data, self._framings)
+        entries, payload, prefix = self._rows[framing], data[framing.size :], b""
         try:
-            entry = self._rows.find(encoding_id)
-            return entry.encoding.schema, entry.read(data[HEADER_SIZE:])
+            kind = entries.prefix_of(encoding_id)
+            if kind is not None:
+                size = kind.size(payload)
+                prefix, payload = payload[:size], payload[size:]
+            entry = entries.find(encoding_id, prefix)
+            return entry.encoding.schema, entry.read(payload)
         except UnknownEncodingError as error:
             raise DeserializationError(error.reason, encoding_id=encoding_id) from error
         except DeserializationError as error:
@@ -178,7 +209,11 @@ class RegistryDeserializer:
     def _latest(self) -> tuple[EventType, ...]:
         """Return the latest schemas of the selected types, in the selected order or sorted by name."""
         group = self._config.group
-        found = sorted((each.schema for each in self._config.client.latest_schemas(group)), key=_by_name)
+        store = store_of(self._config)
+        # A Protobuf file of another registry is read as the types that are asked for.
+        named: tuple[str | None, ...] = self._types or (None,)
+        asked = {_by_name(each.schema): each.schema for name in named for each in store.latest(name)}
+        found = sorted(asked.values(), key=_by_name)
         wanted = self._types or tuple(dict.fromkeys(each.type for each in found))
         missing = sorted(set(wanted) - {each.type for each in found})
         if missing or not wanted:
@@ -188,8 +223,8 @@ class RegistryDeserializer:
         return tuple(event_type(each, custom_formats=self._config.custom_formats) for each in chosen)
 
     @cached_property
-    def _entries(self) -> Entries:
-        return Entries(self._config, self._columns.types, others=False, **self._leniency)
+    def _entries(self) -> Sources:
+        return self._sources(self._columns.types, others=False)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
         """Return the values of a column of events, in :attr:`arrow_type`.
@@ -246,6 +281,7 @@ def deserializer(
     evolution: Evolution = "resolve",
     unknown_ids: Leniency = "fail",
     check_readable: bool = True,
+    also: Mapping[str, str] | Mapping[RegistryConfig, str] | None = None,
     **settings: Unpack[ReaderSettings],
 ) -> RegistryDeserializer:
     """Return a reader of all events of a group: every format, schema version, type and codec.
@@ -261,6 +297,9 @@ def deserializer(
     encoding id that the registry does not have raises RegistryNotFoundError, because the event may be valid. With
     ``unknown_ids="corrupt"`` it is a malformed record, if the group exists.
 
+    ``also`` maps other registries to groups, such as ``{"confluent+http://host:8081": "orders-value"}``. Their events
+    may be in the same stream: the header of each event tells its registry. Columns have the types of ``group``.
+
     The settings are those of :class:`SerializerConfig`, and ``namespace``. Raises RegistryErrors, :class:`SchemaError`
     for schemas that do not fit, and UnsupportedCodecError for a group with codecs that are not known here.
     """
@@ -269,8 +308,10 @@ def deserializer(
     given = [*schemas] if schema is None else [schema, *schemas]
     name = chosen[0] if len(chosen) == 1 else None
     readers = tuple(reader_type(each, format=format, type=name, custom_formats=config.custom_formats) for each in given)
+    others = {name: value for name, value in settings.items() if name not in ("namespace", "create_group")}
     return RegistryDeserializer(
         config,
+        also=tuple(serializer_config(each, name, others) for each, name in (also or {}).items()),
         readers=readers,
         types=chosen,
         unknown_is_corrupt=unknown_ids == "corrupt",

@@ -6,7 +6,7 @@ import base64
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pravega_serde.credentials import fault_of
@@ -21,6 +21,10 @@ LATEST_SECONDS: Final = 30.0
 CACHE_ENTRIES: Final = 4096
 
 _MOCK: Final = "mock"
+
+#: Server at a registry's address: Pravega's, or one whose name is before its URI, as in ``confluent+http://…``.
+Kind = Literal["pravega", "confluent", "apicurio"]
+_FOREIGN: Final[Mapping[str, Kind]] = {"confluent": "confluent", "apicurio": "apicurio"}
 
 # Field -> environment variable.
 _VARIABLES: Final = {
@@ -38,7 +42,8 @@ _CREDENTIALS: Final = frozenset({"username", "password", "token"})
 class RegistryConfig:
     """Address of a registry, and access to it.
 
-    ``uri`` is ``http://host:port`` or ``https://…``. For tests it may be ``mock://name``, a registry in this process.
+    ``uri`` is ``http://host:port`` or ``https://…``, or for other registries than Pravega's ``confluent+http://…`` or
+    ``apicurio+http://…``. For tests it may be ``mock://name``, a registry in this process.
     ``username`` with ``password`` (Basic), or ``token`` (Bearer), are sent with every call and never shown. ``ca_file``
     names the PEM file of the trusted authorities, by default the system's. ``timeout`` limits a call including its
     retries, in seconds. The last schemas of a group are cached for ``latest_seconds``. The cache holds at most
@@ -67,6 +72,24 @@ class RegistryConfig:
             raise SerdeError("the registry's credentials are set twice: set username and password, or a token")
         if self.timeout <= 0 or self.latest_seconds < 0 or self.cache_entries < 1:
             raise SerdeError("the registry's timeout and cache_entries must be positive, latest_seconds not negative")
+        if self.kind == "confluent" and self.namespace is not None:
+            raise SerdeError(
+                "a Confluent registry has no namespaces; name a context in the group, as :.context:subject"
+            )
+
+    @property
+    def kind(self) -> Kind:
+        """Server at the address: ``pravega``, ``confluent`` or ``apicurio``."""
+        return _FOREIGN.get(self.uri.partition("+")[0], "pravega")
+
+    @property
+    def address(self) -> str:
+        """URI without the name of the server."""
+        return self.uri.removeprefix(f"{self.kind}+")
+
+    def default_group(self, stream: str) -> str:
+        """Return the group of a stream's events if none is set: the stream's name, or Confluent's subject for it."""
+        return stream if self.kind == "pravega" else f"{stream}-value"
 
     @property
     def is_mock(self) -> bool:
@@ -139,9 +162,15 @@ def _check_uri(uri: str) -> None:
     if "@" in uri:  # not shown: it may hold a password
         raise SerdeError("the registry URI contains credentials; set username and password instead")
     try:
-        parts = urlsplit(uri)
-        valid = parts.scheme in ("http", "https", _MOCK) and bool(parts.hostname) and parts.port != 0
+        before, _, after = uri.partition("+")
+        foreign = before in _FOREIGN
+        parts = urlsplit(after if foreign else uri)
+        known = ("http", "https") if foreign else ("http", "https", _MOCK)
+        valid = parts.scheme in known and bool(parts.hostname) and parts.port != 0
     except ValueError:
         valid = False
     if not valid:
-        raise SerdeError(f"invalid registry URI {uri!r}; write http://host:9092 or https://host:9092")
+        raise SerdeError(
+            f"invalid registry URI {uri!r}; write http://host:9092 or https://host:9092, for other registries "
+            "confluent+http://host:8081 or apicurio+http://host:8080"
+        )

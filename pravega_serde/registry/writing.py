@@ -19,18 +19,16 @@ from pravega_serde.registry.codecs import CODEC_NONE, Codec
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.encodings import column_names
 from pravega_serde.registry.formats import event_type, format_named, part_of
-from pravega_serde.registry.header import header_of, with_header
+from pravega_serde.registry.header import with_header
 from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.reading import RegistryDeserializer, WithSchema, check_headerless
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import (
     SerializerConfig,
     WriterSettings,
-    encoding_of,
-    prepare_codec,
-    prepare_group,
     serializer_config,
 )
+from pravega_serde.registry.stores import store_of
 from pravega_serde.serializer_interface import OnError
 
 
@@ -44,8 +42,7 @@ class _Encoder:
 
     @classmethod
     def of(cls, config: SerializerConfig, type: EventType) -> _Encoder:  # noqa: A002
-        encoding_id = encoding_of(config, type.info)
-        return cls(type, b"" if encoding_id is None else header_of(encoding_id), config.codec)
+        return cls(type, store_of(config).header(type.info), config.codec)
 
     def write(self, value: Any) -> bytes:
         payload = self.type.payloads.serialize(value)
@@ -99,8 +96,7 @@ class RegistrySerializer(_Writer):
     def __init__(self, config: SerializerConfig, type: EventType) -> None:  # noqa: A002 -- the registry's word
         _check_header(config, type.info.format)
         _check_codec(config, type.info.format)
-        prepare_group(config, type.info.format)
-        prepare_codec(config)
+        store_of(config).prepare_writer(type.info.format)
         self._config, self._encoder = config, _Encoder.of(config, type)
 
     def __repr__(self) -> str:
@@ -147,8 +143,7 @@ class MultiTypeSerializer(_Writer):
         if not config.write_encoding_header:
             raise SerdeError("events of several types require the encoding header: only it identifies their type")
         self._formats = {each.info.format for each in types.values()}
-        prepare_group(config, *(self._formats if len(self._formats) == 1 else (SerializationFormat.ANY,)))
-        prepare_codec(config)
+        store_of(config).prepare_writer(*(self._formats if len(self._formats) == 1 else (SerializationFormat.ANY,)))
         self._config, self._type_of = config, type_of
         self._encoders = {key: _Encoder.of(config, made) for key, made in types.items()}
         self._by_name: dict[Any, _Encoder] = {encoder.type.info.type: encoder for encoder in self._encoders.values()}
@@ -230,8 +225,7 @@ class WithSchemaSerializer(_Writer):
     def __init__(self, config: SerializerConfig) -> None:
         if not config.write_encoding_header:
             raise SerdeError("events with separate schemas require the encoding header: only it identifies the schema")
-        prepare_group(config, SerializationFormat.ANY)
-        prepare_codec(config)
+        store_of(config).prepare_writer(SerializationFormat.ANY)
         self._config = config
         self._encoders: dict[SchemaInfo, _Encoder] = {}
 
@@ -320,8 +314,7 @@ def serializer(
     RegistryErrors, :class:`SchemaError`, and :class:`SerdeError` for settings that Java rejects.
     """
     config = serializer_config(registry, group, settings)
-    made = event_type(schema, format=format, type=type, custom_formats=config.custom_formats, all_files=all_files)
-    return RegistrySerializer(config, made)
+    return RegistrySerializer(config, _event_type(config, schema, format, type, all_files=all_files))
 
 
 def multi_type_serializer(
@@ -346,7 +339,7 @@ def multi_type_serializer(
         # Avro schemas and message classes have their own names, which do not depend on the key.
         own = isinstance(schema, type) or (part is not None and part.names_itself)
         given = None if own and not isinstance(schema, pa.Schema) else name
-        return event_type(schema, format=format, type=given, custom_formats=config.custom_formats)
+        return _event_type(config, schema, format, given)
 
     return MultiTypeSerializer(config, _types_by_key(schemas, make), type_of)
 
@@ -356,6 +349,23 @@ def with_schema_serializer(
 ) -> WithSchemaSerializer:
     """Return a serializer of values with their schemas, of any format, like Java's ``serializerWithSchema``."""
     return WithSchemaSerializer(serializer_config(registry, group, settings))
+
+
+def _event_type(
+    config: SerializerConfig,
+    schema: Any,
+    format: str | SerializationFormat | None,  # noqa: A002 -- the option's name everywhere
+    type: str | None,  # noqa: A002 -- the registry's word
+    *,
+    all_files: bool = False,
+) -> EventType:
+    """Return the type of a schema's events. Only Pravega's registry stores a name with a JSON schema."""
+    all_files = all_files or store_of(config).all_files
+    part = None if format is None else part_of(format_named(format))
+    needs_name = config.registry.kind == "pravega" or part is None or not part.anonymous
+    if not needs_name and not isinstance(schema, pa.Schema | pa.StructType):
+        type = type or ""  # noqa: A001 -- the registry's word
+    return event_type(schema, format=format, type=type, custom_formats=config.custom_formats, all_files=all_files)
 
 
 def _types_by_key(

@@ -14,13 +14,11 @@ Otherwise, ids and sizes must be as in a registry: not lengths, times or counter
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pravega_serde.errors import DeserializationError
-from pravega_serde.registry.header import HEADER_SIZE, read_header
+from pravega_serde.registry import header
 
 #: Distinct ids of a stream; more are numbers of another kind.
 MAX_IDS: Final = 64
@@ -89,25 +87,12 @@ def _is_time(event: bytes) -> bool:
     return len(event) >= 8 and 978_307_200_000 <= int.from_bytes(event[:8], "big") < 2_208_988_800_000
 
 
-def _pravega(event: bytes) -> Framed | None:
-    try:
-        return Framed(event, read_header(event), event[HEADER_SIZE:])
-    except DeserializationError:
-        return None
+def _of_registry(framing: header.Framing) -> Callable[[bytes], Framed | None]:
+    def split(event: bytes) -> Framed | None:
+        found = framing.find(event)
+        return None if found is None else Framed(event, found, event[framing.size :])
 
-
-def _confluent(event: bytes) -> Framed | None:
-    if len(event) < 5 or event[0] != 0:
-        return None
-    (found,) = struct.unpack_from(">i", event, 1)
-    return Framed(event, found, event[5:]) if found > 0 else None
-
-
-def _apicurio(event: bytes) -> Framed | None:
-    if len(event) < 9 or event[0] != 0:
-        return None
-    (found,) = struct.unpack_from(">q", event, 1)
-    return Framed(event, found, event[9:]) if 0 < found < 1 << 31 else None
+    return split
 
 
 def _single_object(event: bytes) -> Framed | None:
@@ -118,9 +103,9 @@ def _single_object(event: bytes) -> Framed | None:
 
 #: Every framing. No event has two of them.
 FRAMINGS: Final = (
-    Framing("pravega-registry", _pravega, fewest=1, largest_id=1000),
-    Framing("confluent", _confluent, fewest=3, largest_id=1 << 24),
-    Framing("apicurio", _apicurio, fewest=3, largest_id=1 << 31),
+    Framing("pravega-registry", _of_registry(header.PRAVEGA), fewest=1, largest_id=1000),
+    Framing("confluent", _of_registry(header.CONFLUENT), fewest=3, largest_id=1 << 24),
+    Framing("apicurio", _of_registry(header.APICURIO), fewest=3, largest_id=1 << 31),
     Framing("avro-single-object", _single_object, fewest=3, largest_id=1 << 64, names_format="avro"),
 )
 

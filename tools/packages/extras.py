@@ -136,6 +136,13 @@ def _metrics() -> None:
         pass
 
 
+def _protoc() -> None:
+    from pravega_serde.protobuf.texts import files_of
+    from pravega_serde.registry.interface import SchemaText
+
+    files_of(SchemaText('syntax = "proto3"; message Order { int64 id = 1; }'))
+
+
 def _registry() -> None:
     with InProcessRegistry() as server, SchemaRegistryClient(server.uri) as client:
         assert list(client.groups()) == []
@@ -170,6 +177,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "json-schema": Extra(("jsonschema",), _json_schema),
     "local": Extra(("cryptography", "httpx"), _local),
     "metrics": Extra(("opentelemetry.metrics", "prometheus_client"), _metrics),
+    "protoc": Extra(("grpc_tools",), _protoc),
     "registry": Extra(("cramjam", "httpx"), _registry),
     "spark": Extra(("pandas", "pyspark"), _spark),
 }
@@ -212,6 +220,9 @@ def main(arguments: list[str]) -> None:
     """Print the result as JSON."""
     if arguments == ["--without"]:
         sys.meta_path[:] = map(_Hidden, sys.meta_path)
+        # grpc imports its tools if they are installed.
+        for name in [each for each in sys.modules if each.partition(".")[0] in _Hidden.packages]:
+            del sys.modules[name]
     result = {name: tried(name) for name in EXTRAS}
     print(json.dumps(result))
 

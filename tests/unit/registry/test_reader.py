@@ -35,7 +35,7 @@ from pravega_serde.registry import (
     encodings,
     event_type,
 )
-from pravega_serde.registry.header import header_of
+from pravega_serde.registry.header import PRAVEGA
 from tests.unit.registry._scripted import Scripted, scripted
 from tests.unit.registry._served import encoding, served, typed
 
@@ -70,7 +70,7 @@ def event(encoding_id: int, value: Any, *, padding: int = 0, encodings: Any = EN
     found = encodings[encoding_id]
     payload = event_type(found.schema).payloads.serialize(value) + bytes(padding)
     codec = {"": bytes, GZIP.name: CODEC_GZIP.pack, SNAPPY.name: CODEC_SNAPPY.pack}[found.codec.name]
-    return header_of(encoding_id) + codec(payload)
+    return PRAVEGA.header(encoding_id) + codec(payload)
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +307,7 @@ def test_a_schema_that_is_none_is_no_bad_record(data: bytes, kind: SchemaInfo) -
     with served({0: encoding(broken)}) as registry:
         errors: list[DeserializationError] = []
         with pytest.raises(SchemaError):
-            deserializer(registry.uri, group="g").deserialize(header_of(0) + b"\0")
+            deserializer(registry.uri, group="g").deserialize(PRAVEGA.header(0) + b"\0")
         with pytest.raises(SchemaError):
             deserializer(registry.uri, group="g", schema=broken)
         if kind is MESSAGES and data == b"":
@@ -315,7 +315,7 @@ def test_a_schema_that_is_none_is_no_bad_record(data: bytes, kind: SchemaInfo) -
             return
         reader = deserializer(registry.uri, group="g", schema=kind)
         with pytest.raises(SchemaError):
-            reader.decode_column(pa.array([header_of(0) + b"\0"]), on_error=errors.append)
+            reader.decode_column(pa.array([PRAVEGA.header(0) + b"\0"]), on_error=errors.append)
         assert errors == []
 
 
@@ -327,7 +327,7 @@ def test_types_that_are_not_wanted_need_no_codec_and_no_format() -> None:
     }
     with served(strange, latest=[R2]) as registry:
         reader = deserializer(registry.uri, group="g", type="n.R", fail_on_codec_mismatch=False)
-        events = [header_of(0), header_of(1) + b"x", event(2, {"a": 1, "s": "x", "b": ""}, encodings=strange)]
+        events = [PRAVEGA.header(0), PRAVEGA.header(1) + b"x", event(2, {"a": 1, "s": "x", "b": ""}, encodings=strange)]
         assert [row is not None for row in reader.decode_column(pa.array(events)).to_pylist()] == [False, False, True]
 
 
@@ -385,7 +385,12 @@ def test_no_registry_at_all_is_no_bad_record() -> None:
 
 def test_unknown_ids_can_be_bad_records() -> None:
     with served(ENCODINGS, latest=[R2]) as registry:
-        unknown = [header_of(99), EVENTS[1], header_of(77) + b"x", *(header_of(i) for i in range(1000, 3000))]
+        unknown = [
+            PRAVEGA.header(99),
+            EVENTS[1],
+            PRAVEGA.header(77) + b"x",
+            *(PRAVEGA.header(i) for i in range(1000, 3000)),
+        ]
         with pytest.raises(RegistryNotFoundError):
             deserializer(registry.uri, group="g").decode_column(pa.array(unknown), on_error=lambda error: None)
         registry.requests.clear()
@@ -425,7 +430,7 @@ def test_a_codec_that_is_not_known_is_an_error_from_the_start() -> None:
         late = deserializer(registry.uri, group="g", fail_on_codec_mismatch=False)
         errors: list[DeserializationError] = []
         with pytest.raises(UnsupportedCodecError, match="'zip'"):
-            late.decode_column(pa.array([header_of(0)]), on_error=errors.append)
+            late.decode_column(pa.array([PRAVEGA.header(0)]), on_error=errors.append)
         assert errors == []
 
 
@@ -433,11 +438,11 @@ def test_custom_formats_need_a_serializer() -> None:
     info = SchemaInfo("t", SerializationFormat.custom("my"), b"")
     with served({0: encoding(info)}) as registry:
         with pytest.raises(UnsupportedFormatError, match="custom format 'my'"):
-            deserializer(registry.uri, group="g").deserialize(header_of(0) + b"x")
+            deserializer(registry.uri, group="g").deserialize(PRAVEGA.header(0) + b"x")
         lines = {"my": lambda schema: FunctionSerializer(str.encode, bytes.decode, arrow_type=pa.string())}
         reader = deserializer(registry.uri, group="g", schema=info, custom_formats=lines)
-        assert reader.deserialize(header_of(0) + b"x") == "x"
-        assert reader.decode_column(pa.array([header_of(0) + b"x"])).to_pylist() == ["x"]
+        assert reader.deserialize(PRAVEGA.header(0) + b"x") == "x"
+        assert reader.decode_column(pa.array([PRAVEGA.header(0) + b"x"])).to_pylist() == ["x"]
 
 
 def test_a_deserializer_writes_nothing(uri: str) -> None:
@@ -546,7 +551,7 @@ def test_a_message_whose_imports_java_left_out_needs_its_class() -> None:
     whole = imported(F.TYPE_INT32)
     own = event_type(whole, type="n.Main")
     assert [file.name for file in FileDescriptorSet.FromString(own.info.data).file] == ["main.proto"]
-    data = header_of(0) + own.payloads.serialize({"c": {"x": 5}})
+    data = PRAVEGA.header(0) + own.payloads.serialize({"c": {"x": 5}})
     with served({0: encoding(own.info)}) as registry:
         with pytest.raises(SchemaError, match=r"lacks 'common.proto'.*pass its class"):
             deserializer(registry.uri, group="g").deserialize(data)
@@ -576,7 +581,7 @@ def test_columns_are_the_rows_in_any_mixture(uri: str, given_values: Any, chance
         value = {"x": float(number)} if encoding_id == 3 else {"a": number, "s": text}
         events.append(event(encoding_id, value | ({"b": "c"} if encoding_id in (1, 2) else {})))
         if chance.random() < 0.2:
-            events.append(chance.choice([None, b"", b"\x01\0\0\0\0", header_of(2) + b"no gzip"]))
+            events.append(chance.choice([None, b"", b"\x01\0\0\0\0", PRAVEGA.header(2) + b"no gzip"]))
     reader = deserializer(uri, group="g")
     errors: list[DeserializationError] = []
     rows = reader.decode_column(pa.array(events, pa.binary()), on_error=errors.append).to_pylist()

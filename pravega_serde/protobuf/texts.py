@@ -1,0 +1,95 @@
+"""Protobuf files of a Confluent-compatible registry: a descriptor in base64, or the text of a ``.proto`` file.
+
+Files that a schema imports are its references, with the paths of the imports as names.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.message import DecodeError
+
+from pravega_serde.errors import MissingExtraError, SchemaError
+from pravega_serde.protobuf.schema import bundled
+from pravega_serde.registry.interface import SchemaText
+
+#: Name of a file that nothing imports and whose text does not tell its name.
+_UNNAMED: Final = "schema.proto"
+_PROTOC_SECONDS: Final = 60.0
+
+
+def is_descriptor(text: str) -> bool:
+    """Return True if a text is a file descriptor in base64."""
+    return _descriptor(text) is not None
+
+
+def files_of(schema: SchemaText) -> FileDescriptorSet:
+    """Return the files of a schema, imports first. Raises :class:`SchemaError`.
+
+    Raises :class:`MissingExtraError` if a file is text and protoc is not installed.
+    """
+    files: dict[str, FileDescriptorProto] = {}
+    _add(schema, None, files)
+    return FileDescriptorSet(file=files.values())
+
+
+def text_of(files: FileDescriptorSet) -> SchemaText:
+    """Return the text of the last file, with the files that it imports as references.
+
+    Files of Protobuf itself are no references: each registry and client has them.
+    """
+    known = {file.name: file for file in files.file}
+    return _text(files.file[-1], known)
+
+
+def _text(file: FileDescriptorProto, known: dict[str, FileDescriptorProto]) -> SchemaText:
+    imported = {name: _text(known[name], known) for name in file.dependency if name in known and bundled(name) is None}
+    return SchemaText(base64.b64encode(file.SerializeToString()).decode("ascii"), imported)
+
+
+def _add(schema: SchemaText, name: str | None, files: dict[str, FileDescriptorProto]) -> None:
+    """Add the files that a schema imports, then its own under the name, by default its own name."""
+    for imported, text in schema.references.items():
+        if imported not in files:
+            _add(text, imported, files)
+    file = _descriptor(schema.text)
+    if file is None:
+        file = _compiled(schema.text, name or _UNNAMED, list(files.values()))
+    file.name = name or file.name or _UNNAMED
+    files[file.name] = file
+
+
+def _descriptor(text: str) -> FileDescriptorProto | None:
+    try:
+        return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError, DecodeError):
+        return None
+
+
+def _compiled(text: str, name: str, imports: list[FileDescriptorProto]) -> FileDescriptorProto:
+    """Compile the text of a file with protoc, in a separate process."""
+    if find_spec("grpc_tools") is None:
+        raise MissingExtraError("grpcio-tools", "protoc", purpose="a Protobuf schema that is registered as text")
+    with tempfile.TemporaryDirectory() as folder:
+        source, known, made = (Path(folder, each) for each in ("source", "known.desc", "made.desc"))
+        source.mkdir()
+        # Not under its own name, which may lead out of the folder.
+        Path(source, _UNNAMED).write_text(text, encoding="utf-8")
+        known.write_bytes(FileDescriptorSet(file=imports).SerializeToString())
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"--descriptor_set_in={known}"]
+        command += [f"--proto_path={source}", f"--descriptor_set_out={made}", _UNNAMED]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_PROTOC_SECONDS, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise SchemaError(f"protoc did not compile the file {name!r} within {_PROTOC_SECONDS:.0f} s") from error
+        if done.returncode:
+            raise SchemaError(f"invalid Protobuf file {name!r}: {' '.join(done.stderr.split())[:500]}")
+        return FileDescriptorSet.FromString(made.read_bytes()).file[0]

@@ -1,0 +1,317 @@
+"""Confluent's registry, and Apicurio's, as the serializers use them: subjects, and schema ids of the whole registry.
+
+A subject is the group of the serializers. It exists from its first schema on. These registries have no codecs, and they
+compare the schemas of every format themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from pravega_serde.blocking import blocking
+from pravega_serde.errors import DeserializationError, MissingExtraError, RegistryNotFoundError, SchemaError, SerdeError
+from pravega_serde.per_process import PerProcess
+from pravega_serde.registry import confluent_calls as calls
+from pravega_serde.registry.calls import Call
+from pravega_serde.registry.confluent_calls import Reference, SubjectSchema
+from pravega_serde.registry.contract import (
+    CodecType,
+    EncodingInfo,
+    SchemaInfo,
+    SchemaWithVersion,
+    SerializationFormat,
+    VersionInfo,
+)
+from pravega_serde.registry.formats import part_of
+from pravega_serde.registry.header import APICURIO, CONFLUENT, Framing
+from pravega_serde.registry.interface import RegistryFormat, SchemaText
+from pravega_serde.registry.lookups import MISSING_SECONDS, Lookups
+from pravega_serde.registry.message_prefix import MessageIndexes, MessagePrefix, TypeReference
+from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.registry.settings import SerializerConfig
+
+T = TypeVar("T")
+
+#: Levels of references, and schemas in all of them.
+_MAX_LEVELS = 32
+_MAX_REFERENCES = 1000
+#: Form in which Confluent's registry returns a Protobuf file as a descriptor in base64.
+_SERIALIZED = "serialized"
+
+
+class _Connection:
+    """Connections to one registry and its cached answers, shared by the process."""
+
+    def __init__(self, config: RegistryConfig) -> None:
+        try:
+            from pravega_serde.registry.http import Http  # noqa: PLC0415 - values and codecs need no HTTP
+        except ImportError as error:
+            raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
+        self._http = Http(config)
+        self.lookups = Lookups(config.cache_entries)
+
+    def run(self, call: Call[T]) -> T:
+        return blocking(lambda: self._http.run(call))
+
+    def close(self) -> None:
+        self._http.close()
+
+
+_connections: PerProcess[RegistryConfig, _Connection] = PerProcess(_Connection.close)
+
+
+class ConfluentStore:
+    """Subject of a Confluent-compatible registry, a :class:`SchemaStore`."""
+
+    framings: tuple[Framing, ...] = (CONFLUENT,)
+    all_files = True
+
+    #: Path of the interface under the registry's base.
+    _base = ""
+    _protobuf_prefix: MessagePrefix = MessageIndexes()
+
+    def __init__(self, config: SerializerConfig) -> None:
+        self._config, self._subject = config, config.group
+        _check(config)
+
+    @property
+    def _connection(self) -> _Connection:
+        config = self._config.registry
+        return _connections.get(config, lambda: _Connection(config))
+
+    def _run(self, call: Call[T]) -> T:
+        return self._connection.run(replace(call, path=self._base + call.path))
+
+    def _cached(self, key: tuple[object, ...], load: Callable[[], T], seconds: float = math.inf) -> T:
+        return self._connection.lookups.get(key, load, seconds=seconds, missing=MISSING_SECONDS)
+
+    # Reading
+
+    def writer(self, framing: Framing, encoding_id: int, prefix: bytes = b"") -> EncodingInfo:
+        """Return the schema of an id."""
+        info = self._cached((framing, encoding_id), lambda: self._by_id(framing, encoding_id))
+        kind = self.prefix_of(info.format)
+        if prefix and kind is not None:
+            try:
+                info = _part(info.format).selected(info, kind.place(prefix))
+            except SchemaError as error:  # the schema is valid, but the event is not
+                raise DeserializationError(error.message) from error
+        return EncodingInfo(info, VersionInfo(info.type, info.format.name, 0, encoding_id), CodecType.NONE)
+
+    def prefix_of(self, format: SerializationFormat) -> MessagePrefix | None:  # noqa: A002 -- the option's name
+        """Return the prefix of Protobuf messages."""
+        return self._protobuf_prefix if format == SerializationFormat.PROTOBUF else None
+
+    def title(self, encoding: EncodingInfo) -> str:
+        """Return the id and the type of an encoding."""
+        return f"the schema with id {encoding.version.id} of {encoding.schema.type!r}"
+
+    def check_group(self) -> None:
+        """Raise RegistryNotFoundError if the subject does not exist."""
+        self._run(calls.schema_version(self._subject, "latest"))
+
+    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:  # noqa: A002 -- the registry's word
+        """Return the latest schema of the subject as the type, by default the first one in its file."""
+        registered, info = self._cached(
+            ("latest", self._subject), self._load_latest, seconds=self._config.registry.latest_seconds
+        )
+        chosen = _as_type(info, type)
+        if chosen is None:
+            return []
+        version = VersionInfo(chosen.type, chosen.format.name, registered.version, registered.id)
+        return [SchemaWithVersion(chosen, version)]
+
+    def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:  # noqa: A002 -- the registry's word
+        """Return the schema of an id as the type."""
+        info = self.writer(self.framings[0], schema_id).schema
+        return _as_type(info, type) or info
+
+    def prepare_reader(self, default: SerializationFormat) -> None:
+        """Do nothing: a subject has no codecs, and is created with its first schema."""
+
+    def check_readable(self, reader: SchemaInfo) -> None:
+        """Do nothing: these registries compare only schemas that are added."""
+
+    def _load_latest(self) -> tuple[SubjectSchema, SchemaInfo]:
+        def ask(form: str | None) -> SubjectSchema:
+            return self._run(calls.schema_version(self._subject, "latest", form))
+
+        registered = ask(None)
+        return registered, self._info(registered, ask)
+
+    def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:  # noqa: ARG002 - Apicurio has two kinds of ids
+        def ask(form: str | None) -> SubjectSchema:
+            return self._run(calls.schema_by_id(schema_id, form))
+
+        return self._info(ask(None), ask)
+
+    def _info(self, registered: SubjectSchema, ask: Callable[[str | None], SubjectSchema]) -> SchemaInfo:
+        """Return a schema with all that it refers to. ``ask`` returns it in another form."""
+        return _part(registered.format).from_text(self._text(registered, ask))
+
+    def _text(self, registered: SubjectSchema, ask: Callable[[str | None], SubjectSchema]) -> SchemaText:
+        if not _part(registered.format).is_parsed(registered.text):
+            registered = replace(registered, text=ask(_SERIALIZED).text)
+        return self._with_references(registered, [], {})
+
+    def _with_references(
+        self, registered: SubjectSchema, path: list[str], known: dict[tuple[str, int], SchemaText]
+    ) -> SchemaText:
+        if len(path) > _MAX_LEVELS or len(known) > _MAX_REFERENCES:
+            raise SchemaError(f"a schema of subject {self._subject!r} refers to too many schemas: {' > '.join(path)}")
+        found = {}
+        for each in registered.references:
+            key = each.subject, each.version
+            if key not in known:
+                other = self._version(each, registered.format)
+                known[key] = self._with_references(other, [*path, each.name], known)
+            found[each.name] = known[key]
+        return SchemaText(registered.text, found)
+
+    def _version(self, reference: Reference, format: SerializationFormat) -> SubjectSchema:  # noqa: A002
+        subject, version = reference.subject, reference.version
+        found = self._run(calls.schema_version(subject, version))
+        if not _part(format).is_parsed(found.text):
+            found = replace(found, text=self._run(calls.schema_version(subject, version, _SERIALIZED)).text)
+        return found
+
+    # Writing
+
+    def prepare_writer(self, default: SerializationFormat) -> None:
+        """Do nothing: a subject is created with its first schema."""
+
+    def header(self, schema: SchemaInfo) -> bytes:
+        """Return the header of events of a schema, and the prefix that selects its message type."""
+        part = _part(schema.format)
+        found = self._find_or_add(self._subject, schema.format, part.to_text(schema), add=self._config.register_schema)
+        kind = self.prefix_of(schema.format)
+        prefix = b"" if kind is None else kind.of(part.indexes(schema), schema.type)
+        return self.framings[0].header(found.id) + prefix
+
+    def _find_or_add(
+        self,
+        subject: str,
+        format: SerializationFormat,  # noqa: A002 -- the option's name everywhere
+        schema: SchemaText,
+        *,
+        add: bool,
+    ) -> SubjectSchema:
+        """Return the registered form of a schema. With ``add``, it is added if the subject does not have it.
+
+        Files that it imports are subjects with the names of the files, as Confluent's serializers register them.
+        """
+        references = tuple(
+            Reference(name, name, self._find_or_add(name, format, each, add=add).version)
+            for name, each in schema.references.items()
+        )
+        body = calls.schema_body(format, schema.text, references)
+        try:
+            return self._find(subject, body, format, schema)
+        except RegistryNotFoundError:
+            if not add:
+                raise
+        self._run(calls.add_schema(subject, body))
+        self._connection.lookups.forget(("latest", subject))
+        return self._find(subject, body, format, schema)
+
+    def _find(
+        self,
+        subject: str,
+        body: dict[str, object],
+        format: SerializationFormat,  # noqa: A002 -- the option's name everywhere
+        schema: SchemaText,
+    ) -> SubjectSchema:
+        """Return the version of a subject with a schema. The latest one may have another text with the same meaning.
+
+        Raises RegistryNotFoundError, also for a schema that the server finds but that has other payloads: a server may
+        ignore the order of fields.
+        """
+        try:
+            found = self._run(calls.find_schema(subject, body))
+        except RegistryNotFoundError:
+            latest = self._latest_of(subject)
+            if latest is None or not _is_same(format, schema, latest):
+                raise
+            return latest[0]
+        part = _part(format)
+        if part.is_parsed(found.text):
+            text = self._with_references(found, [], {})
+            if not part.writes_alike(part.from_text(schema), part.from_text(text)):
+                raise RegistryNotFoundError(f"subject {subject!r} has the schema only with another order of fields")
+        return found
+
+    def _latest_of(self, subject: str) -> tuple[SubjectSchema, SchemaText] | None:
+        try:
+            found = self._run(calls.schema_version(subject, "latest"))
+        except RegistryNotFoundError:
+            return None
+        return found, self._text(found, lambda form: self._run(calls.schema_version(subject, "latest", form)))
+
+
+class ApicurioStore(ConfluentStore):
+    """Artifact of an Apicurio registry, a :class:`SchemaStore`.
+
+    Events of Apicurio's serializers 3 have the 4 bytes of a content id, which is the id of the Confluent-compatible
+    interface. Those of version 2 have the 8 bytes of a global id. Zeros in the first four tell them apart.
+    """
+
+    framings: tuple[Framing, ...] = (CONFLUENT, APICURIO)
+    _base = "/ccompat/v7"
+    _protobuf_prefix: MessagePrefix = TypeReference()
+
+    def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:
+        if framing is APICURIO:
+            schema_id = self._connection.run(calls.content_id(schema_id))
+        return super()._by_id(framing, schema_id)
+
+
+def _check(config: SerializerConfig) -> None:
+    """Raise :class:`SerdeError` for settings that only Pravega's registry has."""
+    server = config.registry.kind.capitalize()
+    if config.codec.name:
+        raise SerdeError(f"events of a {server} registry have no codec; write without codec")
+    if not config.write_encoding_header:
+        raise SerdeError(f"events of a {server} registry require their header: only it identifies the schema")
+    if config.create_group not in (None, True, False):
+        raise SerdeError(
+            f"a {server} registry creates a subject with its first schema; set the compatibility of the subject there, "
+            "and pass create_group=True or omit it"
+        )
+
+
+def _part(format: SerializationFormat) -> RegistryFormat:  # noqa: A002 -- the option's name everywhere
+    part = part_of(format)
+    if part is None:
+        raise SerdeError(f"only Pravega's registry has custom formats, such as {format.full_type_name!r}")
+    return part
+
+
+def _is_same(
+    format: SerializationFormat,  # noqa: A002 -- the option's name everywhere
+    schema: SchemaText,
+    latest: tuple[SubjectSchema, SchemaText],
+) -> bool:
+    """Return True if the latest schema of a subject has the meaning of another one."""
+    registered, text = latest
+    if registered.format != format:
+        return False
+    part = _part(format)
+    try:
+        return part.is_same(part.from_text(schema), part.from_text(text))
+    except SchemaError:  # such as a file that has only enums
+        return schema == text
+
+
+def _as_type(info: SchemaInfo, type: str | None) -> SchemaInfo | None:  # noqa: A002 -- the registry's word
+    """Return a schema as one of its types, or None if it does not have the type."""
+    if type in (None, info.type):
+        return info
+    if info.format != SerializationFormat.PROTOBUF:
+        return None
+    try:
+        return _part(info.format).selected(info, str(type))
+    except SchemaError:
+        return None

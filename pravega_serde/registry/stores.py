@@ -1,0 +1,68 @@
+"""Registries as the serializers use them: a writer's schema for the id in an event, and a header for a schema.
+
+Everything after that is the same for all registries: codecs, columns and schema resolution.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pravega_serde.registry.confluent_store import ApicurioStore, ConfluentStore
+from pravega_serde.registry.contract import EncodingInfo, SchemaInfo, SchemaWithVersion, SerializationFormat
+from pravega_serde.registry.header import Framing
+from pravega_serde.registry.message_prefix import MessagePrefix
+from pravega_serde.registry.pravega_store import PravegaStore
+from pravega_serde.registry.settings import SerializerConfig
+
+
+class SchemaStore(Protocol):
+    """Registry, and the group in it. Every method may raise a RegistryError."""
+
+    framings: tuple[Framing, ...]
+    """Framings of the registry's events. The first one is written."""
+    all_files: bool
+    """True if a Protobuf schema is registered with all files that it imports."""
+
+    # Reading
+
+    def writer(self, framing: Framing, encoding_id: int, prefix: bytes = b"") -> EncodingInfo:
+        """Return the schema and the codec of an id. ``prefix`` selects a message type of the schema.
+
+        Raises RegistryNotFoundError for an unknown id.
+        """
+
+    def prefix_of(self, format: SerializationFormat) -> MessagePrefix | None:  # noqa: A002
+        """Return the kind of prefix that payloads of a format have, or None."""
+
+    def title(self, encoding: EncodingInfo) -> str:
+        """Return a name of an encoding for errors."""
+
+    def check_group(self) -> None:
+        """Raise RegistryNotFoundError if the group does not exist."""
+
+    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:  # noqa: A002
+        """Return the latest schemas of the group, or of one type. Raises RegistryNotFoundError."""
+
+    def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:  # noqa: A002
+        """Return the schema of an id that :meth:`latest` returned for the type."""
+
+    def prepare_reader(self, default: SerializationFormat) -> None:
+        """Do what the settings require before the first read. Raises :class:`SerdeError`."""
+
+    def check_readable(self, reader: SchemaInfo) -> None:
+        """Raise :class:`SchemaError` if the registry says that a schema cannot read the group's events."""
+
+    # Writing
+
+    def prepare_writer(self, default: SerializationFormat) -> None:
+        """Do what the settings require before the first write. Raises :class:`SerdeError`."""
+
+    def header(self, schema: SchemaInfo) -> bytes:
+        """Return the bytes before each payload of a schema, which is added or found first."""
+
+
+def store_of(config: SerializerConfig) -> SchemaStore:
+    """Return the registry and the group of a configuration. Its client is shared by the process."""
+    if config.registry.kind == "apicurio":
+        return ApicurioStore(config)
+    return ConfluentStore(config) if config.registry.kind == "confluent" else PravegaStore(config)

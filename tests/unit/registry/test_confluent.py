@@ -1,0 +1,228 @@
+"""Confluent-compatible registries that fail, are slow or answer nonsense, over real sockets."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from pravega_serde import SchemaRegistryClient
+from pravega_serde.errors import (
+    DeserializationError,
+    MissingExtraError,
+    PravegaError,
+    RegistryAuthenticationError,
+    RegistryConflictError,
+    RegistryProtocolError,
+    RegistryRequestError,
+    RegistryUnavailableError,
+    SchemaError,
+    SerdeError,
+)
+from pravega_serde.protobuf import texts
+from pravega_serde.registry import RegistryConfig, deserializer, serializer
+from tests.unit.registry._scripted import Action, answer, hang_up, scripted
+
+AVRO = {"type": "record", "name": "n.R", "fields": [{"name": "a", "type": "int"}]}
+SCHEMA = {"schema": json.dumps(AVRO), "subject": "s", "version": 1, "id": 7}
+EVENT = b"\0\0\0\0\x07\x02"
+
+
+def by_path(paths: dict[str, Any], otherwise: Action = (404, {"error_code": 40403})) -> Action:
+    """Answer requests by their path, which may have a query."""
+
+    def act(handler: BaseHTTPRequestHandler) -> None:
+        found = paths.get(handler.path, otherwise)
+        status, body = found if isinstance(found, tuple) else (200, found)
+        answer(handler, status, body)
+
+    return act
+
+
+def test_an_outage_is_waited_for() -> None:
+    with scripted(hang_up, (503, b""), (429, b"later"), (200, SCHEMA)) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro")
+        assert reader.deserialize(EVENT) == {"a": 1}
+        assert [request.path for request in registry.requests] == ["/schemas/ids/7"] * 4
+
+
+def test_a_registry_that_is_down(closed_port: int) -> None:
+    uri = f"confluent+http://127.0.0.1:{closed_port}"
+    reader = deserializer(RegistryConfig(uri=uri, timeout=0.3), group="s", schema=AVRO, format="avro")
+    errors: list[DeserializationError] = []
+    for read in (
+        lambda: reader.deserialize(EVENT),
+        lambda: reader.decode_column(pa.array([EVENT]), on_error=errors.append),
+    ):
+        with pytest.raises(RegistryUnavailableError, match=f"read the schema with id 7: .*{closed_port} is running"):
+            read()
+    assert errors == []
+
+
+def test_an_id_is_asked_for_once() -> None:
+    with scripted(by_path({"/schemas/ids/7": SCHEMA})) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro", unknown_ids="corrupt")
+        for _ in range(3):
+            assert reader.deserialize(EVENT) == {"a": 1}
+            assert reader.decode_column(pa.array([EVENT] * 100)).to_pylist() == [{"a": 1}] * 100
+        assert [request.path for request in registry.requests] == ["/schemas/ids/7"]
+
+
+def test_an_id_is_only_malformed_if_its_subject_exists() -> None:
+    with scripted(by_path({"/subjects/s/versions/latest": SCHEMA, "/schemas/ids/8": {**SCHEMA, "id": 8}})) as registry:
+        uri = f"confluent+{registry.uri}"
+        events = [EVENT, b"\0\0\0\0\x08\x02", b"\0\0\0\0\x09\x02"]
+        errors: list[DeserializationError] = []
+        reader = deserializer(uri, group="s", unknown_ids="corrupt")
+        # Of a registry, a later id may exist.
+        assert reader.decode_column(pa.array(events), on_error=errors.append).to_pylist() == [None, {"a": 1}, None]
+        assert [(error.row, error.encoding_id) for error in errors] == [(0, 7), (2, 9)]
+        other = deserializer(uri, group="other", schema=AVRO, format="avro", unknown_ids="corrupt")
+        with pytest.raises(PravegaError, match="subject 'other'"):
+            other.deserialize(EVENT)
+
+
+@pytest.mark.parametrize(
+    ("settings", "header"),
+    [
+        ({"username": "ann", "password": "pass:word"}, "Basic " + base64.b64encode(b"ann:pass:word").decode()),
+        ({"token": "pass:word"}, "Bearer pass:word"),
+    ],
+)
+def test_credentials_are_sent_and_never_shown(settings: dict[str, str], header: str) -> None:
+    with scripted((401, b"who are you?")) as registry:
+        config = RegistryConfig(uri=f"confluent+{registry.uri}", **settings)  # type: ignore[arg-type]
+        reader = deserializer(config, group="s", schema=AVRO, format="avro")
+        with pytest.raises(RegistryAuthenticationError) as error:
+            reader.deserialize(EVENT)
+        assert registry.requests[0].headers["Authorization"] == header
+        assert len(registry.requests) == 1
+    for shown in (str(error.value), repr(config), repr(reader)):
+        assert "pass:word" not in shown
+        assert header not in shown
+
+
+def test_credentials_are_of_one_registry() -> None:
+    with scripted(by_path({"/schemas/ids/7": SCHEMA})) as other, scripted((404, b"")) as own:
+        config = RegistryConfig(uri=own.uri, username="ann", password="secret")
+        reader = deserializer(
+            config,
+            group="g",
+            also={f"confluent+{other.uri}": "s"},
+            schema=AVRO,
+            format="avro",
+            check_readable=False,
+            fail_on_codec_mismatch=False,
+        )
+        assert reader.deserialize(EVENT) == {"a": 1}
+        assert [request.headers.get("Authorization") for request in other.requests] == [None]
+        assert own.requests == []
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "words"),
+    [
+        (b"<html>", RegistryProtocolError, "not JSON"),
+        ({}, RegistryProtocolError, "nothing for 'schema'"),
+        ({"schema": "x", "schemaType": "XML"}, RegistryProtocolError, "unknown type 'XML'"),
+        ({"schema": "{", "schemaType": "AVRO"}, SchemaError, "not JSON"),
+        ({"schema": "[]", "schemaType": "JSON"}, SchemaError, "not a JSON schema, but list"),
+        # Never the path of a file.
+        ({"schema": "/etc/hostname", "schemaType": "JSON"}, SchemaError, "not JSON"),
+        ({"schema": '"/etc/hostname"', "schemaType": "AVRO"}, SchemaError, "unknown type"),
+        ({"schema": "", "schemaType": "PROTOBUF"}, SchemaError, "has no message type"),
+        ({**SCHEMA, "references": [{"name": "x"}]}, RegistryProtocolError, "'subject'"),
+    ],
+)
+def test_answers_that_are_no_schema(body: Any, error: type[PravegaError], words: str) -> None:
+    with scripted((200, body)) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro")
+        with pytest.raises(error, match=words):
+            reader.deserialize(EVENT)
+
+
+def test_references_without_end() -> None:
+    def chain(handler: BaseHTTPRequestHandler) -> None:
+        number = int(handler.path.rpartition("/")[2])
+        answer(handler, 200, {**SCHEMA, "references": [{"name": f"n{number}", "subject": "s", "version": number + 1}]})
+
+    with scripted(chain) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro")
+        with pytest.raises(SchemaError, match="refers to too many schemas"):
+            reader.deserialize(EVENT)
+        assert len(registry.requests) < 100
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(409, RegistryConflictError), (422, RegistryRequestError), (401, RegistryAuthenticationError)],
+)
+def test_a_schema_that_is_refused(status: int, error: type[PravegaError]) -> None:
+    refuse = by_path({"/subjects/s/versions": (status, {"error_code": status, "message": "no, because"})})
+    with scripted(refuse) as registry, pytest.raises(error, match="no, because"):
+        serializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro", register_schema=True)
+
+
+def test_a_server_that_ignores_the_order_of_fields() -> None:
+    ab, ba = ({**AVRO, "fields": [{"name": name, "type": "int"} for name in names]} for names in ("ab", "ba"))
+    with scripted((200, {**SCHEMA, "schema": json.dumps(ba)})) as registry:
+        uri = f"confluent+{registry.uri}"
+        with pytest.raises(PravegaError, match="another order of fields"):
+            serializer(uri, group="s", schema=ab, format="avro", register_schema=True)
+        # Docs have no effect on the events.
+        documented = {**ba, "doc": "a record"}
+        assert serializer(uri, group="s", schema=documented, format="avro").serialize({"a": 1, "b": 2})[:5] == EVENT[:5]
+
+
+FILE = FileDescriptorProto(name="f.proto", syntax="proto3")
+FILE.message_type.add(name="M").field.add(name="a", number=1, type=3, label=1)
+PROTOBUF = {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3"; message M { int64 a = 1; }'}
+
+
+def test_a_registry_returns_descriptors_where_it_can() -> None:
+    serialized = {**PROTOBUF, "schema": base64.b64encode(FILE.SerializeToString()).decode()}
+    with scripted(by_path({"/schemas/ids/7": PROTOBUF, "/schemas/ids/7?format=serialized": serialized})) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s")
+        assert reader.deserialize(b"\0\0\0\0\x07\0\x08\x05").a == 5
+        assert [request.path for request in registry.requests] == ["/schemas/ids/7", "/schemas/ids/7?format=serialized"]
+
+
+def test_protobuf_text_requires_its_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "find_spec", lambda _: None)
+    with scripted(by_path({"/schemas/ids/7": PROTOBUF, "/schemas/ids/7?format=serialized": PROTOBUF})) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s")
+        with pytest.raises(MissingExtraError, match=r"pravega-serde\[protoc\]"):
+            reader.deserialize(b"\0\0\0\0\x07\0\x08\x05")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RegistryConfig(uri="kafka+http://h:1"),
+        lambda: RegistryConfig(uri="confluent+mock://h"),
+        lambda: RegistryConfig(uri="confluent+http://user:secret@h"),
+        lambda: RegistryConfig(uri="confluent+http://h", namespace="n"),
+        lambda: SchemaRegistryClient("confluent+http://h:1"),
+    ],
+)
+def test_addresses_that_cannot_be_meant(make: Callable[[], object]) -> None:
+    with pytest.raises(SerdeError) as error:
+        make()
+    assert "secret" not in str(error.value)
+
+
+def test_a_reader_can_be_pickled() -> None:
+    import pickle
+
+    with scripted(by_path({"/schemas/ids/7": SCHEMA, "/subjects/s/versions/latest": SCHEMA})) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s")
+        expected = reader.decode_column(pa.array([EVENT]))
+        copy = pickle.loads(pickle.dumps(reader))
+        assert copy.decode_column(pa.array([EVENT])) == expected
+        assert copy.deserialize(EVENT) == {"a": 1}
