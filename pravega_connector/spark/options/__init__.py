@@ -12,6 +12,7 @@ from pravega_connector.spark.options.common import (
     RegistryOptions,
     codec_names,
     registry_option,
+    secret_option,
 )
 from pravega_connector.spark.options.declaration import (
     PravegaOptionWarning,
@@ -39,5 +40,6 @@ __all__ = [
     "option",
     "parse_options",
     "registry_option",
+    "secret_option",
     "text",
 ]

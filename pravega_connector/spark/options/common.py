@@ -192,7 +192,8 @@ def codec_names(name: str, value: str) -> tuple[str, ...]:
     return places
 
 
-def _secret(doc: str, *, registry: bool = True, operator: bool = False) -> Any:
+def secret_option(doc: str, *, registry: bool = True, operator: bool = False) -> Any:
+    """Declare an option that is never shown or stored."""
     marks = {"registry": registry, "secret": True, "operator": operator}
     return field(default=None, repr=False, metadata={"doc": doc, "parse": text, **marks})
 
@@ -204,9 +205,14 @@ class RegistryOptions(FormatOptions):
     registry: str | None = option(
         None,
         "schema registry of the stream's events, such as `http://localhost:9092`, which defines the columns. "
+        "`confluent+http://…` and `apicurio+http://…` are registries of these kinds. "
         "With only `group`, the environment has its address (PRAVEGA_REGISTRY_URI)",
     )
-    group: str | None = option(None, "group in the registry (default: the stream's name)")
+    group: str | None = option(
+        None,
+        "group in the registry (default: the stream's name). Of other registries than Pravega's, it is the subject or "
+        "artifact (default: the stream's name and `-value`)",
+    )
     namespace: str | None = registry_option(None, "namespace of the group")
     registry_type: str | None = registry_option(
         None,
@@ -223,8 +229,8 @@ class RegistryOptions(FormatOptions):
     registry_username: str | None = registry_option(
         None, "user name. Without it, credentials come from the environment"
     )
-    registry_password: str | None = _secret("with a registry: password that goes with `registry_username`")
-    registry_token: str | None = _secret("with a registry: bearer token, instead of a user name")
+    registry_password: str | None = secret_option("with a registry: password that goes with `registry_username`")
+    registry_token: str | None = secret_option("with a registry: bearer token, instead of a user name")
     registry_ca_file: str | None = registry_option(None, "PEM file with the certificates to trust")
 
     def __post_init__(self) -> None:
@@ -307,12 +313,12 @@ class CommonOptions(RegistryOptions):
     scope: str | None = option(None, "scope of the stream")
     controller: str | None = option(None, "controller URI, such as `tcp://localhost:9090` or `tls://host:9090`")
     username: str | None = option(None, "user name, if the server requires credentials")
-    password: str | None = _secret("password that goes with `username`", registry=False)
-    token: str | None = _secret("bearer token, instead of a user name and a password", registry=False)
+    password: str | None = secret_option("password that goes with `username`", registry=False)
+    token: str | None = secret_option("bearer token, instead of a user name and a password", registry=False)
     auth_method: str | None = option(
         None, "name of another authentication method of the server, with `auth_token`", operator=True
     )
-    auth_token: str | None = _secret("secret that goes with `auth_method`", registry=False, operator=True)
+    auth_token: str | None = secret_option("secret that goes with `auth_method`", registry=False, operator=True)
     keycloak_file: str | None = option(
         None,
         "file of a Keycloak service account (`keycloak.json`), instead of other credentials. It must have the same "
@@ -437,5 +443,9 @@ class CommonOptions(RegistryOptions):
         return StreamName(scope, given)
 
     def registry_group(self) -> str:
-        """Return the group in the registry: the option, or by default the name of the stream."""
-        return self.group or self.stream_name().stream
+        """Return the group in the registry: the option, or by default the one that is named after the stream."""
+        if self.group is not None or self.registry is None:
+            return self.group or self.stream_name().stream
+        from pravega_serde.registry.registry_config import RegistryConfig  # noqa: PLC0415 - see registry_config
+
+        return RegistryConfig(uri=self.registry).default_group(self.stream_name().stream)

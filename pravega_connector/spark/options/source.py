@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options import CommonOptions, choice, flag, number, option, registry_option
+from pravega_connector.spark.options import (
+    CommonOptions,
+    choice,
+    flag,
+    number,
+    option,
+    registry_option,
+    secret_option,
+)
 from pravega_connector.wire import StreamName
 from pravega_serde.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from pravega_serde.registry.registry_config import RegistryConfig
 
 # The Scala connector's columns, in its order.
 METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
@@ -170,6 +181,17 @@ class SourceOptions(CommonOptions):
         flag,
         operator=True,
     )
+    also_registry: str | None = registry_option(
+        None,
+        "second registry, whose events are in the same streams and have another header, such as "
+        "`confluent+http://localhost:8081`. The columns are those of `registry`",
+    )
+    also_group: str | None = registry_option(None, "group in `also_registry`. Both options are set together")
+    also_registry_username: str | None = registry_option(None, "user name for `also_registry`")
+    also_registry_password: str | None = secret_option(
+        "with a registry: password that goes with `also_registry_username`"
+    )
+    also_registry_token: str | None = secret_option("with a registry: bearer token for `also_registry`")
     max_bytes_per_trigger: int | None = option(
         None,
         "most bytes of one micro-batch of all streams, including 8 for each event. A larger event is read in a "
@@ -182,8 +204,14 @@ class SourceOptions(CommonOptions):
     )
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for options that conflict about the streams to read."""
+        """Raise ConfigError for options that conflict about the streams to read, or the second registry."""
         super().__post_init__()
+        if (self.also_registry is None) != (self.also_group is None):
+            raise ConfigError("options 'also_registry' and 'also_group' belong together: set both, or none")
+        if self.also_registry is None:
+            for name in ("also_registry_username", "also_registry_password", "also_registry_token"):
+                if getattr(self, name) is not None:
+                    raise ConfigError(f"option {name!r} requires option 'also_registry'")
         if self.stream_pattern is not None:
             for name in ("stream", "path", "paths"):
                 if getattr(self, name) is not None:
@@ -262,6 +290,22 @@ class SourceOptions(CommonOptions):
         if len(names) != 1:
             raise ConfigError("the query reads several streams: with a schema registry, set option 'group'")
         return names[0]
+
+    def also_registries(self, timeout: float) -> dict[RegistryConfig, str]:
+        """Return the second registry with its group, if there is one. Its settings come only from the options."""
+        if self.also_registry is None or self.also_group is None:
+            return {}
+        from pravega_serde.registry.registry_config import RegistryConfig  # noqa: PLC0415 - only a registry's streams need it
+
+        config = RegistryConfig(
+            uri=self.also_registry,
+            username=self.also_registry_username,
+            password=self.also_registry_password,
+            token=self.also_registry_token,
+            ca_file=self.registry_ca_file,
+            timeout=timeout,
+        )
+        return {config: self.also_group}
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:

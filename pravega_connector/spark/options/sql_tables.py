@@ -31,7 +31,7 @@ from pravega_connector.spark.options import CommonOptions
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them and come from the environment of the processes.
 _SECRET: Final = frozenset(
-    {"username", "registry_username", "auth_method"}
+    {"username", "registry_username", "also_registry_username", "auth_method"}
     | {f.name for f in fields(CommonOptions) if f.metadata.get("secret")}
 )
 _SPARKS_OWN: Final = frozenset({"provider", "owner", "path"})

@@ -22,8 +22,9 @@ from pravega_serde.registry import (
     event_type,
     multi_type_serializer,
     serializer,
-    shared_client,
 )
+from pravega_serde.registry.settings import serializer_config
+from pravega_serde.registry.stores import store_of
 from pravega_serde.serializer_interface import Serializer
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -61,7 +62,7 @@ def registry_encoding(options: SinkOptions, columns: pa.Schema) -> RegistryEncod
     writer = _Writer(options, columns)
     given = options.given_schema(reading=False)
     if given is not None:
-        return writer.of(event_type(given[0], format=options.format, type=given[1]))
+        return writer.of(writer.given(*given))
     latest = writer.latest()
     if len(latest) > 1 and options.registry_type is None:
         return writer.of_several(latest)
@@ -78,7 +79,7 @@ def registry_serializer(options: SinkOptions) -> Serializer[Any]:
     writer = _Writer(options, pa.schema([]))
     given = options.given_schema(reading=False)
     if given is not None:
-        return writer.made(event_type(given[0], format=options.format, type=given[1]))
+        return writer.made(writer.given(*given))
     latest = [each for each in writer.latest() if options.registry_type in (None, each.type)]
     if not latest:
         raise SchemaError(
@@ -93,14 +94,21 @@ class _Writer:
         self._options, self._columns = options, columns
         self._group = options.registry_group()
         self._config: RegistryConfig = options.registry_config(options.timeout_ms / 1000)
+        self._store = store_of(serializer_config(self._config, self._group, {}))
+
+    def given(self, schema: Any, name: str | None) -> EventType:
+        """Return the type of the schema in the options. ``name`` is its name if the schema has none."""
+        return event_type(schema, format=self._options.format, type=name, all_files=self._store.all_files)
 
     def latest(self) -> list[SchemaInfo]:
         """Return the latest schemas of the group, ordered by name; none for a group that will be created."""
         try:
-            found = [each.schema for each in shared_client(self._config).latest_schemas(self._group)]
+            found = [each.schema for each in self._store.latest(self._named_type())]
         except RegistryNotFoundError as error:
-            if self._options.create_group:
+            if self._options.create_group or (self._is_foreign and self._options.register_schema):
                 return []
+            if self._is_foreign:
+                raise
             more = "" if self._options.format else ", and with option 'format', such as avro"
             raise RegistryNotFoundError(
                 f"the registry has no group {self._group!r}: write with create_group=true and "
@@ -109,6 +117,15 @@ class _Writer:
             ) from error
         chosen = (each for each in found if self._options.format in (None, each.format.name.lower()))
         return sorted(chosen, key=lambda each: (each.type, each.format.full_type_name))
+
+    @property
+    def _is_foreign(self) -> bool:
+        """True if groups are subjects, which exist from their first schema on."""
+        return self._config.kind != "pravega"
+
+    def _named_type(self) -> str | None:
+        """Return the type to ask for. A subject has one schema, whose file may have several types."""
+        return self._options.registry_type if self._is_foreign else None
 
     def of(self, chosen: EventType) -> RegistryEncoding:
         """Return the encoding of events of one type."""

@@ -19,8 +19,10 @@ from pravega_serde.registry import (
     event_type,
     part_of,
     registry_format,
-    shared_client,
 )
+from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.registry.settings import serializer_config
+from pravega_serde.registry.stores import SchemaStore, store_of
 
 
 def latest_ids(options: SourceOptions) -> tuple[int, ...] | None:
@@ -50,14 +52,15 @@ def registry_reader(
         name = given[1] or ("" if _is_anonymous(options) else None)
         schemas: list[Any] = [event_type(given[0], format=options.format, type=name)]
     elif ids is not None:
-        schemas = _resolved([group.client.schema_for_id(group.name, each) for each in ids], wanted)
+        schemas = _resolved([group.store.schema(each, options.registry_type) for each in ids], wanted)
     elif wanted is not None and _is_anonymous(options) and not group.all_latest():
         schemas = [pa.schema(list(wanted))]  # names and types of columns are sufficient
     else:
         schemas = _resolved([each.schema for each in group.latest()], wanted)
     return deserializer(
-        group.config,
+        group.registry,
         group=group.name,
+        also=options.also_registries(options.timeout_ms / 1000),
         schemas=schemas,
         format=options.format,
         type=options.registry_type,
@@ -81,26 +84,29 @@ class _Group:
     options: SourceOptions
 
     @property
-    def config(self) -> Any:
+    def registry(self) -> RegistryConfig:
         return self.options.registry_config(self.options.timeout_ms / 1000)
 
     @property
-    def client(self) -> Any:
-        return shared_client(self.config)
+    def store(self) -> SchemaStore:
+        return store_of(serializer_config(self.registry, self.name, {}))
 
     @property
     def name(self) -> str:
         return self.options.registry_group()
 
     def all_latest(self) -> list[SchemaWithVersion]:
-        return sorted(self.client.latest_schemas(self.name), key=lambda each: (each.schema.type, each.version.format))
+        return self._latest(None)
+
+    def _latest(self, wanted: str | None) -> list[SchemaWithVersion]:
+        return sorted(self.store.latest(wanted), key=lambda each: (each.schema.type, each.version.format))
 
     def latest(self) -> list[SchemaWithVersion]:
         """Return the latest schemas of the types that the options select, ordered by type name."""
-        found = self.all_latest()
         wanted = self.options.registry_type
-        chosen = [each for each in found if wanted in (None, each.schema.type)]
+        chosen = self._latest(wanted)
         if not chosen:
+            found = self.all_latest()
             known = ", ".join(each.schema.type for each in found)
             raise SchemaError(
                 f"the group {self.name!r} has no schema of the type {wanted!r}; it has: {known}"
