@@ -18,6 +18,11 @@ from pravega_serde.sniffing.results import SniffedProposal
 
 #: Address of a registry in a proposal.
 _REGISTRY: Final = "http://localhost:9092"
+#: Framing of another registry -> its address in a proposal.
+_OTHER_REGISTRIES: Final = {
+    "confluent": "confluent+http://localhost:8081",
+    "apicurio": "apicurio+http://localhost:8080",
+}
 #: Bytes of an event that a proposal shows as sample of its Java class.
 _LARGEST_SAMPLE: Final = 1024
 _ENVELOPES: Final = frozenset({"cloudevents", "debezium", "kafka-connect"})
@@ -42,6 +47,8 @@ def proposal(
     outer = [name for name in framing if name not in _ENVELOPES]
     if outer[:1] == ["pravega-registry"]:
         return _from_registry(stream, format_name, columns[0])
+    if len(outer) == 1 and outer[0] in _OTHER_REGISTRIES:
+        return _from_other_registry(stream, outer[0])
     if outer:
         return _bytes(stream, _unwrapping(outer, format_name), format_name, columns[0], avro_schema)
     read_as = READ_AS.get(format_name, "bytes")
@@ -139,6 +146,16 @@ def _from_registry(stream: str, format_name: str, columns: pa.Schema | None) -> 
         schema_suffix=".json" if schema else "",
         notes=("the group is the stream's name, unless you set registry_group",),
     )
+
+
+def _from_other_registry(stream: str, framing: str) -> SniffedProposal:
+    """Return the proposal for events of Confluent's registry or of Apicurio's."""
+    registry, group = _OTHER_REGISTRIES[framing], f"{_title(stream)}-value"
+    call = f'pravega_serde.registry.deserializer("{registry}", group="{group}")'
+    notes = ["the group is the subject of the schemas; in Spark, the default is the stream's name and -value"]
+    if framing == "confluent":
+        notes.append(f"events of Apicurio 3 have the same header; their registry is {_OTHER_REGISTRIES['apicurio']}")
+    return SniffedProposal({"registry": registry, "group": group}, "", _read(stream, call), notes=tuple(notes))
 
 
 def _unwrapping(framing: Sequence[str], format_name: str) -> tuple[str, ...]:

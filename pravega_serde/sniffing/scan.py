@@ -99,6 +99,7 @@ class Scan:
         if splitter.is_late:
             notes.append("the time ended before all payloads in framings were examined; they count as unknown")
         notes += _missing_extras({each.format for each in groups})
+        notes += _two_registries({name for each in groups for name in each.framing[:1]})
         parts = tuple(self._part(each, events, splitter.examined, notes) for each in groups)
         return Sniffed(parts, self._sample.seen, self._sample.seen_bytes, splitter.examined, self.stopped, tuple(notes))
 
@@ -175,6 +176,15 @@ def _missing_extras(formats: set[str]) -> list[str]:
         for name, (package, extra) in _EXTRAS.items()
         if UNKNOWN in formats and find_spec(package) is None
     ]
+
+
+def _two_registries(framings: set[str]) -> list[str]:
+    """Return a note if one reader reads the events of two registries."""
+    others = framings & {"confluent", "apicurio"}
+    if "pravega-registry" not in framings or len(others) != 1:
+        return []
+    note = "the events are of two registries: set the options also_registry and also_group to those of the"
+    return [f"{note} {others.pop()} part, or pass also= to the deserializer"]
 
 
 class _Description:

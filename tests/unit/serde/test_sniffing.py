@@ -29,7 +29,9 @@ from tests.unit.serde._sniffed import (
     NEVER_ELSE,
     STREAMS,
     Stream,
+    apicurio,
     avro_body,
+    confluent,
     field,
     proto_body,
     reading,
@@ -198,6 +200,20 @@ def test_fields_of_json_have_types_optionality_and_logical_types():
     assert fields["lines[].note"].optional
     assert "day DATE, at TIMESTAMP" in part.proposal.columns
     assert "either" in part.proposal.notes[0]
+
+
+def test_events_of_registries_are_read_with_their_options():
+    rng = random.Random(3)
+    names = {"confluent": "confluent+http://localhost:8081", "apicurio": "apicurio+http://localhost:8080"}
+    for framing, frame in (("confluent", confluent), ("apicurio", apicurio)):
+        events = [frame(7, text_json(reading(rng, i))) for i in range(50)]
+        (part,) = sniff(events, stream="shop/orders").parts
+        assert part.framing == (framing,)
+        assert part.proposal.spark == {"registry": names[framing], "group": "orders-value"}
+        assert f'deserializer("{names[framing]}", group="orders-value")' in part.proposal.client
+        both = sniff([*events, *(registry(2, avro_body(rng, i)) for i in range(50))])
+        assert {each.framing for each in both.parts} == {(framing,), ("pravega-registry",)}
+        assert f"also_registry and also_group to those of the {framing} part" in both.notes[-1]
 
 
 def test_fields_of_protobuf_are_statistics():
