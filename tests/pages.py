@@ -23,6 +23,7 @@ from tests import shown_results
 from tools import site
 
 __all__ = [
+    "CONFLUENT",
     "CONTROLLER",
     "ELSEWHERE",
     "LANGUAGES",
@@ -45,6 +46,7 @@ _SHOWN: Final = ("java", "json", "py", "text", "toml", "yaml")
 #: Addresses of the servers on the pages.
 CONTROLLER: Final = "tcp://localhost:9090"
 REGISTRY: Final = "http://localhost:9092"
+CONFLUENT: Final = "http://localhost:8081"
 
 #: Test that runs all other blocks, on the servers that ``--pravega`` chooses.
 ON_SERVERS: Final = "tests/integration/test_pages.py"
@@ -64,6 +66,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/reference/options.md": WITH_SPARK,
     "docs/client/notebooks.md#With Spark": WITH_SPARK,
     "docs/operate/monitoring.md": WITH_SPARK,
+    "docs/serialization/confluent-and-apicurio.md#Spark": WITH_SPARK,
     "docs/serialization/schema-registry.md#Spark": WITH_SPARK,
     "docs/serialization/schema-registry.md#Column functions": WITH_SPARK,
     "docs/serialization/schema-registry.md#SQL": WITH_SPARK,
@@ -204,6 +207,7 @@ class Follower:
     folder: Path
     controller: str
     registry: str
+    confluent: str = CONFLUENT
     names: dict[str, Any] = field(default_factory=dict)
     spark: Any = None
 
@@ -222,6 +226,7 @@ class Follower:
         Raises AssertionError if the result of a statement differs from the comment that shows it.
         """
         text = block.text.replace(CONTROLLER, self.controller).replace(REGISTRY, self.registry)
+        text = text.replace(CONFLUENT, self.confluent)
         # Spark resolves paths in the folder in which its JVM was started.
         text = text.replace('"checkpoints/', f'"{self.folder}/checkpoints/')
         if block.language == "python":

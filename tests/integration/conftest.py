@@ -47,7 +47,9 @@ def follower(
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", controller)
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no profiles"))
-        follower = pages.Follower(tmp_path, controller, registry)
+        in_confluent = pages.CONFLUENT in text
+        confluent = request.getfixturevalue("confluent") if in_confluent else pages.CONFLUENT
+        follower = pages.Follower(tmp_path, controller, registry, confluent)
         yield follower
         follower.close()
 
