@@ -103,7 +103,7 @@ REAL_TIME, REST = (SHORT, "jvm"), (AVAILABLE, "python")
 @pytest.mark.parametrize(
     "runs",
     [
-        [REST, REAL_TIME],
+        [REAL_TIME, REST, REAL_TIME],
         pytest.param([REAL_TIME, REST, REAL_TIME, (AVAILABLE, "jvm"), REST, REAL_TIME], marks=pytest.mark.long),
     ],
     ids=len,
