@@ -2,6 +2,7 @@
 
 - ``values``: entries, versions, and the changes of an update.
 - ``keys``: keys as bytes, and the segment of a primary key.
+- ``requests``: requests to the segments of a table.
 - ``table``: a table that a program opens.
 """
 

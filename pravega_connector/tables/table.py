@@ -1,80 +1,26 @@
 """Key-value table: get, put, insert and remove entries, conditionally by version, and iterate over them.
 
-(Java: ``KeyValueTableImpl``, ``TableSegmentImpl`` and ``KeyValueTableIteratorImpl``, which can share a table with this
-module.)
-
-Theory of operation: an update without an answer
-------------------------------------------------
-If the answer to an update is lost, the update is sent again, with the same conditions. These cases apply:
-
-- The second one is accepted. If it has a condition on a version, the first one has not taken effect and cannot take
-  effect later, because the version has changed.
-- The second one is refused. Then either the first one has taken effect, or another client has changed an entry. An
-  entry does not record who wrote it, so the outcome is unknown: OutcomeUnknownError. (Java reports a refusal.)
-
-A refusal of the first one is certain: no update of this call has taken effect.
+(Java: ``KeyValueTableImpl`` and ``KeyValueTableIteratorImpl``, which can share a table with this module.)
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pravega_connector.core import arguments, io
-from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import TableConfig
 from pravega_connector.error_hints import HintedNames
-from pravega_connector.errors import (
-    ConfigError,
-    ConnectorError,
-    NoSuchSegmentError,
-    OutcomeUnknownError,
-    TableLimitError,
-    TableNotFoundError,
-    TableVersionError,
-    UnexpectedReplyError,
-)
-from pravega_connector.stores.segment_stores import SegmentStores, error_of
+from pravega_connector.errors import ConfigError, TableLimitError, TableVersionError
+from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.tables.keys import KeyCodec, SupportsBoth, TableSegments, after, encoded
+from pravega_connector.tables.requests import KEYS_AT_ONCE, MAX_ENTRIES, MAX_UPDATE, MAX_VALUE, SegmentRequests
 from pravega_connector.tables.values import Change, Insert, Put, Remove, TableEntry, Version
-from pravega_connector.wire import (
-    ANY_VERSION,
-    MAX_FRAME_SIZE,
-    NO_ENTRY,
-    Message,
-    ReadTable,
-    ReadTableEntries,
-    ReadTableKeys,
-    RemoveTableKeys,
-    TableEntriesRead,
-    TableEntriesUpdated,
-    TableKeyBadVersion,
-    TableKeyDoesNotExist,
-    TableKeysRead,
-    TableKeysRemoved,
-    TableName,
-    TableRead,
-    UpdateTableEntries,
-    WireEntry,
-    WireKey,
-    entry_size,
-    segment_name,
-)
+from pravega_connector.wire import ANY_VERSION, NO_ENTRY, TableName, WireEntry, WireKey, entry_size
 
-T = TypeVar("T")
 V = TypeVar("V")
-R = TypeVar("R", bound=Message)
 
-#: Longest value in bytes (TableStore.MAXIMUM_VALUE_LENGTH).
-MAX_VALUE: Final = (1 << 20) - 8192
-#: Most entries of one update (TableSegment.MAXIMUM_BATCH_KEY_COUNT).
-MAX_ENTRIES: Final = 256
-#: Most bytes of one update (TableSegment.MAXIMUM_BATCH_LENGTH).
-MAX_UPDATE: Final = MAX_FRAME_SIZE - 8192
-# Keys of one request for values: an answer with the longest values fits into a message.
-_KEYS_AT_ONCE: Final = 15
 # Requests of one call that are sent side by side.
 _SIDE_BY_SIDE: Final = 5
 _BATCH: Final = 100
@@ -112,7 +58,7 @@ class Table(HintedNames, Generic[V]):
         """Open the table. Raises TableNotFoundError."""
         self.name = name
         self.config: TableConfig = stores.controller.table_config(name)
-        self._stores, self._stream = stores, name.segments
+        self._requests = SegmentRequests(stores, name)
         self._segments = TableSegments(stores.controller.table_segments(name))
         self._keys = KeyCodec(name, self.config, key, secondary)
         self._value = value
@@ -137,13 +83,13 @@ class Table(HintedNames, Generic[V]):
         for place, (primary, _) in enumerate(wanted):
             by_segment.setdefault(self._segments.of(primary), []).append(place)
         pieces = [
-            (segment, places[at : at + _KEYS_AT_ONCE])
+            (segment, places[at : at + KEYS_AT_ONCE])
             for segment, places in by_segment.items()
-            for at in range(0, len(places), _KEYS_AT_ONCE)
+            for at in range(0, len(places), KEYS_AT_ONCE)
         ]
 
         def read(piece: tuple[int, list[int]]) -> Sequence[WireEntry]:
-            return self._read(piece[0], [b"".join(wanted[place]) for place in piece[1]])
+            return self._requests.read(piece[0], [b"".join(wanted[place]) for place in piece[1]])
 
         found: list[TableEntry[V] | None] = [None] * len(wanted)
         for (segment, places), entries in zip(pieces, io.side_by_side(read, pieces, _SIDE_BY_SIDE), strict=True):
@@ -155,7 +101,7 @@ class Table(HintedNames, Generic[V]):
     def exists(self, key: Any) -> bool:
         """Return True if the table has an entry for a key."""
         primary, secondary = self._keys.encode(key)
-        (entry,) = self._read(self._segments.of(primary), [primary + secondary])
+        (entry,) = self._requests.read(self._segments.of(primary), [primary + secondary])
         return entry.version != NO_ENTRY
 
     __contains__ = exists
@@ -245,24 +191,10 @@ class Table(HintedNames, Generic[V]):
         if any(not isinstance(each, Insert | Put | Remove) or isinstance(each, Remove) != removes for each in made):
             raise ConfigError("an update must have only Put and Insert, or only Remove: split it")
         entries, segment_id = self._checked(made)
-        conditional = any(entry.version != ANY_VERSION for entry in entries)
         if removes:
-            keys = tuple(WireKey(entry.key, entry.version) for entry in entries)
-            self._change(
-                segment_id,
-                lambda number, token: RemoveTableKeys(number, self._name(segment_id), token, keys),
-                TableKeysRemoved,
-                conditional=conditional,
-            )
+            self._requests.remove(segment_id, [WireKey(entry.key, entry.version) for entry in entries])
             return []
-        reply = self._change(
-            segment_id,
-            lambda number, token: UpdateTableEntries(number, self._name(segment_id), token, entries),
-            TableEntriesUpdated,
-            conditional=conditional,
-            is_right=lambda reply: len(reply.versions) == len(entries),
-        )
-        return [Version(segment_id, number) for number in reply.versions]
+        return [Version(segment_id, number) for number in self._requests.update(segment_id, entries)]
 
     # ---------------------------------------------------------------- inside: updates
 
@@ -315,76 +247,7 @@ class Table(HintedNames, Generic[V]):
             )
         return change.version.number
 
-    def _change(
-        self,
-        segment_id: int,
-        request: Callable[[int, str], Message],
-        kind: type[R],
-        *,
-        conditional: bool,
-        is_right: Callable[[R], bool] = lambda _: True,
-    ) -> R:
-        """Send an update until it is accepted or refused, and return the reply. See the theory of operation."""
-        in_doubt = False  # an attempt without an answer may have taken effect
-
-        def attempt(deadline: Deadline) -> tuple[R | None, bool]:
-            nonlocal in_doubt
-            doubted = in_doubt
-
-            def sent(number: int, token: str) -> Message:
-                nonlocal in_doubt
-                in_doubt = True
-                return request(number, token)
-
-            reply = self._ask(segment_id, sent, deadline, write=True)
-            if isinstance(reply, kind):
-                if not is_right(reply):
-                    raise UnexpectedReplyError.of(f"the store of segment {self._name(segment_id)}", reply)
-                return reply, doubted
-            in_doubt = doubted
-            if isinstance(reply, TableKeyBadVersion | TableKeyDoesNotExist):
-                return None, doubted
-            raise error_of(reply, self._name(segment_id))
-
-        try:
-            reply, doubted = self._run(segment_id, attempt)
-        except TableNotFoundError:
-            raise
-        except ConnectorError as error:
-            if in_doubt:
-                raise self._unknown(error.message, conditional=conditional) from error
-            raise
-        if reply is not None:
-            return reply
-        if doubted:
-            raise self._unknown("an answer was lost, and the entry was changed since", conditional=conditional)
-        raise TableVersionError(
-            f"an update of table {self.name} was refused: an entry has another version than required, does not exist, "
-            "or exists and should be inserted; get it and decide again"
-        )
-
-    def _unknown(self, reason: str, *, conditional: bool) -> OutcomeUnknownError:
-        advice = "get the entry to find out" if conditional else "update it again"
-        return OutcomeUnknownError(
-            f"whether an update of table {self.name} took effect is unknown ({reason}); {advice}"
-        )
-
     # ---------------------------------------------------------------- inside: reading
-
-    def _read(self, segment_id: int, keys: Sequence[bytes]) -> Sequence[WireEntry]:
-        """Return the entries of keys of one segment, in their order."""
-        wanted = tuple(map(WireKey, keys))
-
-        def attempt(deadline: Deadline) -> Sequence[WireEntry]:
-            def request(number: int, token: str) -> Message:
-                return ReadTable(number, self._name(segment_id), token, wanted)
-
-            reply = self._answer(segment_id, request, TableRead, deadline)
-            if [entry.key for entry in reply.entries] != list(keys):
-                raise UnexpectedReplyError.of(f"the store of segment {self._name(segment_id)}", reply, "for other keys")
-            return reply.entries
-
-        return self._run(segment_id, attempt)
 
     def _scan(
         self,
@@ -425,39 +288,12 @@ class Table(HintedNames, Generic[V]):
             at = after(batch[-1].key)
 
     def _find(self, segment_id: int, start: bytes, end: bytes, size: int) -> list[_Found]:
-        """Return the first entries from ``start`` to ``end``, about ``size``; none if there are none."""
-
-        def request(number: int, token: str) -> Message:
-            return ReadTableEntries(number, self._name(segment_id), token, size, b"", b"", start, end)
-
-        def attempt(deadline: Deadline) -> list[_Found]:
-            reply = self._answer(segment_id, request, TableEntriesRead, deadline)
-            found = [_Found(key, segment_id, version, value) for key, version, value in reply.entries]
-            return self._ordered(found, start, end, reply)
-
-        return self._run(segment_id, attempt)
+        found = self._requests.scan(segment_id, start, end, size)
+        return [_Found(key, segment_id, version, value) for key, version, value in found]
 
     def _find_keys(self, segment_id: int, start: bytes, end: bytes, size: int) -> list[_Found]:
-        """Return the first keys from ``start`` to ``end``, about ``size``, with empty values."""
-
-        def request(number: int, token: str) -> Message:
-            return ReadTableKeys(number, self._name(segment_id), token, size, b"", b"", start, end)
-
-        def attempt(deadline: Deadline) -> list[_Found]:
-            reply = self._answer(segment_id, request, TableKeysRead, deadline)
-            return self._ordered(
-                [_Found(key, segment_id, version, b"") for key, version in reply.keys], start, end, reply
-            )
-
-        return self._run(segment_id, attempt)
-
-    def _ordered(self, found: list[_Found], start: bytes, end: bytes, reply: Message) -> list[_Found]:
-        """Return entries whose keys are in order and within a range. Raises UnexpectedReplyError for others."""
-        keys = [each.key for each in found]
-        inside = all(len(key) == len(start) and start <= key <= end for key in keys)
-        if not inside or any(first >= second for first, second in pairwise(keys)):
-            raise UnexpectedReplyError.of(f"a store of table {self.name}", reply, "for other keys")
-        return found
+        found = self._requests.scan_keys(segment_id, start, end, size)
+        return [_Found(key, segment_id, version, b"") for key, version in found]
 
     def _entry(self, found: _Found) -> TableEntry[V]:
         value = self._value.deserialize(found.value)
@@ -465,29 +301,3 @@ class Table(HintedNames, Generic[V]):
 
     def _key(self, data: bytes) -> Any:
         return self._keys.decode(data)
-
-    # ---------------------------------------------------------------- inside: requests
-
-    def _name(self, segment_id: int) -> str:
-        return segment_name(self._stream, segment_id)
-
-    def _answer(self, segment_id: int, request: Callable[[int, str], Message], kind: type[R], deadline: Deadline) -> R:
-        reply = self._ask(segment_id, request, deadline, write=False)
-        if not isinstance(reply, kind):
-            raise error_of(reply, self._name(segment_id))
-        return reply
-
-    def _ask(
-        self, segment_id: int, request: Callable[[int, str], Message], deadline: Deadline, *, write: bool
-    ) -> Message:
-        """Return the reply to ``request(number, token)``, which is called immediately before it is sent."""
-        token = self._stores.token(self._stream, write=write, deadline=deadline)
-        endpoint = self._stores.endpoint(self._stream, segment_id, deadline)
-        with self._stores.pool.lease(endpoint, deadline) as connection:
-            return connection.ask(request(connection.next_request_id(), token), deadline)
-
-    def _run(self, segment_id: int, attempt: Callable[[Deadline], T]) -> T:
-        try:
-            return self._stores.run(self._stream, segment_id, attempt)
-        except NoSuchSegmentError:
-            raise TableNotFoundError.deleted(self.name) from None

@@ -12,7 +12,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.errors import TableVersionError
 from pravega_connector.local import LocalPravega
 from pravega_connector.tables import Put, Table, TableConfig, TableEntry, Version
-from pravega_connector.tables.table import MAX_VALUE
+from pravega_connector.tables.requests import MAX_VALUE
 from pravega_connector.wire import StreamName, TableName
 from tests.interop._java_tables import JavaTablePeer, Key
 

@@ -27,7 +27,7 @@ from pravega_connector import (
     TableVersionError,
     Version,
 )
-from pravega_connector.tables.table import MAX_VALUE
+from pravega_connector.tables.requests import MAX_VALUE
 from pravega_serde import SerializationError
 
 _numbers = itertools.count()

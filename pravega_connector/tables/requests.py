@@ -1,0 +1,237 @@
+"""Requests to the segments of a key-value table: read, scan, update and remove entries as bytes.
+
+(Java: ``TableSegmentImpl``.)
+
+Theory of operation: an update without an answer
+------------------------------------------------
+If the answer to an update is lost, the update is sent again, with the same conditions. These cases apply:
+
+- The second one is accepted. If it has a condition on a version, the first one has not taken effect and cannot take
+  effect later, because the version has changed.
+- The second one is refused. Then either the first one has taken effect, or another client has changed an entry. An
+  entry does not record who wrote it, so the outcome is unknown: OutcomeUnknownError. (Java reports a refusal.)
+
+A refusal of the first one is certain: no update of this call has taken effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final, TypeVar
+
+from pravega_connector.core.deadline import Deadline
+from pravega_connector.errors import (
+    ConnectorError,
+    NoSuchSegmentError,
+    OutcomeUnknownError,
+    TableNotFoundError,
+    TableVersionError,
+    UnexpectedReplyError,
+)
+from pravega_connector.stores.segment_stores import SegmentStores, error_of
+from pravega_connector.wire import (
+    ANY_VERSION,
+    MAX_FRAME_SIZE,
+    Message,
+    ReadTable,
+    ReadTableEntries,
+    ReadTableKeys,
+    RemoveTableKeys,
+    TableEntriesRead,
+    TableEntriesUpdated,
+    TableKeyBadVersion,
+    TableKeyDoesNotExist,
+    TableKeysRead,
+    TableKeysRemoved,
+    TableName,
+    TableRead,
+    UpdateTableEntries,
+    WireEntry,
+    WireKey,
+    segment_name,
+)
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Message)
+
+#: Longest value in bytes (TableStore.MAXIMUM_VALUE_LENGTH).
+MAX_VALUE: Final = (1 << 20) - 8192
+#: Most entries of one update (TableSegment.MAXIMUM_BATCH_KEY_COUNT).
+MAX_ENTRIES: Final = 256
+#: Most bytes of one update (TableSegment.MAXIMUM_BATCH_LENGTH).
+MAX_UPDATE: Final = MAX_FRAME_SIZE - 8192
+#: Most keys of one request for values: an answer with the longest values fits into a message.
+KEYS_AT_ONCE: Final = 15
+
+
+class SegmentRequests:
+    """Requests to the segments of one table. Thread safe.
+
+    All methods raise TableNotFoundError if the table was deleted, and ConnectionLostError, DeadlineExceededError or
+    ControllerUnavailableError if the servers stay unavailable.
+    """
+
+    def __init__(self, stores: SegmentStores, table: TableName) -> None:
+        self.table = table
+        self._stores, self._stream = stores, table.segments
+
+    # ---------------------------------------------------------------- reading
+
+    def read(self, segment_id: int, keys: Sequence[bytes]) -> Sequence[WireEntry]:
+        """Return the entries of at most ``KEYS_AT_ONCE`` keys, in their order; a missing one has version NO_ENTRY."""
+        wanted = tuple(map(WireKey, keys))
+
+        def request(number: int, token: str) -> Message:
+            return ReadTable(number, self._name(segment_id), token, wanted)
+
+        def attempt(deadline: Deadline) -> Sequence[WireEntry]:
+            reply = self._answer(segment_id, request, TableRead, deadline)
+            if [entry.key for entry in reply.entries] != list(keys):
+                raise UnexpectedReplyError.of(f"the store of segment {self._name(segment_id)}", reply, "for other keys")
+            return reply.entries
+
+        return self._run(segment_id, attempt)
+
+    def scan(self, segment_id: int, start: bytes, end: bytes, size: int) -> Sequence[WireEntry]:
+        """Return the first entries from ``start`` to ``end``, about ``size`` or 2 MiB; none if there are none."""
+
+        def request(number: int, token: str) -> Message:
+            return ReadTableEntries(number, self._name(segment_id), token, size, b"", b"", start, end)
+
+        def attempt(deadline: Deadline) -> Sequence[WireEntry]:
+            reply = self._answer(segment_id, request, TableEntriesRead, deadline)
+            self._check_order([entry.key for entry in reply.entries], start, end, reply)
+            return reply.entries
+
+        return self._run(segment_id, attempt)
+
+    def scan_keys(self, segment_id: int, start: bytes, end: bytes, size: int) -> Sequence[WireKey]:
+        """Return the first keys from ``start`` to ``end``, about ``size``."""
+
+        def request(number: int, token: str) -> Message:
+            return ReadTableKeys(number, self._name(segment_id), token, size, b"", b"", start, end)
+
+        def attempt(deadline: Deadline) -> Sequence[WireKey]:
+            reply = self._answer(segment_id, request, TableKeysRead, deadline)
+            self._check_order([each.key for each in reply.keys], start, end, reply)
+            return reply.keys
+
+        return self._run(segment_id, attempt)
+
+    def _check_order(self, keys: list[bytes], start: bytes, end: bytes, reply: Message) -> None:
+        """Raise UnexpectedReplyError unless the keys are in order and within a range."""
+        inside = all(len(key) == len(start) and start <= key <= end for key in keys)
+        if not inside or any(first >= second for first, second in pairwise(keys)):
+            raise UnexpectedReplyError.of(f"a store of table {self.table}", reply, "for other keys")
+
+    # ---------------------------------------------------------------- updates
+
+    def update(self, segment_id: int, entries: Sequence[WireEntry]) -> Sequence[int]:
+        """Set entries of one segment, all or none, and return their versions. The entries are durable on return.
+
+        An entry with a version other than ANY_VERSION is set only if it has this version. Raises TableVersionError if
+        one of them does not have its version, and OutcomeUnknownError.
+        """
+        sent = tuple(entries)
+
+        def is_right(reply: TableEntriesUpdated) -> bool:
+            return len(reply.versions) == len(sent)
+
+        return self._change(
+            segment_id,
+            lambda number, token: UpdateTableEntries(number, self._name(segment_id), token, sent),
+            TableEntriesUpdated,
+            conditional=any(entry.version != ANY_VERSION for entry in sent),
+            is_right=is_right,
+        ).versions
+
+    def remove(self, segment_id: int, keys: Sequence[WireKey]) -> None:
+        """Remove entries of one segment, all or none; otherwise as :meth:`update`."""
+        sent = tuple(keys)
+        self._change(
+            segment_id,
+            lambda number, token: RemoveTableKeys(number, self._name(segment_id), token, sent),
+            TableKeysRemoved,
+            conditional=any(key.version != ANY_VERSION for key in sent),
+        )
+
+    def _change(
+        self,
+        segment_id: int,
+        request: Callable[[int, str], Message],
+        kind: type[R],
+        *,
+        conditional: bool,
+        is_right: Callable[[R], bool] = lambda _: True,
+    ) -> R:
+        """Send an update until it is accepted or refused, and return the reply. See the theory of operation."""
+        in_doubt = False  # an attempt without an answer may have taken effect
+
+        def attempt(deadline: Deadline) -> tuple[R | None, bool]:
+            nonlocal in_doubt
+            doubted = in_doubt
+
+            def sent(number: int, token: str) -> Message:
+                nonlocal in_doubt
+                in_doubt = True
+                return request(number, token)
+
+            reply = self._ask(segment_id, sent, deadline, write=True)
+            if isinstance(reply, kind):
+                if not is_right(reply):
+                    raise UnexpectedReplyError.of(f"the store of segment {self._name(segment_id)}", reply)
+                return reply, doubted
+            in_doubt = doubted
+            if isinstance(reply, TableKeyBadVersion | TableKeyDoesNotExist):
+                return None, doubted
+            raise error_of(reply, self._name(segment_id))
+
+        try:
+            reply, doubted = self._run(segment_id, attempt)
+        except TableNotFoundError:
+            raise
+        except ConnectorError as error:
+            if in_doubt:
+                raise self._unknown(error.message, conditional=conditional) from error
+            raise
+        if reply is not None:
+            return reply
+        if doubted:
+            raise self._unknown("an answer was lost, and the entry was changed since", conditional=conditional)
+        raise TableVersionError(
+            f"an update of table {self.table} was refused: an entry has another version than required, does not exist, "
+            "or exists and should be inserted; get it and decide again"
+        )
+
+    def _unknown(self, reason: str, *, conditional: bool) -> OutcomeUnknownError:
+        advice = "get the entry to find out" if conditional else "update it again"
+        return OutcomeUnknownError(
+            f"whether an update of table {self.table} took effect is unknown ({reason}); {advice}"
+        )
+
+    # ---------------------------------------------------------------- inside
+
+    def _name(self, segment_id: int) -> str:
+        return segment_name(self._stream, segment_id)
+
+    def _answer(self, segment_id: int, request: Callable[[int, str], Message], kind: type[R], deadline: Deadline) -> R:
+        reply = self._ask(segment_id, request, deadline, write=False)
+        if not isinstance(reply, kind):
+            raise error_of(reply, self._name(segment_id))
+        return reply
+
+    def _ask(
+        self, segment_id: int, request: Callable[[int, str], Message], deadline: Deadline, *, write: bool
+    ) -> Message:
+        """Return the reply to ``request(number, token)``, which is called immediately before it is sent."""
+        token = self._stores.token(self._stream, write=write, deadline=deadline)
+        endpoint = self._stores.endpoint(self._stream, segment_id, deadline)
+        with self._stores.pool.lease(endpoint, deadline) as connection:
+            return connection.ask(request(connection.next_request_id(), token), deadline)
+
+    def _run(self, segment_id: int, attempt: Callable[[Deadline], T]) -> T:
+        try:
+            return self._stores.run(self._stream, segment_id, attempt)
+        except NoSuchSegmentError:
+            raise TableNotFoundError.deleted(self.table) from None
