@@ -67,6 +67,7 @@ __all__ = [
     "StreamNotFoundError",
     "StreamSealedError",
     "TableExistsError",
+    "TableKeyOrderError",
     "TableLimitError",
     "TableNotFoundError",
     "TableVersionError",
@@ -405,6 +406,20 @@ class TableVersionError(ConnectorError):
     """
 
     code = "PRAVEGA-TABLE-VERSION"
+    fault = "local"
+
+
+class TableKeyOrderError(ConnectorError):
+    """Several tasks of a Spark write have changed the same key of a key-value table, in an unknown order.
+
+    Cause: rows of one key are in several partitions of the DataFrame, and no option orders them. Or, with
+    ``order_column``, one of the rows removes the key. The rows are already written.
+
+    Fix: set ``order_column``, or repartition the DataFrame by the key before the write. Then write the rows again. A
+    streaming query writes them again when it restarts.
+    """
+
+    code = "PRAVEGA-TABLE-KEY-ORDER"
     fault = "local"
 
 

@@ -12,21 +12,34 @@ from rich.table import Table
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.output import standard_output
-from pravega_connector.spark.options import CommonOptions, FormatOptions, RegistryOptions
+from pravega_connector.spark.options import CommonOptions, ConnectionOptions, FormatOptions, RegistryOptions
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.options.tables import TableOptions, TableSinkOptions, TableSourceOptions
 
 
 def _sides() -> list[tuple[str, list[Field[Any]]]]:
     common, formats, registry = fields(CommonOptions), fields(FormatOptions), fields(RegistryOptions)
     of_formats, of_registry = {field.name for field in formats}, {field.name for field in registry}
     shared = {field.name for field in common}
+    connection = fields(ConnectionOptions)
+    of_connection = {field.name for field in connection}
+    of_tables = of_connection | of_formats | {field.name for field in fields(TableOptions)}
     return [
-        ("Source and sink", [field for field in common if field.name not in of_registry]),
+        (
+            "Source and sink",
+            [field for field in common if field.name not in of_registry | of_connection] + list(connection),
+        ),
         ("Format of the events, source and sink", list(formats)),
         ("Schema registry, source and sink", [field for field in registry if field.name not in of_formats]),
         ("Source", [field for field in fields(SourceOptions) if field.name not in shared]),
         ("Sink", [field for field in fields(SinkOptions) if field.name not in shared]),
+        (
+            "Key-value tables, source and sink",
+            [field for field in fields(TableOptions) if field.name not in of_connection | of_formats],
+        ),
+        ("Key-value tables, source", [field for field in fields(TableSourceOptions) if field.name not in of_tables]),
+        ("Key-value tables, sink", [field for field in fields(TableSinkOptions) if field.name not in of_tables]),
     ]
 
 

@@ -23,23 +23,25 @@ if TYPE_CHECKING:
 
     from pravega_connector.spark.options.sink import SinkOptions
     from pravega_connector.spark.options.source import SourceOptions
+    from pravega_connector.spark.options.tables import TableSinkOptions, TableSourceOptions
     from pravega_connector.spark.sink.encoding import EventEncoder
     from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStreamWriter
     from pravega_connector.spark.source.columns import Decoder
     from pravega_connector.spark.source.metadata import MetadataReader
     from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaBatchReader, PravegaStreamReader
+    from pravega_connector.spark.tables.reader import TableReader
+    from pravega_connector.spark.tables.writer import TableBatchWriter, TableStreamWriter
 
 # First Spark version whose Python sources can limit a micro-batch and support AvailableNow.
 _OLDEST_SPARK: Final = (4, 2)
-# Options with the credentials of the user.
-_CREDENTIALS: Final = frozenset({"username", "password", "token", "auth_method", "auth_token"})
 
 
 @called_by_spark("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
 class PravegaDataSource(DataSource):  # type: ignore[misc]
-    """Data source that reads and writes Pravega streams.
+    """Data source that reads and writes Pravega streams and key-value tables.
 
-    ``spark.read.format("pravega").load("scope/stream")``; see SourceOptions and SinkOptions for the options.
+    ``spark.read.format("pravega").load("scope/stream")``; see SourceOptions and SinkOptions for the options. For a
+    table, see TableSourceOptions and TableSinkOptions.
     """
 
     #: Options of the session: they apply to every read and write, unless it or its table sets them.
@@ -61,11 +63,18 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> StructType:
         """Return the columns of a read without ``.schema(…)``.
 
-        Raises StreamNotFoundError, ControllerUnavailableError.
+        Raises StreamNotFoundError, TableNotFoundError, ControllerUnavailableError.
         """
         import pyarrow as pa  # noqa: PLC0415 - each method imports its own dependencies
 
+        from pravega_connector.spark.options.selection import names_table  # noqa: PLC0415
         from pravega_connector.spark.options.sql_tables import is_table, with_options  # noqa: PLC0415
+
+        if names_table(self.options):
+            from pravega_connector.spark.tables.columns import table_columns  # noqa: PLC0415
+
+            struct = from_arrow_schema(table_columns(self._table_source_options(self.options)))
+            return with_options(struct, self.options) if is_table(self.options) else struct
         from pravega_connector.spark.source import columns  # noqa: PLC0415
 
         options = self._source_options(self.options)
@@ -94,8 +103,16 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         fields = columns.with_never_null(fields, options, serializer)
         return columns.with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
 
-    def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
+    def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader | TableReader:
         """Return the reader of a batch query."""
+        if self.table_of(schema) is not None:
+            from pravega_connector.spark.tables.reader import TableReader  # noqa: PLC0415
+
+            options = self._table_source_options(self._options_to_read(schema))
+            return TableReader(options, to_arrow_schema(schema, timezone="UTC"))
+        return self._event_reader(schema)
+
+    def _event_reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
         options = self.source_options(schema)
         _check_reader(options)
         if options.metadata is not None:
@@ -111,44 +128,84 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader  # noqa: PLC0415
 
         try:
+            if (table := self.table_of(schema)) is not None:
+                raise UnsupportedModeError(
+                    f"table {table} has no changes to follow: read it with spark.read, or write the changes to a "
+                    "stream, too"
+                )
             arguments = self.reader_arguments(schema)
             _check_reader(arguments[0])
             return PravegaStreamReader(*arguments)
         except PravegaError as error:
             return BrokenStreamReader(error)
 
-    def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter:
-        """Return the writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""
+    def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter | TableBatchWriter:
+        """Return the writer of a batch query.
+
+        Raises ColumnTypeError, StreamNotFoundError, TableNotFoundError before any task starts.
+        """
+        from pravega_connector.spark.options.selection import names_table  # noqa: PLC0415
+
+        raw = self._options_to_write(schema)
         if overwrite:
-            raise UnsupportedModeError("a stream supports only appends: write with mode('append')")
+            reason = "a table supports only upserts" if names_table(raw) else "a stream supports only appends"
+            raise UnsupportedModeError(f"{reason}: write with mode('append')")
+        if names_table(raw):
+            from pravega_connector.spark.tables.writer import TableBatchWriter  # noqa: PLC0415
+
+            return TableBatchWriter(*self._table_writer_arguments(raw, schema))
         from pravega_connector.spark.sink.writers import PravegaBatchWriter  # noqa: PLC0415
 
-        return PravegaBatchWriter(*self._writer_arguments(schema, streaming=False))
+        return PravegaBatchWriter(*self._writer_arguments(raw, schema, streaming=False))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> PravegaStreamWriter:  # noqa: ARG002, N802
-        """Return the writer of a streaming query. In complete mode, each micro-batch appends the whole result."""
+    def streamWriter(  # noqa: N802
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002
+    ) -> PravegaStreamWriter | TableStreamWriter:
+        """Return the writer of a streaming query. In complete mode, each micro-batch writes the whole result."""
+        from pravega_connector.spark.options.selection import names_table  # noqa: PLC0415
+
+        raw = self._options_to_write(schema)
+        if names_table(raw):
+            from pravega_connector.spark.tables.writer import TableStreamWriter  # noqa: PLC0415
+
+            return TableStreamWriter(*self._table_writer_arguments(raw, schema))
         from pravega_connector.spark.sink.writers import PravegaStreamWriter  # noqa: PLC0415
 
-        return PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
+        return PravegaStreamWriter(*self._writer_arguments(raw, schema, streaming=True))
 
     def _source_options(self, raw: Mapping[str, str]) -> SourceOptions:
-        from pravega_connector.spark.options import known_names, parse_options  # noqa: PLC0415
-        from pravega_connector.spark.options.sink import SinkOptions  # noqa: PLC0415
+        from pravega_connector.spark.options.selection import stream_options  # noqa: PLC0415
         from pravega_connector.spark.options.source import SourceOptions  # noqa: PLC0415
 
-        others = known_names(SinkOptions)
-        return parse_options(SourceOptions, self._with_defaults(raw), also_known=others)
+        return stream_options(SourceOptions, raw, self.defaults)
 
-    def _with_defaults(self, raw: Mapping[str, str]) -> dict[str, str]:
-        """Return the options, with defaults for the missing ones; the credentials count as one setting."""
-        others = _CREDENTIALS if any(name.lower() in _CREDENTIALS for name in raw) else frozenset()
-        return {name: value for name, value in self.defaults.items() if name not in others} | dict(raw)
+    def _table_source_options(self, raw: Mapping[str, str]) -> TableSourceOptions:
+        from pravega_connector.spark.options.selection import table_options  # noqa: PLC0415
+        from pravega_connector.spark.options.tables import TableSourceOptions  # noqa: PLC0415
 
-    def source_options(self, schema: StructType) -> SourceOptions:
-        """Return the options of a read with these columns; a table has options in them."""
+        return table_options(TableSourceOptions, raw, self.defaults)
+
+    def _options_to_read(self, schema: StructType) -> dict[str, str]:
         from pravega_connector.spark.options.sql_tables import options_to_read  # noqa: PLC0415
 
-        return self._source_options(options_to_read(self.options, schema))
+        return options_to_read(self.options, schema)
+
+    def _options_to_write(self, schema: StructType) -> dict[str, str]:
+        from pravega_connector.spark.options.sql_tables import options_to_write  # noqa: PLC0415
+
+        return options_to_write(self.options, schema)
+
+    def table_of(self, schema: StructType) -> str | None:
+        """Return the key-value table that a read with these columns names; None if it reads streams."""
+        from pravega_connector.spark.options.selection import table_in  # noqa: PLC0415
+
+        return table_in(self._options_to_read(schema))
+
+    def source_options(self, schema: StructType) -> SourceOptions:
+        """Return the options of a read of streams with these columns; a SQL table has options in them."""
+        return self._source_options(self._options_to_read(schema))
 
     def reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
         """Return the options, the Arrow schema and the serializer of a reader. Raises the errors of a read."""
@@ -161,17 +218,22 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         # Raise for columns that cannot be decoded before any task starts.
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
-    def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
-        from pravega_connector.spark.options import known_names, parse_options  # noqa: PLC0415
+    def _writer_arguments(
+        self, raw: Mapping[str, str], schema: StructType, *, streaming: bool
+    ) -> tuple[SinkOptions, EventEncoder]:
+        from pravega_connector.spark.options.selection import stream_options  # noqa: PLC0415
         from pravega_connector.spark.options.sink import SinkOptions  # noqa: PLC0415
-        from pravega_connector.spark.options.source import SourceOptions  # noqa: PLC0415
-        from pravega_connector.spark.options.sql_tables import options_to_write  # noqa: PLC0415
         from pravega_connector.spark.sink.encoding import encoder_for  # noqa: PLC0415
 
-        raw = self._with_defaults(options_to_write(self.options, schema))
-        options = parse_options(SinkOptions, raw, also_known=known_names(SourceOptions))
+        options = stream_options(SinkOptions, raw, self.defaults)
         options.mode(streaming=streaming)
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)
+
+    def _table_writer_arguments(self, raw: Mapping[str, str], schema: StructType) -> tuple[TableSinkOptions, pa.Schema]:
+        from pravega_connector.spark.options.selection import table_options  # noqa: PLC0415
+        from pravega_connector.spark.options.tables import TableSinkOptions  # noqa: PLC0415
+
+        return table_options(TableSinkOptions, raw, self.defaults), to_arrow_schema(schema, timezone="UTC")
 
 
 def _check_reader(options: SourceOptions) -> None:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options import known_names, misspelt
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.options import misspelt
+from pravega_connector.spark.options.selection import all_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +63,7 @@ def configure(
 
     Raises ConfigError for an unknown option.
     """
-    known = known_names(SourceOptions) | known_names(SinkOptions)
+    known = all_names()
     for name in options:
         if name.lower() not in known:
             hint = misspelt(name.lower(), known)

@@ -18,10 +18,10 @@ from pravega_connector.wire import SegmentRange, TableName
 from pravega_serde.errors import SerializationError
 
 #: ``"KeyValueTableRouter".hashCode()`` as an unsigned 64-bit number: Java extends the sign of the seed, mmh3 does not.
-_SEED: Final = -2020233499 % 2**64
+SEED: Final = -2020233499 % 2**64
 _MASK: Final = 2**64 - 1
-_C1: Final = 0x87C37B91114253D5
-_C2: Final = 0x4CF5AD432745937F
+C1: Final = 0x87C37B91114253D5
+C2: Final = 0x4CF5AD432745937F
 _QUOTED: Final = 40  # bytes of a key that an error quotes
 
 
@@ -42,11 +42,11 @@ def _rotate(x: int, by: int) -> int:
 
 
 def _mix1(k: int) -> int:
-    return _rotate(k * _C1 & _MASK, 31) * _C2 & _MASK
+    return _rotate(k * C1 & _MASK, 31) * C2 & _MASK
 
 
 def _mix2(k: int) -> int:
-    return _rotate(k * _C2 & _MASK, 33) * _C1 & _MASK
+    return _rotate(k * C2 & _MASK, 33) * C1 & _MASK
 
 
 def _final(k: int) -> int:
@@ -57,7 +57,7 @@ def _final(k: int) -> int:
 
 def key_position(primary: bytes) -> float:
     """Return the position of a primary key on the key line [0, 1): Guava's ``murmur3_128``, as in Java."""
-    h1 = h2 = _SEED
+    h1 = h2 = SEED
     whole = len(primary) & ~15
     for k1, k2 in struct.iter_unpack("<QQ", primary[:whole]):
         h1 = ((_rotate(h1 ^ _mix1(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK

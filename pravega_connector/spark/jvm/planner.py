@@ -96,6 +96,8 @@ class Planner:
         if request["session"] not in self._sources:
             return None
         source = self._source(request)
+        if source.table_of(_NO_SCHEMA) is not None:
+            return None
         return source.schema().json() if _obstacle(source.source_options(_NO_SCHEMA)) is None else None
 
     def _accepts(self, request: Mapping[str, Any]) -> str | None:
@@ -107,6 +109,9 @@ class Planner:
             _note_python("this session was not set up: call configure(spark, jvm_reader=True) with it")
             return None
         source, schema = self._source(request), _schema_of(request)
+        if (table := source.table_of(schema)) is not None:
+            _note_python(f"{table} is a key-value table")
+            return None
         options = source.source_options(schema)
         obstacle = _obstacle(options) or _other_column(options, schema)
         if obstacle is None:

@@ -8,6 +8,7 @@ format is changed.
 
 from pravega_connector.spark.options.common import (
     CommonOptions,
+    ConnectionOptions,
     FormatOptions,
     RegistryOptions,
     codec_names,
@@ -28,6 +29,7 @@ from pravega_connector.spark.options.declaration import (
 
 __all__ = [
     "CommonOptions",
+    "ConnectionOptions",
     "FormatOptions",
     "PravegaOptionWarning",
     "RegistryOptions",

@@ -1,7 +1,7 @@
-"""Options that source and sink share: event format, schema registry, stream and connection.
+"""Options that source and sink share: event format, schema registry, connection and stream.
 
-Each class extends the one before: FormatOptions, RegistryOptions, CommonOptions. A column function has the options of
-the first two.
+CommonOptions has all of them. A column function has RegistryOptions, which extend FormatOptions. A key-value table has
+ConnectionOptions and FormatOptions.
 """
 
 from __future__ import annotations
@@ -303,14 +303,10 @@ class RegistryOptions(FormatOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommonOptions(RegistryOptions):
-    """Stream, access to it, and the format of its events or the registry that has their schemas."""
+class ConnectionOptions:
+    """Scope, and access to the cluster."""
 
-    path: str | None = option(
-        None, "`scope/stream`, or `stream` with the scope given elsewhere; `load()` and `save()` set it"
-    )
-    stream: str | None = option(None, "name of the stream, or `scope/stream`")
-    scope: str | None = option(None, "scope of the stream")
+    scope: str | None = option(None, "scope of the stream or table")
     controller: str | None = option(None, "controller URI, such as `tcp://localhost:9090` or `tls://host:9090`")
     username: str | None = option(None, "user name, if the server requires credentials")
     password: str | None = secret_option("password that goes with `username`", registry=False)
@@ -419,6 +415,16 @@ class CommonOptions(RegistryOptions):
         if not client.health.going_on and (service or has_answered(config)):
             client.health.service = True
         return client
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions(ConnectionOptions, RegistryOptions):
+    """Stream, access to it, and the format of its events or the registry that has their schemas."""
+
+    path: str | None = option(
+        None, "`scope/stream`, or `stream` with the scope given elsewhere; `load()` and `save()` set it"
+    )
+    stream: str | None = option(None, "name of the stream, or `scope/stream`")
 
     _NO_STREAM: ClassVar[str] = "no stream is set: set option 'stream', or load('scope/stream')"
 

@@ -69,7 +69,8 @@ def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
 def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
     """Return the effective options of a read: the options of the table, overridden by the options that are set.
 
-    A read that names its stream may have the schema of a table. Then only the options of the read apply.
+    A read that names its stream or key-value table may have the schema of a SQL table. Then only the options of the
+    read apply.
 
     Raises ConfigError if there are neither: the table was created with a list of columns.
     """
@@ -91,12 +92,12 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
 
     Raises ConfigError if there are neither.
     """
-    names_stream = "stream" in options or "path" in options
+    names_stream = "stream" in options or "table" in options or "path" in options
     if not names_stream and _is_fitted(schema):
         return options_to_read(options, schema)
     if not options.keys() - _OF_QUERIES and not names_stream:
         raise ConfigError(
-            "no stream is set, such as start('scope/stream') or save('scope/stream'); if it is to a table, the "
+            "no stream is set, such as start('scope/stream') or save('scope/stream'); if it is to a SQL table, the "
             "options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "
             "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the query reads the "
             "table that it writes to, if that has no column of text, or was created with a list of columns; give "
@@ -107,9 +108,9 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
 
 
 def _names_stream(options: Mapping[str, str]) -> bool:
-    """Return True if a read names its stream. The path of a table is its directory in Spark's catalog."""
+    """Return True if a read names its stream or key-value table. A SQL table's path is its directory in the catalog."""
     path = options.get("path", "")
-    return "stream" in options or (path != "" and ":" not in path and not path.startswith("/"))
+    return "stream" in options or "table" in options or (path != "" and ":" not in path and not path.startswith("/"))
 
 
 def _is_fitted(schema: StructType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
+from pravega_connector.spark.options import FormatOptions
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Portable
 from pravega_serde.errors import SchemaError
@@ -129,17 +131,26 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
         return _raw_encoder(schema, options)
     router, key = _routing(schema, options)
     columns = _written(schema, options, key)
-    kinds = [schema.field(name) for name in columns]
+    single, serializer = value_encoding([schema.field(name) for name in columns], options)
+    return EventEncoder(columns, single, serializer, router)
+
+
+def value_encoding(columns: Sequence[pa.Field], options: FormatOptions) -> tuple[bool, Portable[Serializer[Any]]]:
+    """Return True if the only column is the whole value, not a field of a record; and the serializer of ``format``.
+
+    Raises ColumnTypeError if the columns cannot be written, ConfigError, SchemaError.
+    """
     serializer = options.serializer()
     # Columns are the fields of the class of a Java sample, even if Arrow has no type for some fields.
     single = len(columns) == 1 and not (options.says_record or _is_record(serializer))
     try:
-        serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
+        serializer.check_encodable(columns[0].type if single else pa.struct(list(columns)))
     except SchemaError as error:
+        assert options.format is not None
         takers = [each.name for each in FORMATS[options.format].options if each.record]
         hint = f"; option {takers[0]!r} accepts such an event" if takers else ""
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}{hint}") from error
-    return EventEncoder(columns, single, Portable(serializer), router)
+    return single, Portable(serializer)
 
 
 def _registry_encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
@@ -172,7 +183,7 @@ def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
             f"the DataFrame has no column 'event' (it has: {', '.join(names)}): name the column of bytes 'event', or "
             "set option 'format' to serialize the columns"
         )
-    if not _is_event(schema.field(_EVENT).type):
+    if not is_bytes(schema.field(_EVENT).type):
         raise ColumnTypeError(f"column 'event' is {schema.field(_EVENT).type}, not binary or string: cast it")
     router, key = _routing(schema, options)
     if extra := [name for name in names if name not in (_EVENT, key, options.event_time_column)]:
@@ -183,7 +194,8 @@ def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
     return EventEncoder((_EVENT,), True, None, router)
 
 
-def _is_event(kind: pa.DataType) -> bool:
+def is_bytes(kind: pa.DataType) -> bool:
+    """Return True for a column of bytes or text."""
     t = pa.types
     return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_binary(kind) or t.is_large_binary(kind))
 

@@ -99,12 +99,12 @@ def row_builder(
         skip_nulls=options.registry_type is not None,
         on_bad=on_bad,
         times=times,
-        check_type=_check_type,
+        check_type=check_type,
         component="source",
     )
 
 
-def _check_type(kind: pa.DataType, field: pa.Field) -> None:
+def check_type(kind: pa.DataType, field: pa.Field) -> None:
     """Raise ConfigError unless the field has Spark's type for this type: no other cast is sure to succeed."""
     if kind == field.type:
         return

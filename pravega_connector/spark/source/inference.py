@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -47,7 +47,19 @@ def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
                 return
 
 
-def columns_in(batches: Iterable[EventBatch], format_name: str, otherwise: str) -> pa.Schema:
+class Sample(Protocol):
+    """Events of one origin."""
+
+    @property
+    def stream(self) -> object:
+        """Name of the origin, for errors."""
+
+    @property
+    def events(self) -> pa.BinaryArray:
+        """Events."""
+
+
+def columns_in(batches: Iterable[Sample], format_name: str, otherwise: str) -> pa.Schema:
     """Return the columns of all events together; malformed events are left out.
 
     ``otherwise`` is the fix that the error suggests if there are none. Raises ColumnTypeError.
@@ -63,7 +75,7 @@ def columns_in(batches: Iterable[EventBatch], format_name: str, otherwise: str) 
                 f"the events of {batch.stream} do not have columns in common ({reason}): {otherwise}"
             ) from None
     if not len(found):
-        raise ColumnTypeError(f"the streams have no {format_name} events to infer columns from: {otherwise}")
+        raise ColumnTypeError(f"there are no {format_name} events to infer columns from: {otherwise}")
     return pa.schema([field.with_type(_known(field.type)) for field in found])
 
 

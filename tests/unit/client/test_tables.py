@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import random
 from collections.abc import Iterator
 from contextlib import suppress
 
+import pyarrow as pa
 import pytest
 
 from pravega_connector import PravegaClient, Put, Remove, Table, TableNotFoundError, TableVersionError, Version
 from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.errors import ConfigError, ConnectionLostError, OutcomeUnknownError, SegmentStoreError
 from pravega_connector.tables import keys
+from pravega_connector.tables.columns import KeySegments, key_hashes, key_rows
 from pravega_connector.tables.keys import TableSegments, after, key_position
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import (
@@ -271,6 +274,18 @@ def test_coroutines_use_a_table(pravega: InProcessPravega, table: Table[str]) ->
 def test_the_position_of_a_key_is_that_of_java(key: bytes, position: float) -> None:
     """As HashHelper.seededWith("KeyValueTableRouter").hashToRange of 0.13 returns it."""
     assert key_position(key) == position
+
+
+@pytest.mark.parametrize("length", [1, 8, 15, 16, 17, 32, 255])
+def test_columns_of_keys_have_the_same_segments(length: int) -> None:
+    chance = random.Random(length)
+    given = [chance.randbytes(length) for _ in range(200)]
+    ranges = [SegmentRange(number, number / 7, (number + 1) / 7) for number in range(7)]
+    rows = key_rows(pa.array([b"x" * length, *given], pa.binary())[1:], length)
+    assert KeySegments(ranges).of(rows).tolist() == [TableSegments(ranges).of(key) for key in given]
+    assert KeySegments(ranges[:1]).of(rows).tolist() == [0] * 200
+    positions = [float(each >> 12) * 2.0**-52 for each in key_hashes(rows).tolist()]
+    assert positions == [key_position(key) for key in given]
 
 
 def test_the_upper_bound_of_a_segment_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from pravega_connector.spark.pickling import VERSION, Exchanged, Portable, recei
 from pravega_connector.spark.sink.transactions import TaskPart, TaskPrepared, WriteId
 from pravega_connector.spark.sink.writers import TaskWritten
 from pravega_connector.spark.source.readers import PravegaFilteringReader
+from pravega_connector.spark.tables.writer import TaskUpserted
 from pravega_connector.testing import InProcessPravega
 
 FILE = Path(__file__).parents[2] / "vectors" / "exchanged.json"
@@ -80,6 +81,12 @@ def exchanged() -> list[Exchanged]:
             made += [source.reader(typed), source.writer(typed, overwrite=False), source.streamWriter(typed, False)]
         several = PravegaDataSource({"controller": place["controller"], "format": "json"})
         made.append(several.writer(named, overwrite=False))
+        client.create_table("s/t", 4)
+        table = {"controller": place["controller"], "table": "s/t", "format": "json"}
+        keyed = StructType([*typed, StructField("key", StringType())])
+        entries = PravegaDataSource(table).reader(keyed)
+        upserts = PravegaDataSource(table | {"order_column": "id"})
+        made += [entries, *entries.partitions(), upserts.writer(keyed, False), upserts.streamWriter(keyed, False)]
         listed = PravegaDataSource(place | {"metadata": "StreamInfo"})
         metadata = listed.reader(listed.schema())
         made += [
@@ -92,6 +99,7 @@ def exchanged() -> list[Exchanged]:
     made += [
         TaskPrepared(WriteId("app", "query", "run", 7), 3, (part,)),
         TaskWritten(2, 30, query="query"),
+        TaskUpserted(b"", b""),
     ]
     return [pickle.loads(pickle.dumps(value)) for value in made]
 

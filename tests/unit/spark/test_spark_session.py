@@ -10,6 +10,8 @@ from pyspark import cloudpickle
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.options.selection import with_defaults
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.session import configure, register_streams
 
 
@@ -47,7 +49,7 @@ def made(session: Session, **options: str) -> Any:
     """Cluster of a write with these options, as a process knows it that has got the class."""
     source = pickle.loads(cloudpickle.dumps(session.sources[-1]))
     assert source.name() == "pravega"
-    return source(options)._with_defaults(options)
+    return with_defaults(options, source.defaults, SourceOptions)
 
 
 def test_a_session_has_a_cluster_and_options(monkeypatch: pytest.MonkeyPatch):
