@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Final
 
 from pravega_connector.errors import ConnectorError, ReaderOfflineError, TransactionError
 from pravega_connector.ingest import Sizes, ingest
+from pravega_connector.tables import Insert, Put, Remove
 from pravega_connector.testing import InProcessPravega
-from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.wire import StreamCut, StreamName, TableName
 from pravega_serde import serializer_for
 from pravega_serde.errors import PravegaError
 
@@ -609,6 +610,47 @@ class Revisions(Case):
         self.log.close()
 
 
+class Entries(Case):
+    """Entries of a key-value table: the update that was cut is made as a whole, or not at all."""
+
+    def prepare(self) -> None:
+        name = TableName(_SCOPE, self.name.stream)
+        self.other.create_table(name, 4, 1, partitions=2)
+        self.table = self.client.table(name, key="string", value="string")
+        self.theirs = self.other.table(name, key="string", value="string")
+        self.known: dict[Any, str] = {}
+        self.doubtful: dict[Any, str] | None = None
+
+    def change(self, make: Callable[[], Any], **entries: str | None) -> Any:
+        """Make a change after which these entries, by primary and secondary key together, have these values."""
+        changed = self.known | {(key[:4], key[4:]): value for key, value in entries.items()}
+        self.doubtful = {key: value for key, value in changed.items() if value is not None}
+        made = make()
+        self.known, self.doubtful = self.doubtful, None
+        return made
+
+    def act(self) -> None:
+        table = self.table
+        version = self.change(lambda: table.put(("anna", "a"), "1"), annaa="1")
+        self.change(lambda: table.insert(("bert", "a"), "1"), berta="1")
+        self.change(lambda: table.put(("anna", "a"), "2", version), annaa="2")
+        several = [Put(("cora", "a"), "1"), Insert(("cora", "b"), "2"), Put(("cora", "c"), "3")]
+        self.change(lambda: table.update(several), coraa="1", corab="2", corac="3")
+        assert [entry and entry.value for entry in table.get_all([("anna", "a"), ("dora", "a")])] == ["2", None]
+        assert {entry.key: entry.value for entry in table.entries(batch_size=2)} == self.known
+        self.change(lambda: table.remove(("bert", "a")), berta=None)
+        self.change(lambda: table.update([Remove(("cora", "a")), Remove(("cora", "b"))]), coraa=None, corab=None)
+
+    def check(self) -> None:
+        found = {entry.key: entry.value for entry in self.theirs.entries()}
+        assert found in (self.known, self.doubtful), f"{found} is neither {self.known} nor {self.doubtful}"
+        self.table.put(("last", "a"), "1")
+        entry = self.table.get(("last", "a"))
+        assert entry is not None
+        assert entry.value == "1"
+        assert self.theirs.get(("last", "a")) == entry
+
+
 # ---- bytes -----------------------------------------------------------------------------------------------------------
 
 
@@ -747,6 +789,7 @@ CASES: Final[dict[str, Callable[[InProcessPravega], Case]]] = {
     "exactly-once": ExactlyOnce,
     "synchronizer": Synchronizer,
     "revisions": Revisions,
+    "table": Entries,
     "byte-writer": ByteWriter,
     "raw-writer": RawWriter,
     "byte-reader": ByteReader,

@@ -21,6 +21,7 @@ from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.client import LeaseKeeper, PravegaClient
 from pravega_connector.client.shared import shared_client
 from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import TableVersionError
 from pravega_connector.exactly_once.batch_commit import Ledger
 from pravega_connector.exactly_once.batch_commit.entries import Barrier
 from pravega_serde import ForkedError, serializer_for
@@ -329,6 +330,50 @@ def kinds(uri: str, registry_uri: str) -> dict[str, Callable[[], Kind]]:
             add,
             made.close,
             "conditional append",
+            check,
+        )
+
+    def key_value_table() -> Kind:
+        name = new_stream()
+        client.create_table(name, 20, partitions=2)
+        made = client.table(name, key="string", value="string")
+        counted: list[int] = []
+
+        def insert() -> None:
+            value = done.next()
+            made.insert(value.rjust(20), value)
+            done.values.append(value)
+
+        def count() -> None:
+            """Add one to the counter of this process, which several threads do."""
+            key = str(os.getpid()).rjust(20)
+            while True:
+                entry = made.get(key)
+                try:
+                    if entry is None:
+                        made.insert(key, "1")
+                    else:
+                        made.put(key, str(int(entry.value) + 1), entry.version)
+                except TableVersionError:
+                    continue
+                counted.append(1)
+                return
+
+        def check() -> None:
+            found = {entry.key.strip(): entry.value for entry in made.entries()}
+            assert found.pop(str(os.getpid())) == str(len(counted))
+            done.check([value for value in found.values() if value.startswith(f"{os.getpid()}-")])
+
+        return Kind(
+            {
+                "insert*": insert,
+                "count*": count,
+                "get*": lambda: made.get("x" * 20),
+                "keys*": lambda: list(made.keys()),
+            },
+            insert,
+            lambda: None,
+            "update table",
             check,
         )
 
