@@ -26,6 +26,7 @@ FILES = {
     "exactly-once": ["group_reader.py", "groups/reader.py", "runner.py", "state.py"],
     "synchronizer": ["synchronizer.py", "revisioned.py", "conditional_append.py"],
     "revisions": ["revisioned.py", "conditional_append.py"],
+    "table": ["tables/table.py", "tables/requests.py"],
     "byte-writer": ["byte_stream.py", "conditional_append.py"],
     "raw-writer": ["byte_stream.py", "conditional_append.py"],
     "byte-reader": ["byte_stream.py"],

@@ -18,7 +18,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
 from tools.faults.cluster.timeline import Notes, Timeline
-from tools.faults.cluster.workload import CLIENTS, parse
+from tools.faults.cluster.workload import CLIENTS, KEY, parse, table_of
 from tools.faults.processes import ROOT, Process, await_that
 from tools.faults.verdict import Tally
 
@@ -79,6 +79,7 @@ class Clients:
         with PravegaClient(self.config, timeout=60.0) as client:
             for name, stream in self.streams.items():
                 client.create_stream(stream, ScalingPolicy.fixed(_STREAMS.get(name, 2)))
+            client.create_table(table_of(self.streams["state"]), KEY)
             self._cuts = {name: client.head(self.streams[name]) for name in self._tallies}
         names = {name: str(stream) for name, stream in self.streams.items()}
         self._run("workload", self._spec("workload", streams=names), answers=True)
@@ -239,8 +240,9 @@ class Clients:
             self._unsure[name] = unsure
         audit |= {name: answer[name]["seen"] for name in ("follower", "reader")}
         # A lost or repeated update leaves the numbers out of order.
-        updates = {"events": answer["synchronizer"]["updates"], "out_of_order": answer["synchronizer"]["wrong"]}
-        audit["synchronizer"] = {"lost": 0, "duplicated": 0, **updates}
+        for name in ("synchronizer", "table"):
+            updates = {"events": answer[name]["updates"], "out_of_order": answer[name]["wrong"]}
+            audit[name] = {"lost": 0, "duplicated": 0, **updates}
         return audit | (self.java_audit(java) if java is not None else {})
 
     def _drain(self, name: str, marks: Mapping[str, int]) -> None:

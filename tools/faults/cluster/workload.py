@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from pravega_connector.client import EventBatch, EventWriter, PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
-from pravega_connector.errors import OutcomeUnknownError
+from pravega_connector.errors import OutcomeUnknownError, TableVersionError
+from pravega_connector.tables import TableName
 from pravega_serde.errors import PravegaError
 from tools.faults.cluster.timeline import Notes
 from tools.faults.verdict import Tally
@@ -25,12 +26,20 @@ _KEYS: Final = 16
 _EVENTS: Final = 20
 _TRANSACTION: Final = 10
 _PATIENCE: Final = 60.0
+_COUNTER: Final = "counter"
+#: Length of the keys of the table.
+KEY: Final = len(_COUNTER)
 
 
 def parse(event: bytes) -> tuple[str, int]:
     """Key and number of an event."""
     key, _, number = event.rpartition(b"|")
     return key.decode(), int(number)
+
+
+def table_of(stream: StreamName) -> TableName:
+    """Name of the key-value table in the scope of a stream."""
+    return TableName(stream.scope, "entries")
 
 
 class Worker(threading.Thread):
@@ -244,12 +253,43 @@ class Synchronizer(Worker):
         super().end()
 
 
+class TableUser(Worker):
+    """Counts in an entry of a key-value table, by versions; after a refusal it gets the entry, as the error says."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.next, self.wrong = 1, 0
+        table = table_of(self.streams["state"])
+        self.table = self.client.table(table, key="string", value=_Number())
+
+    def step(self) -> bool:
+        entry = self.table.get(_COUNTER)
+        found = 0 if entry is None else entry.value
+        self.wrong += found not in (self.next - 1, self.next)
+        if found >= self.next:
+            self.next = found + 1
+            return True
+        try:
+            if entry is None:
+                self.table.insert(_COUNTER, self.next)
+            else:
+                self.table.put(_COUNTER, self.next, entry.version)
+        except (OutcomeUnknownError, TableVersionError):  # no other client counts: an attempt without an answer did
+            return False
+        self.next += 1
+        return True
+
+    def results(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
+        return {"updates": self.next - 1, "wrong": self.wrong}
+
+
 CLIENTS: Final[dict[str, type[Worker]]] = {
     "writer": Writer,
     "follower": Follower,
     "transactions": Transactions,
     "reader": BoundedReader,
     "synchronizer": Synchronizer,
+    "table": TableUser,
 }
 
 
