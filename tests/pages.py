@@ -73,6 +73,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/get-started/from-spark-connector.md": WITH_SPARK,
     "docs/get-started/quick-start.md#4. Read the stream in Spark": WITH_SPARK,
     "docs/get-started/quick-start.md#5. Write each row exactly once": WITH_SPARK,
+    "docs/spark/key-value-tables.md": WITH_SPARK,
     "docs/spark/lakehouse.md": WITH_SPARK,
     "docs/spark/lakehouse.md#Delta Lake with the deltalake package": "tests/integration/spark/test_lakehouse_docs.py",
     "docs/spark/monitoring.md": WITH_SPARK,

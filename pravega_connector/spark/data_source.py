@@ -73,8 +73,13 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         if names_table(self.options):
             from pravega_connector.spark.tables.columns import table_columns  # noqa: PLC0415
 
-            struct = from_arrow_schema(table_columns(self._table_source_options(self.options)))
-            return with_options(struct, self.options) if is_table(self.options) else struct
+            options_of_table = self._table_source_options(self.options)
+            if not is_table(self.options):
+                return from_arrow_schema(table_columns(options_of_table))
+            # INSERT sets all columns: with a version it would be a write on a condition.
+            fields = table_columns(options_of_table, with_version="version_column" in self.options)
+            struct = from_arrow_schema(pa.schema([field.with_nullable(True) for field in fields]))
+            return with_options(struct, self.options)
         from pravega_connector.spark.source import columns  # noqa: PLC0415
 
         options = self._source_options(self.options)

@@ -10,7 +10,6 @@ from pravega_connector.spark.options import known_names, parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.options.sql_tables import is_table
-from pravega_connector.spark.options.tables import TableSinkOptions, TableSourceOptions
 
 T = TypeVar("T")
 
@@ -45,9 +44,9 @@ def stream_options(kind: type[T], given: Mapping[str, str], defaults: Mapping[st
     ``defaults`` apply to options that are not given; the credentials count as one. Raises ConfigError for options of
     tables, and the errors of parse_options.
     """
-    only_tables = _table_names() - _stream_names()
-    for name in given:
-        if name.lower() in only_tables:
+    others = [name for name in given if name.lower() not in _stream_names()]
+    for name in others:
+        if name.lower() in _table_names():
             raise ConfigError(f"option {name!r} is for key-value tables: set option 'table', or leave it out")
     if kind is SinkOptions and (_value(given, _MODE) or "").strip().lower() == "upsert":
         raise ConfigError("mode=upsert writes a key-value table: set option 'table', such as 'scope/table'")
@@ -59,6 +58,8 @@ def table_options(kind: type[T], given: Mapping[str, str], defaults: Mapping[str
 
     Raises ConfigError if a stream is set, too, or for other options of streams.
     """
+    from pravega_connector.spark.options.tables import TableSinkOptions  # noqa: PLC0415 - most reads and writes are of streams
+
     table = table_in(given)
     only_streams = _stream_names() - _table_names()
     own = {name: value for name, value in given.items() if name.lower() != _PATH or not is_table(given)}
@@ -69,12 +70,14 @@ def table_options(kind: type[T], given: Mapping[str, str], defaults: Mapping[str
             )
         if name.lower() in only_streams:
             raise ConfigError(f"option {name!r} is for streams, and option 'table' is {table!r}: leave it out")
+    if kind is TableSinkOptions:
+        defaults = {name: value for name, value in defaults.items() if name != _MODE}
     return parse_options(kind, with_defaults(own, defaults, kind), also_known=_table_names())
 
 
 def with_defaults(given: Mapping[str, str], defaults: Mapping[str, str], kind: type[Any]) -> dict[str, str]:
     """Return the options, with the defaults that this kind of options has."""
-    own = known_names(kind) - ({_MODE} if kind is TableSinkOptions else frozenset())
+    own = known_names(kind)
     others = _CREDENTIALS if any(name.lower() in _CREDENTIALS for name in given) else frozenset()
     return {name: value for name, value in defaults.items() if name in own - others} | dict(given)
 
@@ -88,4 +91,6 @@ def _stream_names() -> frozenset[str]:
 
 
 def _table_names() -> frozenset[str]:
+    from pravega_connector.spark.options.tables import TableSinkOptions, TableSourceOptions  # noqa: PLC0415 - most reads and writes are of streams
+
     return known_names(TableSourceOptions) | known_names(TableSinkOptions)

@@ -45,7 +45,7 @@ _VERSION: Final = pa.string()
 _QUOTED: Final = 40  # bytes of a key that an error quotes
 
 
-def table_columns(options: TableSourceOptions) -> pa.Schema:
+def table_columns(options: TableSourceOptions, *, with_version: bool = True) -> pa.Schema:
     """Return the columns of a read without ``.schema(…)``: keys, value, version, and malformed values.
 
     Raises TableNotFoundError, ControllerUnavailableError, ConfigError, SchemaError, ColumnTypeError.
@@ -59,7 +59,9 @@ def table_columns(options: TableSourceOptions) -> pa.Schema:
     decoder = value_decoder(options, config, wanted)
     value = [pa.field(VALUE, pa.binary(), nullable=False)] if decoder is None else _value_columns(options, decoder)
     keys = [pa.field(each, _KEY_TYPES[options.key_format], nullable=False) for each in options.key_columns(config)]
-    fields = [*keys, *value, pa.field(options.version_column, _VERSION, nullable=False)]
+    fields = [*keys, *value]
+    if with_version:
+        fields.append(pa.field(options.version_column, _VERSION, nullable=False))
     if decoder is not None and options.mode == "PERMISSIVE":
         fields += map(pa.field, corrupt_names(options.column_name_of_corrupt_record), CORRUPT_TYPES)
     names = [field.name for field in fields]

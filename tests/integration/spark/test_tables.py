@@ -146,15 +146,14 @@ def test_sql_reads_and_upserts(spark: SparkSession, config: PravegaConfig, stock
     stock.put("milk", entry("milk", 1, 1))
     spark.sql(
         f"CREATE TABLE stock USING pravega OPTIONS (controller '{config.controller}', table '{stock.name}', "
-        "format 'json', key_format 'string', infer_schema 'true', version_column '_version')"
+        "format 'json', key_format 'string', infer_schema 'true')"
     )
     try:
-        assert spark.sql("SELECT pieces FROM stock WHERE key = 'milk'").first()[0] == 1
-        spark.sql(
-            f"INSERT INTO stock WITH (controller = '{config.controller}', table = '{stock.name}', format = 'json', "
-            "version_column = '_version') SELECT 'tea0', 'tea', 5L, 2L, CAST(NULL AS STRING)"
-        )
-        assert entries(stock)["tea0"] == entry("tea", 5, 2)
+        assert spark.table("stock").columns == ["key", "item", "pieces", "at"]
+        spark.sql("INSERT INTO stock VALUES ('teas', 'tea', 5, 2), ('milk', 'milk', 2, 2)")
+        spark.sql("INSERT INTO stock (key) VALUES ('milk')")
+        assert entries(stock) == {"teas": entry("tea", 5, 2)}
+        assert spark.sql("SELECT pieces FROM stock WHERE key = 'teas'").first()[0] == 5
     finally:
         spark.sql("DROP TABLE stock")
 
