@@ -151,7 +151,7 @@ def test_sql_reads_and_upserts(spark: SparkSession, config: PravegaConfig, stock
     try:
         assert spark.table("stock").columns == ["key", "item", "pieces", "at"]
         spark.sql("INSERT INTO stock VALUES ('teas', 'tea', 5, 2), ('milk', 'milk', 2, 2)")
-        spark.sql("INSERT INTO stock (key) VALUES ('milk')")
+        spark.sql("INSERT INTO stock VALUES ('milk', NULL, NULL, NULL)")
         assert entries(stock) == {"teas": entry("tea", 5, 2)}
         assert spark.sql("SELECT pieces FROM stock WHERE key = 'teas'").first()[0] == 5
     finally:
