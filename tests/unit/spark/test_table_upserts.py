@@ -338,3 +338,20 @@ def test_defaults_of_a_session_apply_to_tables(pravega: InProcessPravega, table:
     assert source({"table": str(table.name)}).schema().fieldNames() == ["key", "value", "version"]
     writer: Any = source({"table": str(table.name), "format": "json"}).writer(STOCK, False)
     assert (writer.options.mode, writer.options.order_column) == ("upsert", "at")
+
+
+def test_a_sql_table_carries_its_options(pravega: InProcessPravega, table: Table[Any]) -> None:
+    """Its columns may be null, and it has versions only if an option names their column: INSERT sets all columns."""
+    table.put("anna", {"pieces": 1, "at": 2})
+    options = {"controller": pravega.uri, "table": str(table.name), "format": "json", "key_format": "string"}
+    options |= {"provider": "pravega", "path": "/warehouse/stock", "infer_schema": "true"}
+    columns = PravegaDataSource(options).schema()
+    assert [(field.name, field.nullable) for field in columns] == [("key", True), ("pieces", True), ("at", True)]
+    assert PravegaDataSource(options | {"version_column": "v"}).schema().fieldNames() == ["key", "pieces", "at", "v"]
+    # Spark makes VARCHAR a string of it.
+    texts = [StructField(f.name, StringType(), True, f.metadata) if f.name == "key" else f for f in columns]
+    reader = PravegaDataSource({}).reader(StructType(texts))
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert rows == [{"key": "anna", "pieces": 1, "at": 2}]
+    writer: Any = PravegaDataSource({}).writer(StructType(texts), False)
+    assert (writer.options.table_name(), writer.encoder.columns) == (table.name, ("pieces", "at"))
