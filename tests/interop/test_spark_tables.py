@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from pravega_connector.tables import Version
 from pravega_connector.wire import StreamName, TableName
@@ -24,11 +25,10 @@ def java(pravega: LocalPravega) -> Iterator[JavaTablePeer]:
 
 
 def test_spark_and_java_share_a_table(
-    spark: SparkSession, java: JavaTablePeer, pravega: LocalPravega, stream_name: StreamName
+    spark: SparkSession, java: JavaTablePeer, client: PravegaClient, pravega: LocalPravega, stream_name: StreamName
 ) -> None:
     """Each reads what the other has written, in all segments and with its versions."""
-    with pravega.client() as client:
-        client.create_scope(stream_name.scope)
+    client.create_scope(stream_name.scope)
     table = TableName(stream_name.scope, stream_name.stream)
     assert java.create(table, 5, 8, 2)
     options = {"controller": pravega.config.controller, "table": str(table), "format": "json"}
