@@ -249,8 +249,8 @@ def _order(schema: pa.Schema, columns: tuple[str, ...], options: TableSinkOption
         return None
     if name not in columns:
         raise ColumnTypeError(f"the value has no column {name!r} for 'order_column' (it has: {', '.join(columns)})")
-    if single or len(columns) == 1:
-        raise ColumnTypeError(f"column {name!r} is the whole value: 'order_column' needs a value of several columns")
+    if single:
+        raise ColumnTypeError(f"column {name!r} is the whole value: 'order_column' needs a value with fields")
     serializer = options.column_serializer(pa.struct([schema.field(name)]))
     kind = serializer.arrow_type
     found = kind.field(kind.get_field_index(name)).type if kind.get_field_index(name) >= 0 else None

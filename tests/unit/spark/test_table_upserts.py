@@ -117,6 +117,14 @@ def test_a_task_that_outlives_its_attempt_changes_nothing_with_an_order(table: T
         assert pieces(table) == {"anna": expected}
 
 
+def test_a_value_of_only_its_order_keeps_the_greatest(table: Table[Any], query: Any) -> None:
+    columns = changed(item=None, pieces=None)
+    schema = to_arrow_schema(columns, timezone="UTC")
+    for at in (1, 3, 2):
+        query(columns, order_column="at").write(iter([pa.RecordBatch.from_pylist([{"key": "anna", "at": at}], schema)]))
+    assert [entry.value for entry in table.entries()] == [{"at": 3}]
+
+
 def test_an_older_row_adds_a_removed_key_again(table: Table[Any], query: Any) -> None:
     """A removed entry has no order: docs/operate/failover-and-guarantees.md says so."""
     ordered = query(order_column="at")
@@ -288,7 +296,11 @@ def changed(**kinds: Any) -> StructType:
         (changed(key=LongType()), {}, r"'key' is int64, not binary or string"),
         (changed(secondary_key=StringType()), {}, r"has no secondary keys: drop column 'secondary_key'"),
         (STOCK, {"order_column": "when"}, r"no column 'when' for 'order_column'"),
-        (changed(item=None, pieces=None), {"order_column": "at"}, r"'at' is the whole value"),
+        (
+            changed(item=None, pieces=None, at=StringType()),
+            {"order_column": "at", "format": "string"},
+            r"'at' is the whole value",
+        ),
         (changed(version=IntegerType()), {}, r"'version' is int32, not versions"),
         (VERSIONED, {"order_column": "at"}, r"both decide about a row"),
         (STOCK, {"allow_create_table": "true"}, r"requires option 'primary_key_length'"),
