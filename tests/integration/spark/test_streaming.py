@@ -124,14 +124,14 @@ def test_limits_hold_in_every_batch(client: PravegaClient, stream_name: StreamNa
     client.create_stream(stream_name, 3)
     write_numbers(client, stream_name, 0, 1000)
     sink: list = []
-    start(stream_name, sink, max_rows_per_trigger="350").awaitTermination()
+    start(stream_name, sink, max_rows_per_trigger="150").awaitTermination()
     assert_complete_and_in_order(sink, 1000)
-    assert all(len(rows) <= 350 for _, rows in sink)
+    assert all(len(rows) <= 150 for _, rows in sink)
     write_numbers(client, stream_name, 1000, 2000)
     more: list = []
-    start(stream_name, more, max_bytes_per_trigger="8000").awaitTermination()
+    start(stream_name, more, max_bytes_per_trigger="3000").awaitTermination()
     frame = 8 + 4
-    assert all(sum(8 + len(event) for _, _, event in rows) <= 8000 + 3 * frame for _, rows in more)
+    assert all(sum(8 + len(event) for _, _, event in rows) <= 3000 + 3 * frame for _, rows in more)
     assert_complete_and_in_order(sink + more, 2000)
 
 
