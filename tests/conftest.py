@@ -33,6 +33,8 @@ settings.load_profile("tests")
 
 # For every Spark application of a test, in this process or another one.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*SOON_READY, *class_options())))
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 if (home := spark_home()) is not None:
     os.environ.setdefault("SPARK_HOME", str(home))
 
@@ -59,6 +61,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="python",
         help="reader of raw events in the Spark tests: Python, or the one inside Spark's JVM",
     )
+    parser.addoption(
+        "--spark-python",
+        choices=["usual", "forks"],
+        default="usual",
+        help="Python processes of the Spark tests: as Spark starts them, or forks as with low_latency, which is faster",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -73,6 +81,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.both_servers)
         if servers == "kit" and (marker := item.get_closest_marker("real_servers")) is not None:
             item.add_marker(pytest.mark.skip(reason=f"needs real servers: {marker.args[0]}"))
+    items[:] = _with_spark_between(items)
+
+
+def _with_spark_between(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests with the files that use Spark evenly among the others.
+
+    Spark alone takes all cores, so two processes with it at the same time would only slow each other down.
+    """
+    files = [list(group) for _, group in itertools.groupby(items, lambda item: item.path)]
+    with_spark = [file for file in files if any("spark" in getattr(item, "fixturenames", ()) for item in file)]
+    others = [file for file in files if file not in with_spark]
+    # They are not near the end, where the other process may have nothing left to do.
+    places = [0.8 * number / len(with_spark) for number in range(len(with_spark))]
+    places += [number / len(others) for number in range(len(others))]
+    in_order = sorted(zip(places, with_spark + others, strict=True), key=lambda placed: placed[0])
+    return [item for _, file in in_order for item in file]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -1,8 +1,5 @@
 """The other clients, and ours, against the shared server."""
 
-import os
-import sys
-import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +10,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.testing import InProcessPravega
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer, rust_python
+from tests.spark_session import spark_session
 
 
 @pytest.fixture
@@ -43,19 +41,8 @@ def rust(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Rus
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session of two cores; the one of the other Spark tests, where these run in the same process."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Spark's own
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-            .config("spark.log.level", "OFF")
-            .getOrCreate()
-        )
+    """The session of the other Spark tests, where these run in the same process."""
+    session = spark_session(tmp_path_factory.mktemp("warehouse"))
     yield session
     session.stop()
 

@@ -1,8 +1,5 @@
 """A Spark session for all Spark tests, and a stream with known events."""
 
-import os
-import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,13 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector.client import PravegaClient, shared
 from pravega_connector.config import PravegaConfig
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.fork_server.session import register
 from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
+from tests.spark_session import spark_session
 from tools import jvm
-
-os.environ["PYSPARK_PYTHON"] = sys.executable
-os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
 @pytest.fixture
@@ -35,19 +32,27 @@ def no_client_is_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Spark's own
-        session = (
-            # Two cores; a failed task is tried once more, as on a cluster.
-            SparkSession.builder.master("local[2,2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-            .config("spark.log.level", "OFF")
-            .getOrCreate()
-        )
+def choose_processes(pytestconfig: pytest.Config) -> Callable[[SparkSession], None]:
+    """Start the format's Python processes in a session as ``--spark-python`` says.
+
+    A query starts sooner with forks, where these are possible. test_low_latency.py compares both.
+    """
+
+    def choose(session: SparkSession) -> None:
+        if pytestconfig.getoption("--spark-python") == "forks":
+            register(session, PravegaDataSource)
+
+    return choose
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory,
+    pytestconfig: pytest.Config,
+    choose_processes: Callable[[SparkSession], None],
+) -> Iterator[SparkSession]:
+    session = spark_session(tmp_path_factory.mktemp("warehouse"))
+    choose_processes(session)
     if pytestconfig.getoption("--reader") == "jvm":
         assert jvm.main() == 0, "the JVM reader needs a JDK"
         assert use_jvm_reader(session)
@@ -56,10 +61,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
 
 
 @pytest.fixture(scope="module")
-def jvm_session(spark: SparkSession) -> SparkSession:
+def jvm_session(spark: SparkSession, choose_processes: Callable[[SparkSession], None]) -> SparkSession:
     """A session with the JVM reader; other sessions of the application keep the Python reader."""
     assert jvm.main() == 0, "the tests need a JDK"
     own = spark.newSession()
+    choose_processes(own)
     assert use_jvm_reader(own), f"{JAR} is not usable"
     return own
 

@@ -1,6 +1,7 @@
 """The code on the pages that needs Spark runs as it stands, after the page's blocks that do not."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,7 +18,9 @@ LONG = ("docs/client/notebooks.md", "docs/serialization/schema-registry.md")
     "page",
     [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page in pages.run_by(pages.WITH_SPARK)],
 )
-def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: pages.Follower) -> None:
+def test_a_page_runs_as_it_stands(
+    page: str, spark: SparkSession, follower: pages.Follower, choose_processes: Callable[[SparkSession], None]
+) -> None:
     database = "page_" + re.sub(r"\W", "_", page)  # its tables are its own
     spark.sql(f"CREATE DATABASE {database}")
     spark.sql(f"USE {database}")
@@ -33,6 +36,7 @@ def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: page
                 spark.streams.removeListener(each)
         spark.conf.unset("spark.pravega.controller.uri")
         spark.dataSource.register(PravegaDataSource)
+        choose_processes(spark)
         for view in spark.catalog.listTables():
             if view.isTemporary:
                 spark.catalog.dropTempView(view.name)
