@@ -35,7 +35,7 @@ _DESCRIPTIONS: Final = {
 @click.command(epilog=examples("pravega-serde recover shop/orders", "pravega-serde recover shop/orders --finish"))
 @arguments.stream
 @arguments.controller
-@click.option("--ledger", metavar="STREAM", help="Stream of the ledger.  [default: <stream>-ledger]")
+@click.option("--ledger", metavar="STREAM", help="Stream of the ledger, also scope/stream.  [default: <stream>-ledger]")
 @click.option("--finish", is_flag=True, help="Finish every open batch: commit complete batches, abort lost ones.")
 @click.option("--accept", metavar="APP", help="Record the open batch of APP as committed; its lost rows stay lost.")
 @click.option("--discard", metavar="APP", help="Discard the open batch of APP; its visible rows will be written again.")

@@ -18,6 +18,7 @@ from pravega_connector.errors import (
     TornBatchError,
     UnfinishedBatchError,
 )
+from pravega_connector.exactly_once.batch_commit.entries import SEVERAL_STREAMS, name_of
 from pravega_connector.exactly_once.batch_commit.machine import Commit, Role
 from pravega_connector.exactly_once.batch_commit.table import Outcome
 from pravega_connector.wire import StreamName
@@ -113,36 +114,54 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
 
 
 def check(machine: Commit, target: StreamName) -> None:
-    """Return if the batch is committed, now or before. Otherwise raise the ExactlyOnceError with the reason."""
+    """Return if the batch is committed, now or before. Otherwise raise the ExactlyOnceError with the reason.
+
+    ``target`` is the stream of the batch, or the ledger of a batch over several streams.
+    """
     assert machine.ended
     outcome, job = machine.outcome, machine.job
+    place = f"ledger {target}" if job.target == SEVERAL_STREAMS else f"stream {target}"
     if outcome in _ERRORS:
         kind, text = _ERRORS[outcome]
         batch = machine.recorded.batch if machine.recorded is not None else job.batch
         told = text.format(
-            batch=batch, last=machine.last, known=machine.known, came=job.content, own=job.batch, target=target
+            batch=batch,
+            last=machine.last,
+            known=machine.known,
+            came=job.content,
+            own=job.batch,
+            target=_recoverable(machine, target),
         )
-        raise kind(f"batch {batch} of {job.app or 'a query'} for stream {target}: {told}{_parts(machine)}")
+        raise kind(f"batch {batch} of {job.app or 'a query'} for {place}: {told}{_parts(machine)}")
     if outcome is Outcome.SKIPPED:
-        _log.info("batch %d for stream %s was committed before; it was not written again", job.batch, target)
+        _log.info("batch %d for %s was committed before; it was not written again", job.batch, place)
     if outcome in (Outcome.COMMITTED, Outcome.SKIPPED) and job.role is not Role.OPERATOR:
-        _warn(machine, target)
+        _warn(machine, place)
 
 
-def _warn(machine: Commit, target: StreamName) -> None:
+def _recoverable(machine: Commit, target: StreamName) -> str:
+    """Return the arguments of ``pravega-serde recover`` for the batch."""
+    if machine.job.target != SEVERAL_STREAMS:
+        return str(target)
+    parts = machine.recorded.parts if machine.recorded is not None else machine.job.own
+    stream = name_of(parts[0].transaction.stream) if parts else "SCOPE/STREAM"
+    return f"{stream} --ledger {target}"
+
+
+def _warn(machine: Commit, place: str) -> None:
     """Log a warning if a replayed batch was accepted without equal rows."""
     job, known = machine.job, machine.known
     if known is None:
         if machine.outcome is Outcome.SKIPPED:
             _log.warning(
-                "batch %d for stream %s was skipped because of accept_recorded_batch, and %s were dropped: the "
+                "batch %d for %s was skipped because of accept_recorded_batch, and %s were dropped: the "
                 "ledger does not have it, and batch %d is committed",
-                job.batch, target, job.content, machine.last,
+                job.batch, place, job.content, machine.last,
             )  # fmt: skip
     elif known != job.content:
         _log.warning(
-            "batch %d for stream %s stays as recorded, with %s; the other rows of its replay were dropped: %s",
-            job.batch, target, known, job.content,
+            "batch %d for %s stays as recorded, with %s; the other rows of its replay were dropped: %s",
+            job.batch, place, known, job.content,
         )  # fmt: skip
 
 

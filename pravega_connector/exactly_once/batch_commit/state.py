@@ -121,11 +121,12 @@ def snapshots_of(state: LedgerState) -> list[Snapshot]:
 
 
 def ledger_name(target: StreamName, name: str | None = None) -> StreamName:
-    """Return the stream with the ledger of a target: in its scope, by default named with the suffix ``-ledger``.
+    """Return the stream with the ledger of a target, by default named with the suffix ``-ledger``.
 
-    Raises ConfigError if it is the target itself.
+    ``name`` is a stream in the scope of the target, or ``scope/stream``. Raises ConfigError if it is the target itself.
     """
-    ledger = StreamName(target.scope, name or f"{target.stream}-ledger")
+    name = name or f"{target.stream}-ledger"
+    ledger = StreamName.parse(name) if "/" in name else StreamName(target.scope, name)
     if ledger == target:
         raise ConfigError(f"stream {target} cannot be its own ledger: set ledger to the name of another stream")
     return ledger

@@ -67,8 +67,8 @@ class SinkOptions(CommonOptions):
     )
     ledger: str | None = option(
         None,
-        "stream in the scope of the target for the committed batches. Several targets may share one (default:"
-        " `<stream>-ledger`)",
+        "stream for the committed batches, in the scope of the target, or as `scope/stream`. Several targets may share "
+        "one (default: `<stream>-ledger`). Required with the column `target_stream`",
         operator=True,
     )
     ledger_adopt: bool = option(

@@ -113,10 +113,10 @@ def _check_target(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -
     kind = schema.field(TARGET_STREAM).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise ColumnTypeError(f"column {TARGET_STREAM!r} is {kind}, not a string: cast it")
-    if options.mode(streaming=streaming) == "exactly_once":
+    if options.mode(streaming=streaming) == "exactly_once" and options.ledger is None:
         raise ConfigError(
-            f"exactly_once does not support column {TARGET_STREAM!r}: the ledger of committed batches belongs to one "
-            "stream. Set option 'stream' (a write for each stream), or writer_mode=at_least_once"
+            f"exactly_once with column {TARGET_STREAM!r} requires option 'ledger': the stream that records the batches "
+            "of all streams, as scope/stream. Set it, or writer_mode=at_least_once"
         )
     if options.from_registry and options.group is None:
         raise ConfigError(

@@ -1,9 +1,9 @@
 """Exactly once: transactions that tasks write, and their commit by the driver.
 
-Each task writes its rows into its own transaction and leaves it open. Its message has the id and the content of the
-transaction. The driver processes the commit table (:mod:`pravega_connector.exactly_once.batch_commit`) with the
-messages. The rows of a task that failed, or that lost a race, are in no message. So they are never committed, and their
-transaction ends when its lease expires.
+Each task writes its rows into its own transactions, one for each stream of its rows, and leaves them open. Its message
+has the ids and contents of the transactions. The driver processes the commit table
+(:mod:`pravega_connector.exactly_once.batch_commit`) with the messages. The rows of a task that failed, or that lost a
+race, are in no message. So they are never committed, and their transactions end when their lease expires.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +25,7 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import in_background
 from pravega_connector.errors import ConfigError, ConnectorError
 from pravega_connector.exactly_once.batch_commit import (
+    SEVERAL_STREAMS,
     Ask,
     Commit,
     Content,
@@ -48,7 +49,8 @@ from pravega_connector.exactly_once.batch_commit import (
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.digest import RowTotal
-from pravega_connector.spark.sink.encoding import EventEncoder, LatestTime
+from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, EventTime, LatestTime
+from pravega_connector.spark.sink.targets import MAX_TARGETS, Written, parts_of
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction
 from pravega_serde.per_process import PerProcess
@@ -97,19 +99,22 @@ class ExactlyOnce:
 
     # ---- in tasks ----------------------------------------------------------------------------------------------------
 
-    def write(self, client: PravegaClient, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
-        """Write the rows of one task; on return they are durable in a transaction that is kept open."""
+    def write(
+        self, client: PravegaClient, iterator: Iterator[pa.RecordBatch], prepare: Callable[[StreamName], None]
+    ) -> TaskPrepared:
+        """Write the rows of one task; on return they are durable in transactions that are kept open.
+
+        ``prepare`` checks or creates a stream that a row names.
+        """
         context = TaskContext.get()
         assert context is not None
         write = self._write_id(context)
-        task, latest = _Task(client, self._options, write), LatestTime(self._encoder.event_time)
+        task = _Task(client, self._options, self._encoder, write, prepare)
         try:
             task.begin_ahead()
             for batch in iterator:
-                task.add(*self._encoder.encode(batch))
-                latest.add(batch)
-            part = task.prepare(latest.millis)
-            return TaskPrepared(write, context.partitionId(), () if part is None else (part,))
+                task.add(batch)
+            return TaskPrepared(write, context.partitionId(), task.prepare())
         except BaseException:
             task.drop()
             raise
@@ -136,17 +141,26 @@ class ExactlyOnce:
 
         Raises LeaseRangeError, AuthenticationError, ConfigError.
         """
-        stream = self._options.stream_name()
-        self._options.check_lease()
+        options, name = self._options, self._ledger_name
+        options.check_lease()
 
         def probe() -> None:
+            if self._several and options.allow_create_scope:
+                client.controller.create_scope(name.scope)
             ledger = self._ledger(client)
             ledger.read()
             ledger.check_writable()
-            # Only beginning a transaction shows if the servers allow its lease.
-            client.transactions(stream, lease=self._lease()).begin().abort()
+            if not self._several:
+                # Only beginning a transaction shows if the servers allow its lease.
+                client.transactions(options.stream_name(), lease=self._lease()).begin().abort()
 
-        _probed.get((client, stream, self._options.transaction_timeout_ms), probe)
+        stream = name if self._several else options.stream_name()
+        _probed.get((client, stream, options.transaction_timeout_ms), probe)
+
+    @property
+    def _several(self) -> bool:
+        """True if rows name their streams: the batches of all streams are in one ledger."""
+        return self._encoder.target is not None
 
     def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Commit the batch, once. Raises ExactlyOnceError and OutcomeUnknownError.
@@ -159,7 +173,7 @@ class ExactlyOnce:
         servers.ask_ahead(Ask.PING, tuple(part.transaction for part in job.own))
         servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(Key(job.app, job.target)))
         machine = carry_out(Commit(job), servers)
-        check(machine, self._options.stream_name())
+        check(machine, self._ledger_name if self._several else self._options.stream_name())
         if not self._streaming:
             recorded = machine.recorded
             ids = machine.settling if recorded is None else [part.transaction for part in recorded.parts]
@@ -201,7 +215,7 @@ class ExactlyOnce:
         prepared = sorted((m for m in messages if isinstance(m, TaskPrepared)), key=lambda m: m.partition)
         nonce, options = str(uuid.uuid4()), self._options
         own = tuple(self._part(client, part) for message in prepared for part in message.parts)
-        target = own[0].transaction.stream if own else target_of(client.controller, options.stream_name())
+        target = self._target(client, own)
         if prepared:
             write = prepared[0].write
         elif options.txn_app_id is not None and options.txn_version is not None:
@@ -226,13 +240,25 @@ class ExactlyOnce:
             several=several,
         )
 
+    def _target(self, client: PravegaClient, own: Sequence[Part]) -> str:
+        if self._several:
+            return SEVERAL_STREAMS
+        return own[0].transaction.stream if own else target_of(client.controller, self._options.stream_name())
+
     def _servers(self, client: PravegaClient) -> Servers:
         timeout = self._options.commit_timeout
         return Servers(client.controller, self._ledger(client), lease=self._lease(), timeout=timeout)
 
     def _ledger(self, client: PravegaClient) -> Ledger:
-        name = ledger_name(self._options.stream_name(), self._options.ledger)
+        name = self._ledger_name
         return _ledgers.get((client, name), lambda: Ledger(client.stores, name))
+
+    @property
+    def _ledger_name(self) -> StreamName:
+        options = self._options
+        if self._several:
+            return options.stream_named(options.ledger)
+        return ledger_name(options.stream_name(), options.ledger)
 
     def _lease(self) -> float:
         return self._options.transaction_timeout_ms / 1000
@@ -264,35 +290,103 @@ _LONG: Final = 0.9
 
 
 class _Task:
-    """Transaction of one task.
+    """Transactions of one task: one for each stream of its rows."""
+
+    def __init__(
+        self,
+        client: PravegaClient,
+        options: SinkOptions,
+        encoder: EventEncoder,
+        write: WriteId,
+        prepare: Callable[[StreamName], None],
+    ) -> None:
+        self._client, self._options, self._encoder, self._write = client, options, encoder, write
+        self._prepare = prepare
+        self._shares: dict[StreamName, _Share] = {}
+
+    def begin_ahead(self) -> None:
+        """Begin transactions while Spark computes the rows: on the streams that had rows of the last task."""
+        known = () if self._encoder.target is not None else (self._options.stream_name(),)
+        for stream in _kept().expected(self._write.app, known):
+            self._share(stream).begin_ahead()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Write rows."""
+        parts = [part for part in parts_of(batch, self._encoder, self._options.stream_named) if len(part.events)]
+        shares = [self._share(part.stream) for part in parts]
+        for share in shares if len(shares) > 1 else ():
+            share.begin_ahead()
+        for share, part in zip(shares, parts, strict=True):
+            share.add(part)
+
+    def _share(self, stream: StreamName) -> _Share:
+        if (known := self._shares.get(stream)) is not None:
+            return known
+        if len(self._shares) >= MAX_TARGETS:
+            raise ConfigError(
+                f"the rows of one task are for more than {MAX_TARGETS} streams, such as {stream}: each is written by a "
+                f"thread and a transaction. Repartition the rows by {TARGET_STREAM} before the write"
+            )
+        if self._encoder.target is not None:
+            self._prepare(stream)
+        share = self._shares[stream] = _Share(self._client, self._options, stream, self._encoder.event_time)
+        return share
+
+    def prepare(self) -> tuple[TaskPart, ...]:
+        """Make the rows durable in the transactions.
+
+        At least 90 % of their leases is left at this point, and they stay open while they are kept alive.
+        """
+        for share in self._shares.values():
+            share.finish()
+        parts = []
+        for share in list(self._shares.values()):
+            transaction, part = share.prepared()
+            if transaction is None or part is None:
+                share.drop()
+                continue
+            _kept().finish(self._write, transaction)
+            parts.append(part)
+        _kept().expect(self._write.app, tuple(part.stream for part in parts))
+        return tuple(parts)
+
+    def drop(self) -> None:
+        """Abort the transactions: the task has failed."""
+        for share in self._shares.values():
+            share.drop()
+
+
+class _Share:
+    """Transaction of one task and one stream.
 
     It begins with the first row or earlier, and is kept open until the batch is finished.
     """
 
-    def __init__(self, client: PravegaClient, options: SinkOptions, write: WriteId) -> None:
-        self._client, self._options, self._write = client, options, write
+    def __init__(
+        self, client: PravegaClient, options: SinkOptions, stream: StreamName, event_time: EventTime | None
+    ) -> None:
+        self._client, self._options, self.stream = client, options, stream
         self._transaction: OpenTransaction[bytes] | None = None
         self._ahead: Future[OpenTransaction[bytes]] | None = None
-        self._total = RowTotal()
+        self._total, self._latest = RowTotal(), LatestTime(event_time)
 
     def begin_ahead(self) -> None:
-        """Begin the transaction while Spark computes the rows, unless no rows are expected."""
-        if _kept().expects_rows(self._write.app):
+        """Begin the transaction in the background."""
+        if self._transaction is None and self._ahead is None:
             self._ahead = in_background(self._begin, "pravega-begin")
 
-    def add(self, events: pa.Array, keys: pa.Array | None) -> None:
+    def add(self, part: Written) -> None:
         """Write rows."""
-        if not len(events):
-            return
         if self._transaction is None:
             self._transaction = self._begin() if self._ahead is None else self._ahead.result()
-        self._transaction.write_column(events, keys)
-        self._total.add(events, keys)
+        self._transaction.write_column(part.events, part.keys)
+        self._total.add(part.events, part.keys)
+        self._latest.add(part.rows)
 
     def _begin(self) -> OpenTransaction[bytes]:
         options = self._options
         transaction: OpenTransaction[bytes] = self._client.transactions(
-            options.stream_name(),
+            self.stream,
             lease=options.transaction_timeout_ms / 1000,
             max_event_size=options.max_event_size,
             timeout=options.write_timeout,
@@ -300,25 +394,23 @@ class _Task:
         _kept().add(transaction)
         return transaction
 
-    def prepare(self, event_time: int | None = None) -> TaskPart | None:
-        """Make the rows durable in the transaction.
+    def finish(self) -> None:
+        """Return when the rows are durable, with at least 90 % of the lease left."""
+        if (transaction := self._transaction) is not None:
+            transaction.detach()
+            if transaction.lease_left < _LONG * transaction.lease:
+                transaction.ping()
 
-        At least 90 % of its lease is left at this point, and it stays open while it is kept alive.
-        """
+    def prepared(self) -> tuple[OpenTransaction[bytes] | None, TaskPart | None]:
+        """Return the transaction and the part of the batch, both None without rows."""
         transaction = self._transaction
         if transaction is None:
-            _kept().finish_without_rows(self._write.app)
-            self.drop()
-            return None
-        transaction.detach()
-        if transaction.lease_left < _LONG * transaction.lease:
-            transaction.ping()
-        _kept().finish(self._write, transaction)
-        stream, segment = self._options.stream_name(), transaction.segment_number
-        return TaskPart(stream, transaction.id, self._total.content, segment, event_time)
+            return None, None
+        content, segment = self._total.content, transaction.segment_number
+        return transaction, TaskPart(self.stream, transaction.id, content, segment, self._latest.millis)
 
     def drop(self) -> None:
-        """Abort the transaction: the task has failed, or had no rows."""
+        """Abort the transaction: the task has failed, or had no rows of the stream."""
         if self._transaction is not None:
             _give_up(self._transaction)
         elif (ahead := self._ahead) is not None:  # abort in the background as soon as it has begun
@@ -341,19 +433,19 @@ class KeptTransactions:
     """
 
     def __init__(self) -> None:
-        self._without_rows: set[str] = set()  # applications whose last task had no rows
+        self._streams: dict[str, tuple[StreamName, ...]] = {}  # by application: streams with rows of the last task
         self._keeper = LeaseKeeper()
         self._finished: dict[str, list[tuple[WriteId, Transaction]]] = {}
 
-    def expects_rows(self, app: str) -> bool:
-        """Return False if the last task of an application in this process had no rows, otherwise True."""
-        return app not in self._without_rows
+    def expected(self, app: str, first: tuple[StreamName, ...]) -> tuple[StreamName, ...]:
+        """Return the streams that had rows of an application's last task in this process, ``first`` before that."""
+        return self._streams.get(app, first)
 
-    def finish_without_rows(self, app: str) -> None:
-        """Record that a task of an application had no rows."""
-        if len(self._without_rows) >= MAX_APPS:
-            self._without_rows.clear()
-        self._without_rows.add(app)
+    def expect(self, app: str, streams: tuple[StreamName, ...]) -> None:
+        """Record the streams that had rows of a task of an application."""
+        if len(self._streams) >= MAX_APPS:
+            self._streams.clear()
+        self._streams[app] = streams
 
     def add(self, transaction: Transaction) -> None:
         """Keep the transaction of a running task open."""
@@ -370,7 +462,6 @@ class KeptTransactions:
         """
         if (failure := self._keeper.failures.get(transaction.id)) is not None:
             raise failure
-        self._without_rows.discard(write.app)
         mine = self._finished.pop(write.app, [])
         over = [entry for entry in mine if entry[0] != write]
         if len(self._finished) >= MAX_APPS:

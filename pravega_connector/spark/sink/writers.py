@@ -86,7 +86,8 @@ class _Writer(Exchanged):
         With ``exactly_once`` they are durable in a transaction that only the commit of the batch makes visible.
         """
         if self._exactly_once is not None:
-            return self._exactly_once.write(self._client(), iterator)
+            client = self._client()
+            return self._exactly_once.write(client, iterator, lambda stream: self._prepare(client, stream))
         if self.mode == "best_effort":
             return self._write_best_effort(iterator)
         return self._write_at_least_once(iterator)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from pravega_connector.client import StreamName
 from pravega_connector.errors import TransactionAbortedError
 from pravega_connector.spark.sink.transactions import KeptTransactions, WriteId
 
@@ -91,16 +92,16 @@ def test_one_that_died_is_no_result_of_a_task(eventually: Callable[..., None]):
         kept.close()
 
 
-def test_rows_are_expected_by_application(monkeypatch: pytest.MonkeyPatch):
-    kept = KeptTransactions()
-    assert kept.expects_rows("a")
-    kept.finish_without_rows("a")
-    assert not kept.expects_rows("a")
-    assert kept.expects_rows("b")
-    kept.finish(WriteId("a", "a", "run", 1), Pinged())  # type: ignore[arg-type]
-    assert kept.expects_rows("a")
+def test_streams_are_expected_by_application(monkeypatch: pytest.MonkeyPatch):
+    kept, first = KeptTransactions(), (StreamName("s", "a"),)
+    assert kept.expected("a", first) == first
+    kept.expect("a", ())
+    assert kept.expected("a", first) == ()
+    assert kept.expected("b", first) == first
+    kept.expect("a", (StreamName("s", "b"), StreamName("s", "c")))
+    assert kept.expected("a", first) == (StreamName("s", "b"), StreamName("s", "c"))
     monkeypatch.setattr("pravega_connector.spark.sink.transactions.MAX_APPS", 2)
     for app in "cde":
-        kept.finish_without_rows(app)
-        assert not kept.expects_rows(app)
-    assert sum(not kept.expects_rows(app) for app in "cde") <= 2
+        kept.expect(app, ())
+        assert kept.expected(app, first) == ()
+    assert sum(kept.expected(app, first) == () for app in "cde") <= 2

@@ -74,8 +74,8 @@ def _patch_transactions(module: Any) -> None:
 
 
 def _patch_tasks(module: Any) -> None:
-    after(module._Task, "_begin", "after begin", where=_task)
-    after(module._Task, "add", "while writing", where=_task)
+    after(module._Share, "_begin", "after begin", where=_task)
+    after(module._Share, "add", "while writing", where=_task)
     after(module._Task, "prepare", "after flush", where=_task)
     after(module.ExactlyOnce, "write", "after message", where=_task)
     commit = module.ExactlyOnce.commit
