@@ -11,7 +11,7 @@ from tools.model.worlds import NEVER_TORN, SMALL
 
 #: Half of the time of all worlds. The others have each of their faults.
 SLOW = (
-    Config(2, 2, crash=1, lease=5, placements="EX"),
+    Config(2, 2, crash=1, leases=(5,), placements="EX"),
     Config(2, 1, crash=1, expiry=1, unknown=1, placements="EX"),
 )
 
