@@ -96,7 +96,15 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> SparkPython:
 
 
 @pytest.fixture(scope="module")
-def server(python: SparkPython) -> Iterator[ForkServer]:
+def interruptible() -> Iterator[None]:
+    """Let the processes of a test receive SIGINT, also if a shell started the tests in the background."""
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.fixture(scope="module")
+def server(python: SparkPython, interruptible: None) -> Iterator[ForkServer]:
     server = ForkServer(python)
     yield server
     server.stop()
