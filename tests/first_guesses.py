@@ -176,7 +176,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "client.writer('s/x', 'string').writeEvent('k', 'a')": "write write(value, routing_key=…)",
         "client.writer('s/x', 'string').note_time(5)": None,
         "client.transactions('s/x', 'string').begin_txn()": "write begin()",
-        "client.transactions('s/x', 'string').get_txn('00000000-0000-0001')": "write client.transaction(stream, id)",
+        "client.transactions('s/x', 'string').get_txn('00000000-0000-0001')": "write join(id)",
         "client.head('s/x').as_text()": "write to_text()",
         "StreamCut.UNBOUNDED": "no attribute 'UNBOUNDED'",
         "StreamCut.from_('x')": "no attribute 'from_'",
@@ -186,7 +186,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "client.read_next_event(1000)": "write client.follow(stream, serializer).poll(timeout)",
     },
     "Pravega's Rust binding": {
-        "client.seal_scope('s')": "not supported; delete the streams",
+        "client.seal_scope('s')": "client.delete_scope(scope, recursive=True)",
         "client.delete_scope('t')": None,
         "client.create_stream('s', 'x', 1)": "'scope/stream'",
         "client.create_stream_with_policy('s', 'x')": "write client.create_stream(stream, ScalingPolicy",
