@@ -1,4 +1,4 @@
-"""``python -m benchmarks [client|groups|serde|spark|ingest]``: comparisons in one run each, printed as ratios."""
+"""``python -m benchmarks [client|groups|serde|spark|real-time|ingest]``: comparisons in one run, as ratios."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import platform
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from benchmarks._client import run_client
 from benchmarks._drive import PeerError
 from benchmarks._groups import run_groups
 from benchmarks._ingest import run_ingest
+from benchmarks._real_time import run_real_time
 from benchmarks._spark import SparkPlan, run_spark
 from benchmarks._spark_peer import ScalaPeer
 from benchmarks._spark_results import Results, document
@@ -58,7 +60,9 @@ _BUILD = Path(__file__).parent.parent / "build"
 
 
 @click.command(help=__doc__)
-@click.argument("part", type=click.Choice(["client", "groups", "serde", "spark", "ingest", "all"]), default="all")
+@click.argument(
+    "part", type=click.Choice(["client", "groups", "serde", "spark", "real-time", "ingest", "all"]), default="all"
+)
 @click.option("--quick", is_flag=True, help="Few events, two rounds: shows that all works, and no more.")
 @click.option(
     "--rounds", type=click.IntRange(min=1), help="Runs of each peer that count.  [default: 5; spark: 7; quick: 2]"
@@ -119,6 +123,10 @@ def main(
             measured.append(_measured("Serializers", run_serde(**how)))
         if part in ("spark", "all"):
             measured.append(_measured("Spark", run_spark(scala, plan, _note)))
+        if part in ("real-time", "all"):
+            delays = list(run_real_time(quick=quick, note=_note))
+            Console().print(*delays, sep="\n", highlight=False, soft_wrap=True)
+            measured.append({"part": "Real time", "load": os.getloadavg()[0], "delays": list(map(asdict, delays))})
         if part in ("ingest", "all"):
             measured.append(_measured("Ingestion", run_ingest(**how)))
     except PeerError as e:

@@ -27,7 +27,7 @@ from benchmarks._spark_data import KEYS, KINDS, Kind, Place, fill
 from benchmarks._spark_nothing import feed, prepare, unfeed
 from benchmarks._spark_peer import HOW_TO_POINT, ScalaPeer
 from benchmarks._spark_results import Measured, Results
-from benchmarks._spark_rows import NOTHING, ROWS, Row, Work
+from benchmarks._spark_rows import JVM, NOTHING, ROWS, Row, Work
 from benchmarks._stats import Result
 from pravega_connector.client import EventWriter, PravegaClient
 from pravega_connector.local import LocalSchemaRegistry
@@ -81,12 +81,11 @@ def run_spark(scala: ScalaPeer | None, plan: SparkPlan, note: Note) -> Iterator[
     at the end if a row failed.
     """
     results, failed = Results(plan.results), []
-    peers = {_OURS, NOTHING} if scala is None else {_SCALA, _OURS, NOTHING}
     if scala is None:
         note(HOW_TO_POINT)
     with _Suite(scala, note) as suite:
         for row in plan.rows():
-            known = results.get(row, plan.rounds, peers)
+            known = results.get(row, plan.rounds, set(suite.sides(row)))
             if known is not None and not plan.again:
                 note(f"{row.name}: measured already, on {known.when}")
                 yield known.result
@@ -137,7 +136,7 @@ class _Suite:
             return self._own_latency(row, rounds)
         make = {Work.LATENCY: self._latency, Work.WRITE: self._write, Work.WRITE_STREAM: self._write}
         size, once = make.get(row.work, self._read)(row)
-        aims = {} if row.aim is None else {_OURS: row.aim}
+        aims = {side: aim for side, aim in ((_OURS, row.aim), (JVM, row.jvm_aim)) if aim is not None}
         case = Case(name=_title(row), event_size=size, baseline=_SCALA, peers=once, aims=aims)
         result = run_case(case, rounds=rounds, warm_ups=warm_ups, note=self._note)
         if row.in_batches:
@@ -150,17 +149,17 @@ class _Suite:
     def _read(self, row: Row) -> tuple[int, dict[str, Callable[[], Mapping[str, Any]]]]:
         kind = self._kind(row.kind)
         stream = self._stream(row, kind)
-        asks = {name: self._ask_for(name, row, kind, stream) for name in self._peers()}
+        asks = {name: self._ask_for(name, row, kind, stream) for name in self.sides(row)}
         # The Scala connector always returns five columns. Only those that ours returns are compared.
         alone = row.ours.get("columns") == "event"
         found = {
-            name: peer.ask(
+            name: self._peer(name).ask(
                 "checksum",
                 timeout=_RUN_SECONDS,
-                **(asks[name] | {"only": ["event"]} if alone else asks[name]),
+                **(ask | {"only": ["event"]} if alone else ask),
                 absent_is_default=kind.absent_is_default,
             )
-            for name, peer in self._peers().items()
+            for name, ask in asks.items()
         }
         nothing = found.pop(NOTHING)  # this side repeats its rows
         self._agree(row.events, found)
@@ -171,15 +170,17 @@ class _Suite:
         if do == "available_now":
             asks = {name: {"options": ask["options"]} for name, ask in asks.items()}
         return kind.size, {
-            name: partial(self._timed, peer, do, **asks[name], events=row.events, **more)
-            for name, peer in self._peers().items()
+            name: partial(self._timed, self._peer(name), do, **ask, events=row.events, **more)
+            for name, ask in asks.items()
         }
 
     def _ask_for(self, side: str, row: Row, kind: Kind, stream: StreamName) -> dict[str, Any]:
         if side == _SCALA:
             return {"options": self._options(stream, row.theirs), "decode": kind.theirs}
         ours = {"options": self._options(stream, {**kind.ours, **row.ours}), "columns": kind.columns}
-        return ours if side == _OURS else {"options": self._nothing(row, row.events, **ours)}
+        if side == NOTHING:
+            return {"options": self._nothing(row, row.events, **ours)}
+        return {**ours, "options": {**ours["options"], **self._reader(side)}}
 
     def _nothing(self, row: Row, rows: int, options: Mapping[str, str], columns: str | None = None) -> dict[str, str]:
         """Return the options of the source that does nothing, for the rows that our source reads with these options.
@@ -187,7 +188,7 @@ class _Suite:
         The rows are prepared once.
         """
         if row.name not in self._prepared:
-            schema = self._peers()[_OURS].ask("schema", options=options, columns=columns)["schema"]
+            schema = self._peer(_OURS).ask("schema", options=options, columns=columns)["schema"]
             folder = self._scratch() / f"nothing-{len(self._prepared)}"
             self._prepared[row.name] = prepare(folder, options, schema, rows)
         return self._prepared[row.name]
@@ -225,9 +226,9 @@ class _Suite:
 
     def _write(self, row: Row) -> tuple[int, dict[str, Callable[[], Mapping[str, Any]]]]:
         parquet = self._parquet(row.events)
-        expected = self._peers()[_OURS].ask("checksum_of_parquet", parquet=parquet)
+        expected = self._peer(_OURS).ask("checksum_of_parquet", parquet=parquet)
         self._agree(row.events, {_OURS: expected})
-        return _SIZE, {name: partial(self._write_once, name, row, parquet, expected) for name in self._peers()}
+        return _SIZE, {name: partial(self._write_once, name, row, parquet, expected) for name in self.sides(row)}
 
     def _write_once(self, side: str, row: Row, parquet: str, expected: Mapping[str, Any]) -> Mapping[str, Any]:
         """Write to a new stream once. Our side reads it back, and the stream is deleted."""
@@ -235,14 +236,14 @@ class _Suite:
         if side == NOTHING:
             options = {"rows": str(row.events)}  # its sink counts the rows itself
             more = {"parquet": parquet, "events": row.events, "stream": streaming}
-            return self._timed(self._peers()[side], "write", options=options, **more)
+            return self._timed(self._peer(side), "write", options=options, **more)
         stream = self._server.stream(row.events, _SIZE, segments=row.segments)
         options = self._options(stream, row.theirs if side == _SCALA else row.ours)
         if side == _OURS and not streaming and options["writer_mode"] == EXACTLY_ONCE:
             options |= {"txn_app_id": f"benchmark-{uuid.uuid4()}", "txn_version": "1"}
-        peer = self._peers()[side]
+        peer = self._peer(side)
         answer = self._timed(peer, "write", options=options, parquet=parquet, events=row.events, stream=streaming)
-        found = self._peers()[_OURS].ask("checksum", options=self._options(stream, {"columns": "event"}))
+        found = self._peer(_OURS).ask("checksum", options=self._options(stream, {"columns": "event"}))
         if found != expected:
             raise PeerError(f"{side} wrote {found} instead of {expected}")
         self._server.drop(stream)
@@ -266,7 +267,7 @@ class _Suite:
     # ---- micro-batches -----------------------------------------------------------------------------------------------
 
     def _latency(self, row: Row) -> tuple[int, dict[str, Callable[[], Mapping[str, Any]]]]:
-        once = {name: partial(self._latency_once, name, row) for name in self._peers()}
+        once = {name: partial(self._latency_once, name, row) for name in self.sides(row)}
         return _SIZE, once | {NOTHING: partial(self._nothing_once, row)}
 
     def _latency_once(self, side: str, row: Row) -> Mapping[str, Any]:
@@ -274,7 +275,7 @@ class _Suite:
         feeds = _FIRST_BATCHES + row.events
         source, sink = self._pair(feeds * _FEED, row.segments)
         mode = row.theirs if side == _SCALA else row.ours
-        columns = {} if side == _SCALA else {"columns": "event"}
+        columns = {} if side == _SCALA else {"columns": "event", **self._reader(side)}
         with PravegaClient(self._server.uri) as client, client.writer(source) as writer:
             answer = self._fed(
                 side,
@@ -284,7 +285,7 @@ class _Suite:
                 sink=self._options(sink, mode),
             )
         checked = [
-            self._peers()[_OURS].ask("checksum", options=self._options(stream, {"columns": "event"}))
+            self._peer(_OURS).ask("checksum", options=self._options(stream, {"columns": "event"}))
             for stream in (source, sink)
         ]
         self._agree(feeds * _FEED, {"fed": checked[0], f"{side} wrote": checked[1]})
@@ -314,7 +315,7 @@ class _Suite:
 
     def _fed(self, side: str, feeds: int, feed_once: Callable[[int], None], **query: Any) -> dict[str, Any]:
         """Run a query with ``feeds`` feeds. Its time is that of the batches that count."""
-        peer = self._peers()[side]
+        peer = self._peer(side)
         cpu, server = peer.cpu_seconds(), self._server.cpu_seconds()
         peer.ask("start_query", **query)
         for number in range(feeds):
@@ -342,7 +343,7 @@ class _Suite:
 
         The ledger exists already, as in an application that keeps running.
         """
-        peer, modes, runs = self._peers()[_OURS], write_modes(), itertools.count(1)
+        peer, modes, runs = self._peer(_OURS), write_modes(), itertools.count(1)
         parquet = self._parquet(row.events)
         total = row.events * len(modes) * (rounds + warm_ups)
         stream = self._server.stream(total, _SIZE)
@@ -371,7 +372,7 @@ class _Suite:
             stream = self._server.stream(_MICRO_ROWS * row.events * 2, _SIZE)
             options = self._options(stream, {"writer_mode": mode})
             return self._timed(
-                self._peers()[_OURS], "micro_batches", options=options, rows=_MICRO_ROWS, batches=row.events
+                self._peer(_OURS), "micro_batches", options=options, rows=_MICRO_ROWS, batches=row.events
             )
 
         result = micro_batch_case(_title(row), once, rounds=rounds, warm_ups=1, note=self._note)
@@ -381,16 +382,24 @@ class _Suite:
 
     # ---- processes ---------------------------------------------------------------------------------------------------
 
-    def _peers(self) -> dict[str, Peer]:
-        """Return the applications, the Scala connector's first. Start those that do not run."""
+    def sides(self, row: Row) -> list[str]:
+        """Return the names of the sides that take part in the row, the Scala connector's first."""
+        found = {_SCALA: self._scala is not None, _OURS: True, JVM: row.jvm_aim is not None, NOTHING: True}
+        return [name for name, takes_part in found.items() if takes_part]
+
+    def _reader(self, side: str) -> dict[str, str]:
+        return {"raw_reader": "jvm" if side == JVM else "python"}
+
+    def _peer(self, side: str) -> Peer:
+        """Return the application of a side. Start all that do not run. Both of our readers are in one."""
         if not self._started:
             if self._scala is not None:
                 jars = self._scala.jars(self._scratch())
                 self._start(_SCALA, str(self._scala.python), "pravega", "--jars", jars)
-            self._start(_OURS, sys.executable, "pravega")
+            self._start(_OURS, sys.executable, "pravega", "--configure")
             self._start(NOTHING, sys.executable, "nothing")
             self._note("; ".join(f"{peer.name}: {peer.version}" for peer in self._started.values()))
-        return self._started
+        return self._started[_OURS if side == JVM else side]
 
     def _start(self, name: str, python: str, *arguments: str) -> None:
         command = [python, "-m", "benchmarks.peers.spark_app", *arguments, "--memory", _MEMORY[name]]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from benchmarks._spark_rows import FAR, MARGINAL_AIM, NEAR, NOTHING, ROWS, Row
+from benchmarks._spark_rows import FAR, JVM, MARGINAL_AIM, NEAR, NOTHING, ROWS, Row
 from benchmarks._stats import Result, Runs
 
 __all__ = ["Measured", "Results", "document", "plot"]
@@ -170,12 +170,19 @@ def _lines(results: Results) -> Iterator[_Line]:
             continue
         result = measured.result
         bound = result.ratio(NOTHING) if NOTHING in result.runs else None
-        cpu = tuple(_cpu(runs, row.in_batches) for runs in result.runs.values())
+        cpu = {name: _cpu(runs, row.in_batches) for name, runs in result.runs.items()}
         for peer in result.runs:
-            if peer != NOTHING and (ratio := result.ratio(peer)) is not None:
-                shown = [_shown(result.runs[name].median, row.in_batches) for name in (result.baseline, peer)]
+            if peer == NOTHING or (ratio := result.ratio(peer)) is None:
+                continue
+            shown = [_shown(result.runs[name].median, row.in_batches) for name in (result.baseline, peer)]
+            if peer == JVM:
+                # What does nothing in Python is no bound of a reader inside the JVM.
+                times = cpu[result.baseline], cpu[peer]
+                yield _Line(f"{row.name}, in the JVM", *shown, ratio, row.jvm_aim, cpu=times)
+            else:
                 served = None if row.in_batches else _served(result, peer)
-                yield _Line(row.name, *shown, ratio, row.aim, None if bound is None else bound[0], served, cpu)
+                times = tuple(cpu[name] for name in (result.baseline, peer, NOTHING) if name in cpu)
+                yield _Line(row.name, *shown, ratio, row.aim, None if bound is None else bound[0], served, times)
         if row.name == FAR and (line := _marginal(results)) is not None:
             yield line
 

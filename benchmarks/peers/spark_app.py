@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark import __version__ as spark_version
@@ -44,7 +45,7 @@ _WARM_BATCHES = 5  # the first ones start processes and import modules
 class Application:
     """Session with two cores, like the smallest executor, and its timed runs."""
 
-    def __init__(self, connector: str, memory: str, jars: str | None) -> None:
+    def __init__(self, connector: str, memory: str, jars: str | None, configure: bool) -> None:
         self._connector = connector
         builder = (
             SparkSession.builder.master("local[2]")
@@ -59,13 +60,23 @@ class Application:
         )
         if jars is not None:
             builder = builder.config("spark.jars", jars)
-        self.spark = builder.getOrCreate()
         if connector == "nothing":
             from benchmarks.peers.nothing import NothingDataSource  # noqa: PLC0415  # some sides' PySpark lacks what it imports
 
+            # As low_latency sets them.
+            builder = builder.config("spark.python.unix.domain.socket.enabled", "true")
+            builder = builder.config("spark.sql.execution.pandas.udf.buffer.size", str(1 << 20))
+            self.spark = builder.getOrCreate()
             self.spark.dataSource.register(NothingDataSource)
+        elif configure:
+            from pyspark_pravega.session import configure as configured  # noqa: PLC0415  # as above
+
+            self.spark = configured(builder, low_latency=True, jvm_reader=True)
+        else:
+            self.spark = builder.getOrCreate()
         self._query: StreamingQuery | None = None
         self._checkpoint: tempfile.TemporaryDirectory[str] | None = None
+        self._jars: tempfile.TemporaryDirectory[str] | None = None
 
     # ---- reads -------------------------------------------------------------------------------------------------------
 
@@ -230,6 +241,34 @@ class Application:
         took = [each["durationMs"]["triggerExecution"] for each in found[skip:]]
         return {"rows": sum(each["numInputRows"] for each in found), "batch_ms": took}
 
+    # ---- a query to a Java sink, row by row --------------------------------------------------------------------------
+
+    def start_rows(self, options: dict[str, str], trigger: dict[str, str], file: str) -> dict[str, Any]:
+        """Start a query to a sink that writes each event and its time of arrival, in nanoseconds, to a file at once."""
+        from tests.integration.spark._real_time import load_sink  # noqa: PLC0415  # some sides' PySpark lacks what it imports
+
+        self._checkpoint = tempfile.TemporaryDirectory(prefix="benchmark-")
+        if self._jars is None:
+            self._jars = tempfile.TemporaryDirectory(prefix="benchmark-")
+            load_sink(self.spark, Path(self._jars.name))
+        Path(file).touch()
+        frame = self.spark.readStream.format(self._connector).options(**options, start_stream_cut="earliest").load()
+        arrived = "java_method('java.lang.System', 'nanoTime') AS arrived"
+        writer = frame.selectExpr("CAST(event AS STRING) AS event", arrived).writeStream.outputMode("update")
+        writer = writer.option("checkpointLocation", self._checkpoint.name).trigger(**trigger)
+        writer._jwrite = writer._jwrite.foreach(self.spark.sparkContext._jvm.pravegaserde.tests.RowsInFile(file))
+        self._query = writer.start()
+        return {}
+
+    def stop_rows(self) -> dict[str, Any]:
+        """End the query."""
+        assert self._query is not None
+        assert self._checkpoint is not None
+        self._query.stop()
+        self._checkpoint.cleanup()
+        self._query = self._checkpoint = None
+        return {}
+
 
 def _type_of(schema: str) -> DataType:
     from pyspark.sql.types import _parse_datatype_string  # noqa: PLC0415  # needs the session
@@ -292,6 +331,7 @@ if __name__ == "__main__":
     parser.add_argument("connector", choices=["pravega", "nothing"], help="name of its format")
     parser.add_argument("--memory", required=True, help="heap of its JVM")
     parser.add_argument("--jars")
+    parser.add_argument("--configure", action="store_true", help="for low latency and the reader inside the JVM")
     application = Application(**vars(parser.parse_args()))
     names = (
         "read",
@@ -305,5 +345,7 @@ if __name__ == "__main__":
         "start_query",
         "drain_query",
         "stop_query",
+        "start_rows",
+        "stop_rows",
     )
     serve(f"spark {spark_version}", {name: getattr(application, name) for name in names})
