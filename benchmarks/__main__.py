@@ -125,7 +125,7 @@ def main(
             measured.append(_measured("Spark", run_spark(scala, plan, _note)))
         if part in ("real-time", "all"):
             delays = list(run_real_time(quick=quick, note=_note))
-            Console().print(*delays, sep="\n", highlight=False, soft_wrap=True)
+            Console().print(*map(str, delays), sep="\n", highlight=False, soft_wrap=True)
             measured.append({"part": "Real time", "load": os.getloadavg()[0], "delays": list(map(asdict, delays))})
         if part in ("ingest", "all"):
             measured.append(_measured("Ingestion", run_ingest(**how)))
