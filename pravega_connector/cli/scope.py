@@ -48,7 +48,10 @@ def create(name: str, controller: str | None, *, exist_ok: bool) -> None:
 @arguments.yes
 @arguments.controller
 def delete(name: str, controller: str | None, *, recursive: bool, yes: bool) -> None:
-    """Delete a scope that has no streams, or with --recursive a scope with all events in it."""
+    """Delete a scope.
+
+    It must have no streams. With --recursive, its streams are deleted with all events.
+    """
     with arguments.client_of(controller) as client:
         if not client.controller.scope_exists(name):
             raise ScopeNotFoundError.of(name)

@@ -63,7 +63,7 @@ def target(request: pytest.FixtureRequest, client: PravegaClient, samples: Path)
     client.create_stream(target, 2)
     log = Log.load(samples / file)
     (open_,) = [app.open for app in fold(map(from_bytes, log.values)).values() if app.open is not None]
-    ids = {str(part.transaction): begin(client, target, b"open").id for part in open_.parts}
+    ids = {str(part.transaction.id): begin(client, target, b"open").id for part in open_.parts}
     log.with_transactions(ids).restore(client)
     return target
 
