@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pravega_serde.registry.confluent_store import ApicurioStore, ConfluentStore
 from pravega_serde.registry.contract import EncodingInfo, SchemaInfo, SchemaWithVersion, SerializationFormat
 from pravega_serde.registry.header import Framing
 from pravega_serde.registry.message_prefix import MessagePrefix
@@ -63,6 +62,8 @@ class SchemaStore(Protocol):
 
 def store_of(config: SerializerConfig) -> SchemaStore:
     """Return the registry and the group of a configuration. Its client is shared by the process."""
-    if config.registry.kind == "apicurio":
-        return ApicurioStore(config)
-    return ConfluentStore(config) if config.registry.kind == "confluent" else PravegaStore(config)
+    if config.registry.kind == "pravega":
+        return PravegaStore(config)
+    from pravega_serde.registry.confluent_store import ApicurioStore, ConfluentStore  # noqa: PLC0415 - used by few
+
+    return (ApicurioStore if config.registry.kind == "apicurio" else ConfluentStore)(config)

@@ -24,22 +24,22 @@ PANDAS = {"dateutil", "pandas", "pytz"}
 EXPECTED: dict[str, tuple[set[str], int]] = {
     "look-up of data sources": (set(), 12),
     "look at the schema": (ARROW | GRPC, 104),
-    "plan of a batch read": (ARROW | GRPC, 116),
+    "plan of a batch read": (ARROW | GRPC, 117),
     "task of a batch read": (ARROW, 107),
     "plan of a query's tasks": (ARROW, 110),
-    "planner of micro-batches": (ARROW | GRPC, 117),
+    "planner of micro-batches": (ARROW | GRPC, 118),
     "task of a micro-batch read": (ARROW, 107),
-    "plan of a batch write": (ARROW | GRPC, 113),
+    "plan of a batch write": (ARROW | GRPC, 114),
     "task of a batch write": (ARROW | GRPC | PANDAS, 110),
     "commit of a batch write": (ARROW, 102),
-    "plan of an exactly-once write": (ARROW | GRPC, 113),
+    "plan of an exactly-once write": (ARROW | GRPC, 114),
     "task of an exactly-once write": (ARROW | GRPC | PANDAS, 110),
-    "commit of a micro-batch": (ARROW | GRPC, 113),
+    "commit of a micro-batch": (ARROW | GRPC, 114),
     "task of a read of avro": (ARROW | {"pyruhvro"}, 121),
     "task of a read of protobuf": (ARROW | {"google", "ptars"}, 119),
     "task of a read of json": (ARROW, 117),
     "task of a read of java": (ARROW, 124),
-    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 140),
+    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 144),
 }
 #: The generated code's package of gRPC's tools, and what virtual environments and editors bring into every process.
 _OF_AN_INSTALLATION = {"distutils", "grpc_tools", "setuptools", "sitecustomize", "usercustomize"}
