@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.pages import api, commands, errors, ledger, metrics, names, options
+from tools.pages import api, commands, errors, java_coverage, ledger, metrics, names, options
 
 __all__ = ["DOCS", "PAGES"]
 
@@ -18,6 +18,7 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "reference/cli-options.md": commands.page,
     "reference/errors.md": errors.page,
     "measurements/exactly-once-tables.md": ledger.page,
+    "reference/java-coverage.md": java_coverage.page,
     "reference/metrics.md": metrics.page,
     "get-started/from-java.md": names.page("Pravega's Java client"),
     "get-started/from-kafka.md": names.page("Kafka's clients"),

@@ -23,7 +23,7 @@ from tools.pages._api_pages import ALIASES, COUNTERPARTS, FACTORIES, PAGES, TEXT
 from tools.pages._docstrings import constant_text, field_texts, linked, summary, text_of
 from tools.pages.errors import kinds
 
-__all__ = ["API", "index", "names_of", "page", "public", "result_of"]
+__all__ = ["API", "address", "index", "names_of", "page", "public", "result_of"]
 
 _FOLDER: Final = "reference/api"
 #: Path of each page -> its name.
@@ -71,6 +71,11 @@ def result_of(call: str) -> str:
 def page(name: str) -> Callable[[str], str]:
     """Return the function that writes a page."""
     return lambda _: "\n".join(_page(name, PAGES[name])) + "\n"
+
+
+def address(name: str) -> str | None:
+    """Return the address of a name's entry from the folder of the pages, or None: ``StreamCut``, ``StreamCut.read``."""
+    return _entries().get(name)
 
 
 def index(_: str) -> str:
