@@ -67,6 +67,7 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
     take_silent_offline = as_coroutine(ReaderGroup.take_silent_offline)
     checkpoint = as_coroutine(ReaderGroup.checkpoint)
     stream_cuts = as_coroutine(ReaderGroup.stream_cuts)
+    reported_cuts = as_coroutine(ReaderGroup.reported_cuts)
     reset = as_coroutine(ReaderGroup.reset)
     cancel_outstanding_checkpoints = as_coroutine(ReaderGroup.cancel_outstanding_checkpoints)
     segment_distribution = as_coroutine(ReaderGroup.segment_distribution)

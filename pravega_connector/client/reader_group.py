@@ -397,6 +397,24 @@ class ReaderGroup(HintedNames):
         self._log.update_state_unconditionally([CreateCheckpoint(name)])  # its name is unique
         return by_stream(self._taken(name, timeout))
 
+    def reported_cuts(self) -> dict[StreamName, StreamCut]:
+        """Return the positions that the readers have last reported, without waiting for them.
+
+        Readers of both languages report every few seconds, so later events may have been read. A stream that was read
+        to its end is missing. Java's counterpart is ``getStreamCuts``, which returns the positions at which the readers
+        acquired their segments.
+        """
+        return self._cuts_at(managing.told_positions(self._fetched()))
+
+    def _cuts_at(self, positions: Positions) -> dict[StreamName, StreamCut]:
+        """Return positions as cuts, with the end offset of each segment that was read completely."""
+        found = {}
+        for stream, cut in by_stream(positions).items():
+            infos = self._client.stores.segment_infos(stream, [n for n, at in cut.positions.items() if at < 0])
+            known = {n: infos[n].write_offset if at < 0 else at for n, at in cut.positions.items()}
+            found[stream] = StreamCut(stream, known)
+        return found
+
     def _taken(self, name: str, timeout: float) -> Positions:
         end = time.monotonic() + timeout
         while (positions := managing.checkpoint_positions(self._fetched(), name)) is None:
@@ -536,12 +554,10 @@ class ReaderGroup(HintedNames):
         """Return the number of bytes between the last checkpoint and the ends of the streams or of the group."""
         state = self._fetched()
         total = 0
-        for stream, cut in by_stream(managing.unread_since(state)).items():
-            infos = self._client.stores.segment_infos(stream, [n for n, at in cut.positions.items() if at < 0])
-            known = {n: infos[n].write_offset if at < 0 else at for n, at in cut.positions.items()}
+        for stream, cut in self._cuts_at(managing.unread_since(state)).items():
             bound = state.config.end.get(stream, Bound()).cut
             end = self._client.tail(stream) if bound is None else bound
-            pieces = slices_between(self._client.stores, StreamCut(stream, known), end, skip_lost=True)
+            pieces = slices_between(self._client.stores, cut, end, skip_lost=True)
             total += sum(piece.end - piece.start for piece in pieces)
         return total
 

@@ -25,6 +25,19 @@ class JavaClientPeer(JavaProgram):
         """Names of the streams of a scope that have a tag."""
         return set(self._ask("tagged", StreamName(scope, "any"), tag=tag))
 
+    def fill(self, stream: StreamName) -> bool:
+        """Create a scope with a stream, a reader group with retention, and a key-value table."""
+        return bool(self._ask("fill", stream))
+
+    def scope_exists(self, scope: str) -> bool:
+        """Return True if the scope exists."""
+        return bool(self._ask("exists", StreamName(scope, "any")))
+
+    def completed(self, streams: Iterable[StreamName]) -> list[int]:
+        """Commit a transaction to each stream of a scope, and return the lengths of ``listCompletedTransactions``."""
+        listed = list(streams)
+        return list(self._ask("completed", listed[0], streams=[each.stream for each in listed]))
+
     def point(self, stream: StreamName, count: int) -> list[tuple[str, bytes, str]]:
         """Text, bytes and event of the pointers that a reader of Java returns."""
         return [(text, bytes.fromhex(data), event) for text, data, event in self._ask("point", stream, count=count)]

@@ -112,6 +112,10 @@ class JavaReaders(JavaProgram):
         """Begin a checkpoint (``initiateCheckpoint``), or a silent one without a name (``generateStreamCuts``)."""
         self._do("begin", checkpoint=checkpoint)
 
+    def cancel(self) -> None:
+        """Give up the checkpoints that some reader has not taken (``cancelOutstandingCheckpoints``)."""
+        self._do("cancel")
+
     def completed(self, checkpoint: str | None, seconds: float) -> tuple[dict[StreamName, StreamCut], bytes] | None:
         """Cuts, and bytes of what has a name, of a checkpoint begun here; None if it is not complete in time."""
         found = self._do("await", checkpoint=checkpoint, ms=int(seconds * 1000))

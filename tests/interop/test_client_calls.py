@@ -103,3 +103,35 @@ def test_both_write_to_one_transaction(client: PravegaClient, java: JavaClientPe
         transaction.commit()
         expected.update(f"{who} {scalings} {number}" for who in ("ours", "theirs") for number in range(20))
         assert Counter(client.read(stream_name, "string")) == expected
+
+
+def test_an_acknowledged_event_is_there_for_java(
+    client: PravegaClient, java: JavaClientPeer, stream_name: StreamName
+) -> None:
+    client.create_stream(stream_name, 2)
+    with client.writer(stream_name, "string") as writer:
+        written = [writer.write_with_ack(str(number), str(number)) for number in range(20)]
+        for acknowledgement in written:
+            acknowledgement.result(30)
+        # The writer is neither flushed nor closed.
+        assert sorted(event for _, _, event in java.point(stream_name, 20)) == sorted(map(str, range(20)))
+
+
+def test_a_scope_of_java_is_deleted_with_its_contents(client: PravegaClient, java: JavaClientPeer, scope: str) -> None:
+    stream = StreamName(scope, "java")
+    for _ in range(2):
+        assert java.fill(stream)
+        client.write(stream, "event", "string")
+        assert list(client.reader_groups(scope)) == [f"{scope}/group"]
+        assert client.delete_scope(scope, recursive=True)
+        assert not java.scope_exists(scope)
+
+
+def test_java_finds_no_completed_transactions_of_two_streams(
+    client: PravegaClient, java: JavaClientPeer, scope: str
+) -> None:
+    """The reason why the client has no such call. All streams of a cluster share the server's table of them."""
+    streams = [StreamName(scope, name) for name in ("one", "two")]
+    for stream in streams:
+        client.create_stream(stream)
+    assert java.completed(streams) == [0, 0]

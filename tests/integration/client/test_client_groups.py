@@ -515,10 +515,13 @@ def test_the_distribution_of_segments_is_watched_to_the_end_of_the_data(
         seen = group.watch(0.1)
         assert next(seen) == GroupNotification(2, 0, end_of_data=False)
         assert group.segment_distribution() == SegmentDistribution({}, 2)
+        assert group.reported_cuts() == {stream_name: client.head(stream_name)}
         with group.reader("r") as reader:
             while group.segment_distribution() != SegmentDistribution({"r": 2}, 0):
                 reader.poll(0.1)
             assert next(seen) == GroupNotification(2, 1, end_of_data=False)
+            while group.reported_cuts() != {stream_name: client.tail(stream_name)}:
+                reader.poll(0.1)
             client.scale_stream(stream_name, 3)
             while group.segment_distribution().segments != 3:
                 reader.poll(0.1)
@@ -529,6 +532,7 @@ def test_the_distribution_of_segments_is_watched_to_the_end_of_the_data(
         *_, last = seen
         assert last.end_of_data
         assert last.segments == 0
+        assert group.reported_cuts() == {}
         with pytest.raises(ConfigError, match="interval"):
             group.watch(0)
 

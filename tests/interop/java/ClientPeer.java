@@ -1,6 +1,7 @@
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.pravega.client.EventStreamClientFactory;
+import io.pravega.client.admin.KeyValueTableManager;
 import io.pravega.client.admin.ReaderGroupManager;
 import io.pravega.client.admin.StreamManager;
 import io.pravega.client.segment.impl.NoSuchEventException;
@@ -16,6 +17,7 @@ import io.pravega.client.stream.Stream;
 import io.pravega.client.stream.StreamConfiguration;
 import io.pravega.client.stream.Transaction;
 import io.pravega.client.stream.impl.UTF8StringSerializer;
+import io.pravega.client.tables.KeyValueTableConfiguration;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -30,6 +32,10 @@ import java.util.concurrent.CompletableFuture;
  *
  * <pre>
  *   {"do": "create", "tags": [TAG...]}  creates a stream of one segment
+ *   {"do": "fill"}                      creates a scope with a stream, a reader group of it, and a key-value table
+ *   {"do": "exists"}                    true if the scope exists
+ *   {"do": "completed", "streams": [STREAM...]}  commits a transaction to each stream, and returns the number of completed
+ *                                       transactions that listCompletedTransactions finds in each
  *   {"do": "tagged", "tag": TAG}        names of the streams of a scope with a tag
  *   {"do": "tags"}                      tags of a stream
  *   {"do": "point", "count": N}         [text, hex of the bytes, event] of the pointers of N events, through a reader group
@@ -52,6 +58,9 @@ public final class ClientPeer extends JsonPeer {
     Object answer(JsonObject request) throws Exception {
         return switch (text(request, "do")) {
             case "create", "tagged", "tags" -> manage(request);
+            case "completed" -> completed(request);
+            case "exists" -> exists(request);
+            case "fill" -> fill(request);
             case "point" -> point(request);
             case "fetch" -> fetch(request);
             case "join" -> join(request);
@@ -137,6 +146,51 @@ public final class ClientPeer extends JsonPeer {
         writeAll(request, transaction::writeEvent);
         transaction.flush();
         return true;
+    }
+
+    private static boolean exists(JsonObject request) {
+        try (StreamManager manager = StreamManager.create(config(request))) {
+            return manager.checkScopeExists(text(request, "scope"));
+        }
+    }
+
+    private static boolean fill(JsonObject request) {
+        String scope = text(request, "scope");
+        String stream = text(request, "stream");
+        try (StreamManager manager = StreamManager.create(config(request));
+             ReaderGroupManager groups = ReaderGroupManager.withScope(scope, config(request));
+             KeyValueTableManager tables = KeyValueTableManager.create(config(request))) {
+            manager.createScope(scope);
+            boolean created = manager.createStream(scope, stream, StreamConfiguration.builder()
+                    .scalingPolicy(ScalingPolicy.fixed(2)).build());
+            groups.createReaderGroup("group", ReaderGroupConfig.builder().stream(Stream.of(scope, stream))
+                    .retentionType(ReaderGroupConfig.StreamDataRetention.AUTOMATIC_RELEASE_AT_LAST_CHECKPOINT).build());
+            return created && tables.createKeyValueTable(scope, "table", KeyValueTableConfiguration.builder()
+                    .partitionCount(1).primaryKeyLength(4).build());
+        }
+    }
+
+    private static List<Integer> completed(JsonObject request) throws Exception {
+        String scope = text(request, "scope");
+        List<Integer> found = new ArrayList<>();
+        try (EventStreamClientFactory factory = factory(request);
+             StreamManager manager = StreamManager.create(config(request))) {
+            for (String stream : texts(request, "streams")) {
+                try (var writer = factory.createTransactionalEventWriter(stream, new UTF8StringSerializer(),
+                        EventWriterConfig.builder().build())) {
+                    Transaction<String> transaction = writer.beginTxn();
+                    transaction.writeEvent("key", "event");
+                    transaction.commit();
+                    while (transaction.checkStatus() != Transaction.Status.COMMITTED) {
+                        Thread.sleep(50);
+                    }
+                }
+            }
+            for (String stream : texts(request, "streams")) {
+                found.add(manager.listCompletedTransactions(Stream.of(scope, stream)).size());
+            }
+        }
+        return found;
     }
 
     private static String hex(ByteBuffer bytes) {

@@ -46,6 +46,7 @@ import java.util.concurrent.TimeoutException;
  *   {"do": "look"}                                        "readers", "segments" of each, "unassigned", "cuts"
  *   {"do": "unread"}                                      unreadBytes
  *   {"do": "begin", "checkpoint": C}                      initiateCheckpoint; without a name generateStreamCuts
+ *   {"do": "cancel"}                                      cancelOutstandingCheckpoints
  *   {"do": "await", "checkpoint": C, "ms": T}             "cuts" and "bytes" of what was begun; null if it takes longer
  * </pre>
  *
@@ -107,6 +108,9 @@ public final class ReaderPeer extends JsonPeer {
                 return group(group).getMetrics().unreadBytes();
             case "begin":
                 begin(group(group), text(request, "checkpoint"));
+                return null;
+            case "cancel":
+                group(group).cancelOutstandingCheckpoints();
                 return null;
             case "await":
                 return await(text(request, "checkpoint"), request.get("ms").getAsLong());
