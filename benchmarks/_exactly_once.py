@@ -30,7 +30,7 @@ from pravega_connector.exactly_once.batch_commit import (
     ledger_name,
     target_of,
 )
-from pravega_connector.spark.sink.digest import RowTotal
+from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 from pravega_connector.writer.transactions import OpenTransaction
 
 __all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_modes"]

@@ -41,8 +41,8 @@ else:
                 "EventBatch EventColumns EventPointer EventWriter ExactlyOnceReader GroupCheckpoint GroupEvent "
                 "GroupNotification GroupReader LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision "
                 "RevisionedStreamClient ScalingPolicy SegmentDistribution StateSynchronizer StreamConfig "
-                "StreamCut StreamDescription StreamName StreamsReader Subscriber TailReader TimeWindow "
-                "Transaction TransactionalWriter TransactionStatus ValueReader Watermark"
+                "StreamCut StreamDescription StreamName StreamsReader StreamsTransaction Subscriber TailReader "
+                "TimeWindow Transaction TransactionalWriter TransactionStatus ValueReader Watermark"
             ),
             "config": "PravegaConfig",
             "spark.data_source": "PravegaDataSource",

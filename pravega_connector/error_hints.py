@@ -17,7 +17,10 @@ _FOLLOW: Final = (
 _GROUPS: Final = "write client.reader_group('scope/group', streams), whose reader(id, serializer) reads"
 _CONSUMER: Final = f"{_FOLLOW}; to share the work among processes: client.reader_group('scope/group', streams)"
 _RESET: Final = "reset(place) restarts the group at a position: 'earliest', a cut, 'timestamp:2026-11-21T10:00:00Z'"
-_TRANSACTIONS: Final = "write client.transactions(stream, serializer); its begin() returns a transaction"
+_TRANSACTIONS: Final = (
+    "write client.transactions(stream, serializer); its begin() returns a transaction; for several streams, write "
+    "client.transaction_over([stream, …], serializer, ledger=…, app_id=…)"
+)
 _OUTCOME: Final = (
     "commit(), abort(), ping() and status() are methods of a transaction, which begin() of "
     "client.transactions(stream, serializer) returns, or client.transaction(stream, id)"
@@ -117,6 +120,13 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "check_status": "write status()",
         "close": "write commit() or abort(); detach() leaves it open",
         "write": "write client.transactions(stream, serializer).join(id), which accepts events",
+    },
+    "StreamsTransaction": {
+        "write_event send produce": "write write(stream, value, routing_key=…)",
+        "commit_transaction": "write commit()",
+        "abort_transaction": "write abort()",
+        "close": "write commit() or abort()",
+        "status check_status": "the version of the next transaction shows it: client.transaction_over(…).version",
     },
     "TailReader": {
         "read_next_event receive consume": _POLL,

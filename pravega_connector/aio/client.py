@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -36,7 +36,7 @@ from pravega_connector.aio.objects import (
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core.arguments import NamedTable, Place, ReadOptions, Stream, Streams
-from pravega_connector.core.events import SupportsDeserialize, SupportsSerialize
+from pravega_connector.core.events import MAX_EVENT_SIZE, SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import Counters
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.wire import StreamName, TableName
@@ -46,6 +46,7 @@ from pravega_connector.writer.transactions import DEFAULT_LEASE
 if TYPE_CHECKING:
     from pravega_connector.aio.byte_streams import AsyncByteReader, AsyncByteWriter
     from pravega_connector.aio.reader_groups import AsyncReaderGroup
+    from pravega_connector.aio.streams_transaction import AsyncStreamsTransaction
     from pravega_connector.aio.tables import AsyncTable
 
 __all__ = ["AsyncPravegaClient"]
@@ -240,6 +241,38 @@ class AsyncPravegaClient:
         found = AsyncTransaction(self._home, lambda: known)
         found._made = known
         return found
+
+    def transaction_over(
+        self,
+        streams: Iterable[Stream] | Mapping[Stream, SupportsSerialize[Any] | str | type | None],
+        serializer: SupportsSerialize[Any] | str | type | None = None,
+        *,
+        ledger: Stream,
+        app_id: str,
+        lease: float = DEFAULT_LEASE,
+        max_event_size: int = MAX_EVENT_SIZE,
+        timeout: float | None = None,
+    ) -> AsyncStreamsTransaction:
+        """Return a transaction over several streams; see PravegaClient.transaction_over.
+
+        It begins when it is awaited, entered with ``async with``, or first used.
+        """
+        from pravega_connector.aio.streams_transaction import (  # noqa: PLC0415 - most clients have none
+            AsyncStreamsTransaction,
+        )
+
+        return AsyncStreamsTransaction(
+            self._home,
+            lambda: self._client.transaction_over(
+                streams,
+                serializer,
+                ledger=ledger,
+                app_id=app_id,
+                lease=lease,
+                max_event_size=max_event_size,
+                timeout=timeout,
+            ),
+        )
 
     def read_columns(
         self, stream: Streams, *, start: Place | None = None, end: Place | None = None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup as ReaderGroup
     from pravega_connector.client.reader_group import SegmentDistribution as SegmentDistribution
     from pravega_connector.exactly_once.group_reader import ExactlyOnceReader as ExactlyOnceReader
+    from pravega_connector.exactly_once.streams_transaction import StreamsTransaction as StreamsTransaction
     from pravega_connector.reader.event_columns import EventColumns as EventColumns
     from pravega_connector.reader_groups.delivery import GroupEvent as GroupEvent
     from pravega_connector.reader_groups.reader import GroupReader as GroupReader
@@ -54,6 +55,7 @@ __all__ = [
     "StreamDescription",
     "StreamName",
     "StreamsReader",
+    "StreamsTransaction",
     "Subscriber",
     "TailReader",
     "TimeWindow",
@@ -71,6 +73,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             from pravega_connector.reader import event_columns as module  # noqa: PLC0415
         elif name == "ExactlyOnceReader":
             from pravega_connector.exactly_once import group_reader as module  # noqa: PLC0415
+        elif name == "StreamsTransaction":
+            from pravega_connector.exactly_once import streams_transaction as module  # noqa: PLC0415
         elif name == "GroupEvent":
             from pravega_connector.reader_groups import delivery as module  # noqa: PLC0415
         elif name == "GroupReader":

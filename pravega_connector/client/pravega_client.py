@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from types import TracebackType
@@ -16,7 +16,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import IfExists, NamedTable, Place, ReadOptions, Stream, Streams
 from pravega_connector.core.connection import ConnectionPool, Tls
-from pravega_connector.core.events import RawEvents, SupportsDeserialize, SupportsSerialize
+from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.metrics import attach_if_loaded
@@ -46,6 +46,7 @@ from pravega_serde.serializer_interface import OnError, Serializer
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
+    from pravega_connector.exactly_once.streams_transaction import Decisions, StreamsTransaction
     from pravega_connector.reader.event_columns import EventColumns
     from pravega_connector.tables.table import Table
 
@@ -88,10 +89,11 @@ class PravegaClient(Administration):
         self.stores = SegmentStores(config, ConnectionPool(_tls(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
         self._groups: WeakSet[ReaderGroup] = WeakSet()
+        self._decisions: Decisions | None = None
         after_fork.register(self)
 
     def _after_fork(self) -> None:
-        self._watermarks = {}
+        self._watermarks, self._decisions = {}, None
 
     @property
     def counters(self) -> Counters:
@@ -267,6 +269,61 @@ class PravegaClient(Administration):
             raise ConfigError(f"a transaction id must be a uuid.UUID, not {transaction!r}")
         arguments.seconds("lease", lease)
         return Transaction(self.controller, self.name(stream), transaction, lease, writer_id)
+
+    def transaction_over(
+        self,
+        streams: Iterable[Stream] | Mapping[Stream, SupportsSerialize[Any] | str | type | None],
+        serializer: SupportsSerialize[Any] | str | type | None = None,
+        *,
+        ledger: Stream,
+        app_id: str,
+        lease: float = DEFAULT_LEASE,
+        max_event_size: int = MAX_EVENT_SIZE,
+        timeout: float | None = None,
+    ) -> StreamsTransaction[Any]:
+        """Begin a transaction over several streams: its events become visible in all of them, or in none.
+
+        ``streams`` are the streams, or a mapping from each stream to its serializer. ``serializer`` is for all streams
+        of a list. ``ledger`` is the stream that records the decisions; it is created if it does not exist. ``app_id``
+        identifies the program: use it in one process at a time, and in each run of the program. The call finishes what
+        an earlier process of the program has left. Then ``version`` is the number of the new transaction.
+
+        ``lease`` is the number of seconds that the transaction stays open without a ping. ``timeout`` is in seconds,
+        for each write. Raises ConfigError, TornBatchError, OutcomeUnknownError.
+        """
+        from pravega_connector.exactly_once.streams_transaction import (  # noqa: PLC0415 - most clients have none
+            Decisions,
+            StreamsTransaction,
+        )
+
+        named = (
+            streams
+            if isinstance(streams, Mapping)
+            else dict.fromkeys(arguments.stream_names(streams, self.config.scope), serializer)
+        )
+        if isinstance(streams, Mapping):
+            arguments.stream_names(list(streams), self.config.scope)
+            if serializer is not None:
+                raise ConfigError("the streams are a mapping to serializers: leave out the argument 'serializer'")
+        serializers = {self.name(stream): arguments.serializer_of(each, "serialize") for stream, each in named.items()}
+        name = self.name(ledger)
+        if name in serializers:
+            raise ConfigError(f"stream {name} cannot be its own ledger: set ledger to the name of another stream")
+        if not isinstance(app_id, str) or not app_id:
+            raise ConfigError(f"argument 'app_id' must be a text that identifies the program, not {app_id!r}")
+        arguments.seconds("lease", lease, optional=False)
+        if self._decisions is None:
+            self._decisions = Decisions(self.stores)
+        return StreamsTransaction(
+            self._decisions,
+            serializers,
+            ledger=name,
+            app_id=app_id,
+            lease=lease,
+            max_event_size=max_event_size,
+            timeout=timeout,
+            scope=self.config.scope,
+        )
 
     # ---------------------------------------------------------------- streams of one segment
 
@@ -702,6 +759,8 @@ class PravegaClient(Administration):
         """Close all connections, also those of reader groups. Close writers and readers yourself."""
         for group in self._groups:
             group.close()
+        if self._decisions is not None:
+            self._decisions.close()
         self.stores.close()
 
     def __repr__(self) -> str:

@@ -23,6 +23,7 @@ from pravega_connector.client import (
     StreamConfig,
     StreamCut,
     StreamsReader,
+    StreamsTransaction,
     TailReader,
     Transaction,
     TransactionalWriter,
@@ -225,6 +226,7 @@ RETURNS = {
     "writer": EventWriter,
     "by_events": ScalingPolicy,
     "table": Table,
+    "transaction_over": StreamsTransaction,
 }
 STARTS = {
     "client": PravegaClient,
@@ -240,7 +242,7 @@ def test_each_hint_is_true_of_the_client_as_it_is():
         for each in (*vars(package).values(), *vars(wire).values(), *vars(config).values())
         if isinstance(each, type) and issubclass(each, error_hints.HintedNames)
     }
-    classes |= {each.__name__: each for each in (ReaderGroup, GroupReader, Table)}
+    classes |= {each.__name__: each for each in (ReaderGroup, GroupReader, StreamsTransaction, Table)}
     assert {EventWriter, TransactionalWriter, Transaction, TailReader, StreamsReader, ValueReader} <= {
         *classes.values()
     }

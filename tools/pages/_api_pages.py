@@ -85,7 +85,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
     "transactions": ApiPage(
         "Transactions",
         "Write events that become visible together. For a guide, see [transactions](../../client/transactions.md).",
-        {_CONNECTOR: "TransactionalWriter Transaction TransactionStatus LeaseKeeper"},
+        {_CONNECTOR: "TransactionalWriter Transaction TransactionStatus LeaseKeeper StreamsTransaction"},
         {f"{_CONNECTOR}.writer.transactions": "OpenTransaction"},
     ),
     "reader-groups": ApiPage(
@@ -105,6 +105,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         {
             f"{_CONNECTOR}.aio.objects": "AsyncEvents AsyncEventWriter AsyncTransactionalWriter AsyncOpenTransaction "
             "AsyncTransaction AsyncLeaseKeeper AsyncTailReader AsyncValueReader",
+            f"{_CONNECTOR}.aio.streams_transaction": "AsyncStreamsTransaction",
             f"{_CONNECTOR}.aio.reader_groups": "AsyncReaderGroup AsyncGroupReader AsyncExactlyOnceReader",
             f"{_CONNECTOR}.aio.tables": "AsyncTable",
         },
@@ -336,6 +337,7 @@ FACTORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "OpenTransaction": ("TransactionalWriter.begin",),
     "Transaction": ("PravegaClient.transaction",),
     "TransactionStatus": ("Transaction.status",),
+    "StreamsTransaction": ("PravegaClient.transaction_over",),
     "ReaderGroup": ("PravegaClient.reader_group",),
     "GroupReader": ("ReaderGroup.reader",),
     "GroupEvent": ("GroupReader.poll", "GroupReader.next_event"),
@@ -346,6 +348,7 @@ FACTORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "AsyncTransactionalWriter": ("AsyncPravegaClient.transactions",),
     "AsyncOpenTransaction": ("AsyncTransactionalWriter.begin",),
     "AsyncTransaction": ("AsyncPravegaClient.transaction",),
+    "AsyncStreamsTransaction": ("AsyncPravegaClient.transaction_over",),
     "AsyncTailReader": ("AsyncPravegaClient.follow",),
     "AsyncValueReader": ("AsyncPravegaClient.follow",),
     "AsyncReaderGroup": ("AsyncPravegaClient.reader_group",),

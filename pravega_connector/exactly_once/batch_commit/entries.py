@@ -24,7 +24,7 @@ class Content:
     bytes: int = 0
     """Bytes of the events."""
     total: int = 0
-    """Two sums modulo 2**64 over the rows' routing keys and events (pravega_connector.spark.sink.digest)."""
+    """Two sums modulo 2**64 over the rows' routing keys and events (:mod:`.digest`)."""
 
     def __add__(self, other: Content) -> Content:
         return Content(self.rows + other.rows, self.bytes + other.bytes, _sum_of_lanes(self.total, other.total))

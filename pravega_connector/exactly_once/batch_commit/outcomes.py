@@ -78,7 +78,7 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
         ReplayDiffersError,
         (
             "batch {last} is committed, and this earlier batch is not in the ledger, so it is unknown whether its "
-            "rows ({came}) are in the stream; they were not written. Write them with a number above {last}; or, if "
+            "rows ({came}) are in the stream; they were not written. Write them with a number above {last}. If "
             "the stream has them, set accept_recorded_batch to {batch} for one run to skip the batch"
         ),
     ),
@@ -112,6 +112,41 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
     ),
 }
 
+_TAKEN: Final = (
+    "another transaction of this application has taken over. {fate}. Use an application id in one process at a time, "
+    "and end a transaction before you begin the next one"
+)
+
+#: Outcomes that follow if another transaction of the application has the version.
+_VERSION_TAKEN: Final = (
+    Outcome.FENCED,
+    Outcome.AHEAD,
+    Outcome.SKIPPED,
+    Outcome.DUPLICATE,
+    Outcome.OTHER_ROWS,
+    Outcome.UNCOMPARED,
+)
+
+#: Errors of a program's transaction over several streams, where they differ.
+_OF_PROGRAMS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
+    **dict.fromkeys(_VERSION_TAKEN, (FencedError, _TAKEN)),
+    Outcome.EXPIRED: (
+        LeaseExpiredError,
+        (
+            "its lease of {lease:g} s ended before the commit, or another process aborted a part of it. Nothing of it "
+            "is visible: write the events again, with a longer lease, or with ping() in time"
+        ),
+    ),
+    Outcome.TORN: (
+        TornBatchError,
+        (
+            "a part of it is visible and a part is lost, because a lease ended during its commit: to repair it, write "
+            "the same events again in the next transaction, which has the same version. Otherwise choose with "
+            "pravega-serde recover {target}"
+        ),
+    ),
+}
+
 
 def check(machine: Commit, target: StreamName) -> None:
     """Return if the batch is committed, now or before. Otherwise raise the ExactlyOnceError with the reason.
@@ -137,6 +172,25 @@ def check(machine: Commit, target: StreamName) -> None:
         _log.info("batch %d for %s was committed before; it was not written again", job.batch, place)
     if outcome in (Outcome.COMMITTED, Outcome.SKIPPED) and job.role is not Role.OPERATOR:
         _warn(machine, place)
+
+
+def is_taken(outcome: Outcome | None) -> bool:
+    """Return True if the version of a program's transaction was taken by another transaction of its application."""
+    return outcome in _VERSION_TAKEN
+
+
+def check_program(machine: Commit, ledger: StreamName, *, lease: float, fate: str = "") -> None:
+    """Return if a program's transaction over several streams is committed. Otherwise raise the ExactlyOnceError.
+
+    ``lease`` is in seconds. ``fate`` says what happened to the events if their version is taken.
+    """
+    outcome, job = machine.outcome, machine.job
+    if outcome not in _OF_PROGRAMS:
+        check(machine, ledger)
+        return
+    kind, text = _OF_PROGRAMS[outcome]
+    told = text.format(target=_recoverable(machine, ledger), lease=lease, fate=fate)
+    raise kind(f"transaction {job.batch} of {job.app} with ledger {ledger}: {told}{_parts(machine)}")
 
 
 def _recoverable(machine: Commit, target: StreamName) -> str:

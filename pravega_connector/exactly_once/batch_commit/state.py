@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+from pravega_connector.core import io
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import STATE_TAG, StreamConfig
 from pravega_connector.errors import (
@@ -167,7 +167,7 @@ class Ledger:
     def __init__(self, stores: SegmentStores, name: StreamName) -> None:
         self.name = name
         self._stores = stores
-        self._lock = threading.Lock()
+        self._lock = io.lock()
         self._stream = self._opened()
         self._revision: Revision | None = None
         self._state: LedgerState = {}

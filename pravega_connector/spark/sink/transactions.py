@@ -46,9 +46,9 @@ from pravega_connector.exactly_once.batch_commit import (
     target_of,
     writer_of,
 )
+from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Exchanged
-from pravega_connector.spark.sink.digest import RowTotal
 from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, EventTime, LatestTime
 from pravega_connector.spark.sink.targets import MAX_TARGETS, Written, parts_of
 from pravega_connector.wire import StreamName

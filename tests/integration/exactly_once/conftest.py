@@ -22,7 +22,7 @@ from pravega_connector.exactly_once.batch_commit import (
     ledger_name,
     target_of,
 )
-from pravega_connector.spark.sink.digest import RowTotal
+from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 
 
 class Target:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.exactly_once.batch_commit import Content
-from pravega_connector.spark.sink import digest
-from pravega_connector.spark.sink.digest import LONGEST, RowTotal
+from pravega_connector.exactly_once.batch_commit import Content, digest
+from pravega_connector.exactly_once.batch_commit.digest import LONGEST, RowTotal
 
 Row = tuple[bytes, str | None]
 BINARY, M = pa.binary(), 2**64 - 1

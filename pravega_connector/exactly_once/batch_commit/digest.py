@@ -5,9 +5,9 @@ equal rows have equal totals, however a replay divides them into partitions and 
 the total of their batch, and a row that occurs twice counts twice. Different rows have the same total only with a
 probability of about one in 2**128. It does not protect against deliberate collisions: the constants are public.
 
-The ledger keeps totals permanently, so this must not change. ``tests/unit/spark/test_digest.py`` has a second
-implementation, row by row, and golden values. All arithmetic is modulo 2**64, ``gamma = 0x9E3779B97F4A7C15``, ``fmix``
-and ``mix13`` are the finalizers of MurmurHash3 and of SplitMix64.
+The ledger keeps totals permanently, so this must not change. The module's test has a second
+implementation, row by row, and golden values. All arithmetic is modulo 2**64, ``gamma = 0x9E3779B97F4A7C15``,
+``fmix`` and ``mix13`` are the finalizers of MurmurHash3 and of SplitMix64.
 
 * A value (event or key) longer than 1,024 bytes is replaced by its MurmurHash3_x64_128 (seed 0, 16 bytes).
 * Its words are little-endian, the last one filled with zeros; ``x(w) = w * gamma``, then ``x ^ x >> 32``.
@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_connector.exactly_once.batch_commit import Content
+from pravega_connector.exactly_once.batch_commit.entries import Content
 from pravega_serde.columnar import ByteColumn, as_column
 
 UInt64s = npt.NDArray[np.uint64]
