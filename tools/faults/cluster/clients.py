@@ -41,13 +41,21 @@ Audit = dict[str, dict[str, int]]
 class Clients:
     """Plain clients, a probe, queries, and an ingester with its files. Context manager.
 
-    ``queries``: number of exactly-once queries that copy the writer's events, one after another.
+    ``queries``: number of exactly-once queries that copy the writer's events, one after another. ``raw_reader`` is
+    their option of that name.
     """
 
     def __init__(
-        self, config: PravegaConfig, folder: Path, *, queries: int = 1, ingester: bool = True, lease_ms: int = 120_000
+        self,
+        config: PravegaConfig,
+        folder: Path,
+        *,
+        queries: int = 1,
+        ingester: bool = True,
+        lease_ms: int = 120_000,
+        raw_reader: str = "python",
     ) -> None:
-        self.config, self.folder, self.lease_ms = config, folder, lease_ms
+        self.config, self.folder, self.lease_ms, self._raw_reader = config, folder, lease_ms, raw_reader
         scope = f"faults{time.time_ns()}"
         self._queries = [f"query{n}" for n in range(1, queries + 1)]
         self.names = [*CLIENTS, *self._queries, *(["ingester"] if ingester else [])]
@@ -85,7 +93,8 @@ class Clients:
         self._run("workload", self._spec("workload", streams=names), answers=True)
         self._run("probe", self._spec("probe", stream=names["probe"]))
         options = {"transaction_timeout_ms": str(self.lease_ms), "commit_timeout_ms": str(self.lease_ms * 9 // 10)}
-        self._run("query", self._spec("query", queries=list(self._query_specs()), sink=options))
+        queries = list(self._query_specs())
+        self._run("query", self._spec("query", queries=queries, sink=options, raw_reader=self._raw_reader))
         if "ingester" in self.names:
             (self.folder / "in").mkdir()
             self._feeder.start()

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from pravega_connector.spark.jvm.session import use_jvm_reader
 from tools.faults.cluster.timeline import Notes
 from tools.faults.sink.application import session
 
@@ -27,6 +28,7 @@ _SETTINGS: Final = {
 def start(spark: SparkSession, query: dict[str, Any], spec: dict[str, Any]) -> StreamingQuery:
     # The controller and the credentials are those of the environment.
     events = spark.readStream.format("pravega").options(start_stream_cut="earliest", columns="event")
+    events = events.option("raw_reader", spec["raw_reader"])
     key = "substring_index(CAST(event AS STRING), '|', 1)"
     rows = events.load(query["source"]).selectExpr("event", f"{key} AS routing_key")
     writer = rows.writeStream.format("pravega").options(**spec["sink"]).queryName(query["name"])
@@ -75,6 +77,8 @@ def main(file: str) -> None:
     spec = json.loads(Path(file).read_text())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = session({"master": "local[2]", "folder": spec["folder"], "conf": _SETTINGS})
+    if spec["raw_reader"] == "jvm" and not use_jvm_reader(spark):
+        raise RuntimeError("the JVM reader is not possible here: see the log")
     notes = Notes(Path(spec["notes"]))
     # In one thread: Spark finds sources in the thread that has created the session.
     queries = [Watched(spark, query, spec, notes) for query in spec["queries"]]

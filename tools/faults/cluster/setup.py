@@ -61,6 +61,8 @@ class ClusterSettings:
     batches: int = 500
     """Micro-batches of the scenario of that name."""
     ingester: int = 1
+    raw_reader: str = "python"
+    """``jvm``: the queries read inside Spark's JVM."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,12 @@ class ClusterSetup(Setup):
         queries = max(2, self.settings.queries) if sampled else self.settings.queries
         lease_ms = 20_000 if self.servers == Servers.LEASE else 120_000
         clients = Clients(
-            config, self.folder, queries=queries, ingester=bool(self.settings.ingester), lease_ms=lease_ms
+            config,
+            self.folder,
+            queries=queries,
+            ingester=bool(self.settings.ingester),
+            lease_ms=lease_ms,
+            raw_reader=self.settings.raw_reader,
         )
         self.clients = self.stack.enter_context(clients)
         self._java = self.stack.enter_context(self._java_peer()) if sampled else None
