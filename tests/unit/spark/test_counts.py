@@ -61,7 +61,8 @@ class Counted:
         simple: dict[str, float] = {"allocations": self.allocations, "copied": self.copied}
         if self.calls is not None:
             simple["calls"] = self.calls
-        return {**simple, **self.requests, **{name: n for name, n in self.controller.items() if name not in WAITING}}
+        asked = {**self.requests, **self.controller}
+        return {**simple, **{name: count for name, count in asked.items() if name not in TIMED_REQUESTS}}
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +188,8 @@ def at_least_once(pravega: InProcessPravega) -> Callable[[], None]:
     return write
 
 
-#: Calls of the controller that wait for something, as often as it takes.
-WAITING = {"checkTransactionState", "pingTransaction"}
+#: Requests that wait for something, or keep it alive: their number depends on the time.
+TIMED_REQUESTS = {"KeepAlive", "checkTransactionState", "pingTransaction"}
 _CLIENT = {"getCurrentSegments": 1, "getURI": 1, "getDelegationToken": 1}
 #: Way -> how it is prepared, and what was counted.
 WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]] = {
