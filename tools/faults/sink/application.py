@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pravega_connector.spark.jvm.session import use_jvm_reader
+
 # The number of an event, without the transaction id that the fault module appends.
 NUMBER = "substring_index(CAST(event AS STRING), '|', 1)"
 
@@ -85,6 +87,8 @@ def main(file: str) -> int:
     spark = session(spec)
     answer: dict[str, Any] = {"error": ""}
     try:
+        if spec.get("client_options", {}).get("raw_reader") == "jvm" and not use_jvm_reader(spark):
+            raise RuntimeError("the JVM reader is not possible here")
         queries = [start(spark, spec | other) for other in spec.get("queries", [{}])]
         for query in queries:
             query.awaitTermination()

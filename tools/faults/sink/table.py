@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,6 +17,10 @@ from tools.faults.spark_cluster import SparkCluster
 from tools.faults.streams import Source
 
 Play = Callable[[Trial], None]
+
+_READERS: Final = ("jvm", "python")
+_RESTARTS_OF_READERS: Final = 50
+_SEED: Final = 7
 
 
 def _assert_replayed(trial: Trial, *batches: int) -> None:
@@ -267,6 +272,18 @@ def _chained(trial: Trial) -> None:
     _assert_replayed(trial, 0, 1)
 
 
+def _readers_changed(trial: Trial) -> None:
+    """Each of 50 runs dies in another batch, and the next one has the other reader."""
+    faults, choose = [fault for fault, _ in _DRIVERS.values()], random.Random(_SEED)
+    size = len(trial.source.numbers) // (_RESTARTS_OF_READERS + 1)
+    for batch in range(_RESTARTS_OF_READERS):
+        fault = choose.choice(faults) | {"batch": batch}
+        trial.start(fault, rows_per_batch=size, client_options={"raw_reader": _READERS[batch % 2]}).is_killed()
+        (trial.folder / "fired").rename(trial.folder / f"fired-{batch}")
+    trial.start(rows_per_batch=size).succeeds()
+    trial.proofs.append(f"{_RESTARTS_OF_READERS} kills, the readers in turn")
+
+
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 _WORKERS: Final = {
@@ -309,6 +326,7 @@ _OTHERS: Final[tuple[tuple[str, str, Play], ...]] = (
     ),
     ("random-committed", "… after COMMITTED", _random_rows("after RECORD")),
     ("two-plans", "two drivers have other rows for one number: the second is refused", _two_plans),
+    ("readers-changed", "the driver dies 50 times, and each restart changes the reader", _readers_changed),
     ("foreach-batch", "the driver dies in foreachBatch, after the pilot", _dies(_AFTER_PILOT, foreach_batch=True)),
     ("two-queries", "two queries write to one stream, and die", _two_queries),
     ("chained", "stream, Spark, stream, Spark, stream; each half is killed", _chained),
