@@ -9,7 +9,7 @@ import platform
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
@@ -22,8 +22,21 @@ __all__ = ["Measured", "Results", "document", "plot"]
 _DOCS: Final = Path(__file__).parent.parent / "docs"
 _PAGE: Final = _DOCS / "measurements/spark-performance.md"
 _PLOT: Final = _DOCS / "measurements/spark-benchmark.svg"
+_GUIDE: Final = _DOCS / "operate/tuning.md"
+_GUIDE_PLOT: Final = _DOCS / "pictures/spark-throughput.svg"
+#: Rows of the guide, of which each has a line for the reader in the JVM, if it takes part.
+_OF_GUIDE: Final = (
+    *("read 100 B, event alone", "read 100 B, five columns", "read 100 B, count"),
+    *("read 1 KiB, event alone", "read 1 KiB, five columns"),
+    *("AvailableNow 3,000, event alone", FAR),
+    *("micro-batch, 1 segment, at least once", "micro-batch, 1 segment, exactly once"),
+    *("batch write, at least once", "batch write, exactly once"),
+    *("stream write, at least once", "stream write, exactly once"),
+    *("decode flat Avro", "decode flat JSON"),
+)
 _MARGINAL: Final = "AvailableNow, 16 M less 4 M"
 _BEGIN: Final = "<!-- generated spark: by ./run bench spark --document -->\n"
+_IN_JVM: Final = ", in the JVM"
 _END: Final = "<!-- end of generated -->"
 _COLUMNS: Final = (
     *("row", "compared with", "ours", "ratio (range)", "aim"),
@@ -150,17 +163,32 @@ class _Line:
 
 
 def document(results: Results) -> None:
-    """Write the table into docs/measurements/spark-performance.md, and the plot next to it.
+    """Write the table into docs/measurements/spark-performance.md, the plot next to it, and both shorter for the guide.
 
     Raises ValueError if there are no results.
     """
     lines = list(_lines(results))
     if not lines:
         raise ValueError("nothing is measured yet")
-    page = _PAGE.read_text()
-    start = page.index(_BEGIN) + len(_BEGIN)
-    _PAGE.write_text(f"{page[:start]}\n{_table(results, lines)}\n\n{page[page.index(_END, start) :]}")
+    _write(_PAGE, _table(results, lines))
     _PLOT.write_text(plot(lines))
+    shown = [line for line in lines if line.name.removesuffix(_IN_JVM) in _OF_GUIDE]
+    _write(_GUIDE, _guide(shown))
+    _GUIDE_PLOT.write_text(plot([replace(line, aim=None, bound=None) for line in shown]))
+
+
+def _write(page: Path, generated: str) -> None:
+    text = page.read_text()
+    start = text.index(_BEGIN) + len(_BEGIN)
+    page.write_text(f"{text[:start]}\n{generated}\n\n{text[text.index(_END, start) :]}")
+
+
+def _guide(lines: Sequence[_Line]) -> str:
+    """Return the short table of the guide: the ratio of each of our readers."""
+    ratios = {line.name: f"{line.ratio[0]:.2g}" for line in lines}
+    rows = [f"| {name} | {ratios[name]} | {ratios.get(name + _IN_JVM, '')} |" for name in _OF_GUIDE if name in ratios]
+    head = [f"![Ratios to the Scala connector](../pictures/{_GUIDE_PLOT.name})", ""]
+    return "\n".join((*head, "| Spark | ratio | with the reader in the JVM |", "|---|--:|--:|", *rows))
 
 
 def _lines(results: Results) -> Iterator[_Line]:
@@ -178,7 +206,7 @@ def _lines(results: Results) -> Iterator[_Line]:
             if peer == JVM:
                 # What does nothing in Python is no bound of a reader inside the JVM.
                 times = cpu[result.baseline], cpu[peer]
-                yield _Line(f"{row.name}, in the JVM", *shown, ratio, row.jvm_aim, cpu=times)
+                yield _Line(row.name + _IN_JVM, *shown, ratio, row.jvm_aim, cpu=times)
             else:
                 served = None if row.in_batches else _served(result, peer)
                 times = tuple(cpu[name] for name in (result.baseline, peer, NOTHING) if name in cpu)

@@ -18,7 +18,7 @@ from benchmarks._spark import SparkPlan, run_spark
 from benchmarks._spark_data import KINDS, Place
 from benchmarks._spark_nothing import feed, prepare, unfeed
 from benchmarks._spark_results import Measured, Results, document
-from benchmarks._spark_rows import FAR, NEAR, NOTHING, ROWS, Row, Work
+from benchmarks._spark_rows import FAR, JVM, NEAR, NOTHING, ROWS, Row, Work
 from benchmarks._stats import Result, Runs
 from benchmarks.peers.nothing import NothingDataSource
 from pravega_connector.client import PravegaClient, StreamName
@@ -117,13 +117,17 @@ def test_small_rows_are_small() -> None:
     assert max(each.events for each in rows if each.work is Work.LATENCY) < 10
 
 
-def test_the_page_gets_a_table_and_a_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page, picture = tmp_path / "performance.md", tmp_path / "plot.svg"
-    page.write_text(
-        "before\n<!-- generated spark: by ./run bench spark --document -->\nold\n<!-- end of generated -->\nx"
-    )
-    monkeypatch.setattr(_spark_results, "_PAGE", page)
-    monkeypatch.setattr(_spark_results, "_PLOT", picture)
+@pytest.fixture
+def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the pages and plots that are written: page, plot, guide, guide-plot."""
+    for name in ("page", "guide"):
+        (tmp_path / name).write_text(f"before\n{BEGIN}\nold\n{END}\nx")
+    for constant in ("_PAGE", "_PLOT", "_GUIDE", "_GUIDE_PLOT"):
+        monkeypatch.setattr(_spark_results, constant, tmp_path / constant[1:].lower().replace("_", "-"))
+    return tmp_path
+
+
+def test_the_page_gets_a_table_and_a_plot(tmp_path: Path, docs: Path) -> None:
     results = Results(tmp_path / "spark.json")
     with pytest.raises(ValueError, match="nothing is measured"):
         document(results)
@@ -133,25 +137,22 @@ def test_the_page_gets_a_table_and_a_plot(tmp_path: Path, monkeypatch: pytest.Mo
     batches = row("micro-batch, 1 segment, exactly once")
     results.keep(batches, measured(batches, [4.0, 4.0], [4.0, 8.0]))
     document(results)
-    text = page.read_text()
+    text = (docs / "page").read_text()
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nx")
     assert "old" not in text
-    assert f"| {NEAR} | 1.00 M/s | 2.00 M/s | 2.00 (2.00–2.00) | ≥ 0.95 |  |  | 500000.00 µs |" in text
+    assert f"| {NEAR} | 1.00 M/s | 2.00 M/s | 2.00 (2.00–2.00) | ≥ 1.2 |  |  | 500000.00 µs |" in text
     assert "| AvailableNow, 16 M less 4 M | 2.00 M/s | 4.00 M/s | 2.00 (2.00–2.00) | ≥ 1.4 |  |  |  |" in text
     assert (
-        "| micro-batch, 1 segment, exactly once | 250 ms | 167 ms | 1.50 (1.00–2.00) | ≥ 1.25 |  |  | 500 ms |" in text
+        "| micro-batch, 1 segment, exactly once | 250 ms | 167 ms | 1.50 (1.00–2.00) | ≥ 1.7, missed |  |  | 500 ms |"
+        in text
     )
-    drawn = ElementTree.parse(picture).getroot()
+    drawn = ElementTree.parse(docs / "plot").getroot()
     assert len(drawn.findall(f"{SVG}circle")) == 4
     assert not drawn.findall(f"{SVG}path[@class='bound']")
 
 
-def test_what_does_nothing_stands_beside_the_aim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page, picture = tmp_path / "performance.md", tmp_path / "plot.svg"
-    page.write_text(f"{BEGIN}\n{END}")
-    monkeypatch.setattr(_spark_results, "_PAGE", page)
-    monkeypatch.setattr(_spark_results, "_PLOT", picture)
+def test_what_does_nothing_stands_beside_the_aim(tmp_path: Path, docs: Path) -> None:
     results = Results(tmp_path / "spark.json")
     # 4 M in 4, 4 and 2 s, 16 M in 10, 10 and 4 s.
     results.keep(row(NEAR), measured(row(NEAR), [1e6, 1e6], [1e6, 1e6], [2e6, 2e6]))
@@ -161,27 +162,41 @@ def test_what_does_nothing_stands_beside_the_aim(tmp_path: Path, monkeypatch: py
     results.keep(beyond, measured(beyond, [1.0, 1.0], [1.0, 1.0], [1.9, 1.8]))
     results.keep(served, measured(served, [1.0, 1.0], [1.0, 1.0], [9.0, 9.0]))
     document(Results(tmp_path / "spark.json"))
-    text = page.read_text()
+    text = (docs / "page").read_text()
     cpu = "500000.00 µs, 500000.00 µs, 150000.00 µs"
-    assert f"| 1.00 (1.00–1.00) | ≥ 1.8, missed | 3.00 | 2.00 | {cpu} |" in text
+    assert f"| 1.00 (1.00–1.00) | ≥ 1.3, missed | 3.00 | 2.00 | {cpu} |" in text
     assert f"| 1.00 (1.00–1.00) | ≥ 2, missed, out of reach | 1.85 | 2.00 | {cpu} |" in text
     assert f"| 1.00 (1.00–1.00) | ≥ 2.4, missed, out of reach | 9.00 | 2.00 | {cpu} |" in text
     assert (
         "| AvailableNow, 16 M less 4 M | 2.00 M/s | 2.00 M/s | 1.00 (1.00–1.00) | ≥ 1.4, missed | 3.00 |  |  |" in text
     )
-    assert len(ElementTree.parse(picture).getroot().findall(f"{SVG}path[@class='bound']")) == 6
+    assert len(ElementTree.parse(docs / "plot").getroot().findall(f"{SVG}path[@class='bound']")) == 6
 
 
-def test_a_difference_that_noise_hides_is_said_to_be_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "performance.md"
-    page.write_text(f"{BEGIN}\n{END}")
-    monkeypatch.setattr(_spark_results, "_PAGE", page)
-    monkeypatch.setattr(_spark_results, "_PLOT", tmp_path / "plot.svg")
+def test_the_reader_in_the_jvm_has_lines_and_the_guide_a_column(tmp_path: Path, docs: Path) -> None:
+    results, both, decoded = Results(tmp_path / "spark.json"), row("read 1 KiB, event alone"), row("decode flat Avro")
+    known = measured(both, [1e6, 1e6], [8e5, 8e5], [3e6, 3e6])
+    runs = known.result.runs | {JVM: Runs([2e6, 3e6], 100, cpu=(0.2,))}
+    results.keep(both, replace(known, result=replace(known.result, runs=runs)))
+    results.keep(decoded, measured(decoded, [1e6], [2e6]))
+    document(results)
+    lines = (docs / "page").read_text().splitlines()
+    (line,) = [line for line in lines if "in the JVM" in line]
+    assert line == (
+        "| read 1 KiB, event alone, in the JVM | 1.00 M/s | 2.50 M/s | 2.50 (2.00–3.00) | ≥ 1.6 |  |  "
+        "| 500000.00 µs, 200000.00 µs |"
+    )
+    guide = (docs / "guide").read_text()
+    assert "| read 1 KiB, event alone | 0.8 | 2.5 |\n| decode flat Avro | 2 |  |" in guide
+    assert len(ElementTree.parse(docs / "guide-plot").getroot().findall(f"{SVG}circle")) == 3
+
+
+def test_a_difference_that_noise_hides_is_said_to_be_hidden(tmp_path: Path, docs: Path) -> None:
     results = Results(tmp_path / "spark.json")
     results.keep(row(NEAR), measured(row(NEAR), [1e6, 1e6], [2e6, 1e5]))
     results.keep(row(FAR), measured(row(FAR), [1.6e6, 1.6e6], [3.2e6, 3.2e6]))
     document(results)
-    assert "16 M less 4 M: in some round the larger query took no longer" in page.read_text()
+    assert "16 M less 4 M: in some round the larger query took no longer" in (docs / "page").read_text()
 
 
 # ---- the side that does nothing --------------------------------------------------------------------------------------
