@@ -185,7 +185,7 @@ def _write(page: Path, generated: str) -> None:
 
 def _guide(lines: Sequence[_Line]) -> str:
     """Return the short table of the guide: the ratio of each of our readers."""
-    ratios = {line.name: f"{line.ratio[0]:.2g}" for line in lines}
+    ratios = {line.name: f"{line.ratio[0]:.2f}" for line in lines}
     rows = [f"| {name} | {ratios[name]} | {ratios.get(name + _IN_JVM, '')} |" for name in _OF_GUIDE if name in ratios]
     head = [f"![Ratios to the Scala connector](../pictures/{_GUIDE_PLOT.name})", ""]
     return "\n".join((*head, "| Spark | ratio | with the reader in the JVM |", "|---|--:|--:|", *rows))

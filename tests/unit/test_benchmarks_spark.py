@@ -187,7 +187,7 @@ def test_the_reader_in_the_jvm_has_lines_and_the_guide_a_column(tmp_path: Path, 
         "| 500000.00 µs, 200000.00 µs |"
     )
     guide = (docs / "guide").read_text()
-    assert "| read 1 KiB, event alone | 0.8 | 2.5 |\n| decode flat Avro | 2 |  |" in guide
+    assert "| read 1 KiB, event alone | 0.80 | 2.50 |\n| decode flat Avro | 2.00 |  |" in guide
     assert len(ElementTree.parse(docs / "guide-plot").getroot().findall(f"{SVG}circle")) == 3
 
 
