@@ -20,6 +20,8 @@ _EVENTS: Final = 1_000
 _FEW_EVENTS: Final = 100
 _FIRST: Final = 100  # which start processes and compile
 _EACH_SECOND: Final = (10, 100, 1_000)
+#: Rates with a flush after each event. Without one, the writer collects events for some milliseconds.
+_FLUSHED: Final = (10, 100)
 #: The modes, with Spark's trigger.
 _MODES: Final = {"real-time mode": {"realTime": "10 minutes"}, "micro-batches": {"processingTime": "0 seconds"}}
 _START_SECONDS: Final = 300.0
@@ -61,9 +63,10 @@ def run_real_time(*, quick: bool, note: Callable[[str], None]) -> Iterator[Delay
                     _await(rows, _FIRST)
                     events = _FEW_EVENTS if quick else _EVENTS
                     begin = time.monotonic()
+                    flush = writer.flush if each_second in _FLUSHED else None
                     for number in range(events):
                         time.sleep(max(0.0, begin + number / each_second - time.monotonic()))
-                        _write(writer.write, None)
+                        _write(writer.write, flush)
                     writer.flush()
                     found = _await(rows, _FIRST + events)[_FIRST:]
                 spark.ask("stop_rows")
