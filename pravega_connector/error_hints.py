@@ -18,7 +18,7 @@ _GROUPS: Final = "write client.reader_group('scope/group', streams), whose reade
 _CONSUMER: Final = f"{_FOLLOW}; to share the work among processes: client.reader_group('scope/group', streams)"
 _RESET: Final = "reset(place) restarts the group at a position: 'earliest', a cut, 'timestamp:2026-11-21T10:00:00Z'"
 _TRANSACTIONS: Final = (
-    "write client.transactions(stream, serializer); its begin() returns a transaction; for several streams, write "
+    "write client.transactions(stream, serializer); its begin() returns a transaction. For several streams, write "
     "client.transaction_over([stream, …], serializer, ledger=…, app_id=…)"
 )
 _OUTCOME: Final = (

@@ -226,7 +226,6 @@ PENDING: Final = frozenset(
         "pravega_connector/cli/registry.py",
         "pravega_connector/controller/keycloak.py",
         "pravega_connector/controller/methods.py",
-        "pravega_connector/exactly_once/batch_commit/outcomes.py",
         "pravega_connector/local/download.py",
         "pravega_connector/reader_group_protocol/machine.py",
         "pravega_connector/spark/options/sql_tables.py",
