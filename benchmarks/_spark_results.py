@@ -23,7 +23,7 @@ _DOCS: Final = Path(__file__).parent.parent / "docs"
 _PAGE: Final = _DOCS / "measurements/spark-performance.md"
 _PLOT: Final = _DOCS / "measurements/spark-benchmark.svg"
 _GUIDE: Final = _DOCS / "operate/tuning.md"
-_GUIDE_PLOT: Final = _DOCS / "pictures/spark-throughput.svg"
+_GUIDE_PLOT: Final = _DOCS / "measurements/spark-throughput.svg"
 #: Rows of the guide, of which each has a line for the reader in the JVM, if it takes part.
 _OF_GUIDE: Final = (
     *("read 100 B, event alone", "read 100 B, five columns", "read 100 B, count"),
@@ -187,7 +187,7 @@ def _guide(lines: Sequence[_Line]) -> str:
     """Return the short table of the guide: the ratio of each of our readers."""
     ratios = {line.name: f"{line.ratio[0]:.2f}" for line in lines}
     rows = [f"| {name} | {ratios[name]} | {ratios.get(name + _IN_JVM, '')} |" for name in _OF_GUIDE if name in ratios]
-    head = [f"![Ratios to the Scala connector](../pictures/{_GUIDE_PLOT.name})", ""]
+    head = [f"![Ratios to the Scala connector](../measurements/{_GUIDE_PLOT.name})", ""]
     return "\n".join((*head, "| Spark | ratio | with the reader in the JVM |", "|---|--:|--:|", *rows))
 
 

@@ -264,7 +264,7 @@ def test_an_answer_that_drips_ends_at_the_deadline(tmp_path, beginning):
         account = {"realm": "r", "auth-server-url": f"http://127.0.0.1:{listener.getsockname()[1]}"}
         path.write_text(json.dumps(account | {"resource": "c", "credentials": {"secret": SECRET}}))
         began = time.monotonic()
-        with pytest.raises(ControllerUnavailableError, match=r"no whole answer within 0\.5 s"):
+        with pytest.raises(ControllerUnavailableError, match=r"no whole answer within [\d.]+ s"):
             KeycloakTokens(str(path)).authorization(0.5)
         assert time.monotonic() - began < 5
         assert ended.wait(10)  # nothing of ours reads on
