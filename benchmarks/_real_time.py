@@ -14,7 +14,7 @@ from typing import Final
 
 from benchmarks._drive import Peer
 from benchmarks._server import SCOPE, Server
-from pravega_connector.client import PravegaClient
+from pravega_connector.client import EventWriter, PravegaClient
 
 _EVENTS: Final = 1_000
 _FEW_EVENTS: Final = 100
@@ -59,24 +59,24 @@ def run_real_time(*, quick: bool, note: Callable[[str], None]) -> Iterator[Delay
                 spark.ask("start_rows", options=options, trigger=trigger, file=str(rows))
                 with PravegaClient(server.uri) as client, client.writer(stream) as writer:
                     for _ in range(_FIRST):
-                        _write(writer.write, writer.flush)
+                        _write(writer, flushed=True)
                     _await(rows, _FIRST)
                     events = _FEW_EVENTS if quick else _EVENTS
                     begin = time.monotonic()
-                    flush = writer.flush if each_second in _FLUSHED else None
                     for number in range(events):
                         time.sleep(max(0.0, begin + number / each_second - time.monotonic()))
-                        _write(writer.write, flush)
+                        _write(writer, flushed=each_second in _FLUSHED)
                     writer.flush()
                     found = _await(rows, _FIRST + events)[_FIRST:]
                 spark.ask("stop_rows")
                 yield Delays(mode, each_second, found)
 
 
-def _write(write: Callable[[bytes], object], flush: Callable[[], object] | None) -> None:
-    write(b"%d" % time.monotonic_ns())
-    if flush is not None:
-        flush()
+def _write(writer: EventWriter[bytes], *, flushed: bool) -> None:
+    """Write an event with the present time."""
+    writer.write(b"%d" % time.monotonic_ns())
+    if flushed:
+        writer.flush()
 
 
 def _await(file: Path, rows: int) -> list[float]:

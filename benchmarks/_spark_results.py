@@ -24,7 +24,7 @@ _PAGE: Final = _DOCS / "measurements/spark-performance.md"
 _PLOT: Final = _DOCS / "measurements/spark-benchmark.svg"
 _GUIDE: Final = _DOCS / "operate/tuning.md"
 _GUIDE_PLOT: Final = _DOCS / "measurements/spark-throughput.svg"
-#: Rows of the guide, of which each has a line for the reader in the JVM, if it takes part.
+#: Rows of the guide.
 _OF_GUIDE: Final = (
     *("read 100 B, event alone", "read 100 B, five columns", "read 100 B, count"),
     *("read 1 KiB, event alone", "read 1 KiB, five columns"),
@@ -204,7 +204,7 @@ def _lines(results: Results) -> Iterator[_Line]:
                 continue
             shown = [_shown(result.runs[name].median, row.in_batches) for name in (result.baseline, peer)]
             if peer == JVM:
-                # What does nothing in Python is no bound of a reader inside the JVM.
+                # A source in Python that does nothing does not limit a reader inside the JVM.
                 times = cpu[result.baseline], cpu[peer]
                 yield _Line(row.name + _IN_JVM, *shown, ratio, row.jvm_aim, cpu=times)
             else:

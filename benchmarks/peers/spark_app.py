@@ -232,12 +232,7 @@ class Application:
 
     def stop_query(self, skip: int) -> dict[str, Any]:
         """End the query. Return Spark's reported time of each batch with rows, without the first ones."""
-        assert self._query is not None
-        assert self._checkpoint is not None
-        self._query.stop()
-        found = [each for each in self._query.recentProgress if each["numInputRows"]]
-        self._checkpoint.cleanup()
-        self._query = self._checkpoint = None
+        found = [each for each in self._end_query().recentProgress if each["numInputRows"]]
         took = [each["durationMs"]["triggerExecution"] for each in found[skip:]]
         return {"rows": sum(each["numInputRows"] for each in found), "batch_ms": took}
 
@@ -262,12 +257,18 @@ class Application:
 
     def stop_rows(self) -> dict[str, Any]:
         """End the query."""
+        self._end_query()
+        return {}
+
+    def _end_query(self) -> StreamingQuery:
+        """Stop the query, delete its checkpoint, and return it."""
         assert self._query is not None
         assert self._checkpoint is not None
-        self._query.stop()
+        query = self._query
+        query.stop()
         self._checkpoint.cleanup()
         self._query = self._checkpoint = None
-        return {}
+        return query
 
 
 def _type_of(schema: str) -> DataType:
