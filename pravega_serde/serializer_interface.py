@@ -6,7 +6,7 @@ This module imports no format, so that every format can import it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from pravega_serde.errors import DeserializationError
 
@@ -62,3 +62,11 @@ class Serializer(Protocol[T]):
         Without ``on_error``, the first malformed row raises its :class:`DeserializationError`. With it, each malformed
         row becomes null and its error is passed on, in the order of the rows: ``on_error=errors.append`` collects them.
         """
+
+
+@runtime_checkable
+class HasDicts(Protocol):
+    """Serializer with value objects of its format, such as Protobuf's messages."""
+
+    def as_dict(self, value: Any) -> Any:
+        """Convert an object to mappings, lists and scalars."""

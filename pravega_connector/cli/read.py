@@ -26,6 +26,7 @@ from pravega_connector.spark.options import CommonOptions
 from pravega_connector.stores.segments import Lineage
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer
+from pravega_serde.serializer_interface import HasDicts
 
 # Seconds between two polls of a following reader, which then saves its stream cut.
 _POLL: Final = 1.0
@@ -363,7 +364,11 @@ def _decoder(options: CommonOptions) -> _Decoder | None:
         return _registry_decoder(options)
     if options.format is None:
         return None
-    deserialize = options.serializer().deserialize
+    serializer = options.serializer()
+    deserialize = serializer.deserialize
+    if isinstance(serializer, HasDicts):
+        as_dict = serializer.as_dict
+        return lambda event: _Decoded(as_dict(deserialize(event)))
     return lambda event: _Decoded(deserialize(event))
 
 
@@ -378,6 +383,7 @@ def _registry_decoder(options: CommonOptions) -> _Decoder:
         format=options.format,
         type=options.registry_type,
         codecs=options.codecs or (),
+        values="plain",
     )
 
     def decode(event: bytes) -> _Decoded | None:

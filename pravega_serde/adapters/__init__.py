@@ -2,6 +2,7 @@
 
 - :mod:`~pravega_serde.adapters.objects` wraps any serializer so that it reads and writes objects of a class: a
   dataclass, msgspec Struct, attrs class, TypedDict or pydantic model.
+- :mod:`~pravega_serde.adapters.java_objects` converts objects to Java objects and back.
 - :mod:`~pravega_serde.adapters.classes` inspects classes and derives an Arrow type from a class.
 - :mod:`~pravega_serde.adapters.conversion` converts objects to plain values and back.
 - :mod:`~pravega_serde.adapters.functions` creates a serializer from two functions.

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Mapping, Sequence, Set
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload, runtime_checkable
-from uuid import UUID
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
-import numpy as np
-
-from pravega_serde.adapters.classes import Member, classes_in, members_of, name_of
+from pravega_serde.adapters.classes import classes_in, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion, conversion_of
+from pravega_serde.adapters.java_objects import JavaConversion
 from pravega_serde.cbor import CborSerializer
 from pravega_serde.cbor.scan import ALLOWED
 from pravega_serde.columnar.limits import ObjectLimit
-from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError, SerializationError
-from pravega_serde.java import Boolean, ClassDescriptor, JavaEnum, JavaKey, JavaObject, JavaSerializer
-from pravega_serde.java.convert import MAX_SHARED
+from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json.rows import strip
-from pravega_serde.json.write_rows import TOO_DEEP
-from pravega_serde.serializer_interface import OnError, Serializer
+from pravega_serde.serializer_interface import HasDicts, OnError, Serializer
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 T = TypeVar("T")
 
@@ -33,28 +30,45 @@ T = TypeVar("T")
 _OBJECT: Final = 200
 _FIELD: Final = 32
 
+#: Handling of events of a registered type without a class.
+Others = Literal["error", "generic"]
+
+
+@runtime_checkable
+class _HasTypes(Protocol):
+    """Serializer of a registry: each event names its type."""
+
+    def with_objects(self, adapt: Callable[[str, Serializer[Any]], Any], *, others: Others) -> Serializer[Any]:
+        """Return a serializer of objects. ``adapt`` returns the serializer of a type's payloads, or None."""
+
 
 class TypedSerializer(Generic[T]):
-    """Serializer with objects of a class as single values. Create one with :func:`typed`.
+    """Serializer with objects of a class, or of several, as single values. Create one with :func:`typed`.
 
     Columns are those of the wrapped serializer. They do not hold objects.
     """
 
     def __init__(
-        self, inner: Serializer[Any], kind: type[T], *, java_classes: Mapping[type, ClassDescriptor] | None = None
+        self,
+        inner: Serializer[Any],
+        kind: type[T] | Mapping[str, type[T]],
+        *,
+        java_classes: Mapping[type, ClassDescriptor] | None = None,
+        others: Others = "error",
     ) -> None:
-        self._inner, self._kind, self._java_classes = inner, kind, java_classes
-        self._class = kind if members_of(kind) is not None and not hasattr(kind, "__total__") else None
-        self._dump, self._load = _halves(inner, kind, java_classes)
+        self._inner, self._kind, self._java_classes, self._others = inner, kind, java_classes, others
+        #: Class of the objects. None for several classes and for plain values.
+        self.value_class: type | None = _value_class(kind)
+        self._write, self._read = _halves(inner, kind, java_classes, others)
         #: True if a read or a write may wait for a registry.
         self.read_may_block: bool = getattr(inner, "read_may_block", False)
         self.write_may_block: bool = getattr(inner, "write_may_block", False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._inner, self._kind, self._java_classes)
+        return _rebuild, (self._inner, self._kind, self._java_classes, self._others)
 
     def __repr__(self) -> str:
-        return f"typed({self._inner!r}, {name_of(self._kind)})"
+        return f"typed({self._inner!r}, {_shown(self._kind)})"
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -63,16 +77,16 @@ class TypedSerializer(Generic[T]):
 
     def serialize(self, value: T) -> bytes:
         """Return the event of an object of the class. Raises :class:`SerializationError` for any other value."""
-        if self._class is not None and not isinstance(value, self._class):
-            raise SerializationError(f"expected a {name_of(self._kind)}, not a {name_of(type(value))}")
-        return self._inner.serialize(self._dump(value))
+        if self.value_class is not None and not isinstance(value, self.value_class):
+            raise SerializationError(f"expected a {name_of(self.value_class)}, not a {name_of(type(value))}")
+        return self._write(value)
 
     def deserialize(self, data: bytes) -> T:
         """Return the object of an event.
 
         Raises :class:`DeserializationError`, which names the field that does not fit the class.
         """
-        made: T = self._load(data)
+        made: T = self._read(data)
         return made
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
@@ -90,24 +104,52 @@ class TypedSerializer(Generic[T]):
 
 @overload
 def typed(
-    serializer: Serializer[Any], kind: type[T], *, java_classes: Mapping[type, ClassDescriptor] | None = None
+    serializer: Serializer[Any],
+    kind: type[T] | Mapping[str, type[T]],
+    *,
+    java_classes: Mapping[type, ClassDescriptor] | None = None,
+    others: Literal["error"] = "error",
 ) -> TypedSerializer[T]: ...
 
 
 @overload
 def typed(
-    serializer: type[T], kind: Serializer[Any], *, java_classes: Mapping[type, ClassDescriptor] | None = None
+    serializer: type[T] | Mapping[str, type[T]],
+    kind: Serializer[Any],
+    *,
+    java_classes: Mapping[type, ClassDescriptor] | None = None,
+    others: Literal["error"] = "error",
 ) -> TypedSerializer[T]: ...
 
 
+@overload
 def typed(
-    serializer: Any, kind: Any, *, java_classes: Mapping[type, ClassDescriptor] | None = None
+    serializer: Serializer[Any] | types.UnionType,
+    kind: Mapping[str, type] | types.UnionType | Serializer[Any],
+    *,
+    java_classes: Mapping[type, ClassDescriptor] | None = None,
+    others: Others = "error",
+) -> TypedSerializer[Any]: ...
+
+
+def typed(
+    serializer: Any,
+    kind: Any,
+    *,
+    java_classes: Mapping[type, ClassDescriptor] | None = None,
+    others: Others = "error",
 ) -> TypedSerializer[Any]:
     """Return a serializer of objects of ``kind`` instead of plain values: ``typed(JsonSerializer(), Order)``.
 
     The two arguments may be in either order. ``kind`` is a dataclass, msgspec Struct, attrs class, TypedDict or
     pydantic model, or a type that contains them, such as ``list[Order]``. Fields are matched by name, and enums are
     written as their values. Numbers and texts become datetimes, decimals and UUIDs if the class declares them.
+
+    With a registry's serializer or deserializer, ``kind`` may be several classes. Pass a mapping from the names of the
+    registered types, such as ``{"shop.Order": Order, "shop.Refund": Refund}``. Or pass the union ``Order | Refund``, if
+    each class is named like the last part of its type. The class of each value tells its type. An event of another type
+    raises :class:`DeserializationError`. With ``others="generic"``, it becomes a :class:`WithSchema` with the plain
+    value and its schema, as in Java's ``avroTypedOrGenericDeserializer`` and similar.
 
     Java objects need their classes: ``java_classes`` maps each class to its descriptor, ``{Order: ORDER, Line: LINE}``,
     enums included. The descriptor of ``kind`` may be left out if the JavaSerializer has one. Raises
@@ -120,7 +162,7 @@ def typed(
             f"typed requires a serializer and a class, such as typed(JsonSerializer(), Order), not {serializer!r} and "
             f"{kind!r}"
         )
-    return TypedSerializer(serializer, kind, java_classes=java_classes)
+    return TypedSerializer(serializer, kind, java_classes=java_classes, others=others)
 
 
 def _is_serializer(value: object) -> bool:
@@ -128,31 +170,92 @@ def _is_serializer(value: object) -> bool:
 
 
 def _halves(
+    inner: Serializer[Any], kind: Any, java_classes: Mapping[type, ClassDescriptor] | None, others: Others
+) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+    """Return the functions that write and read the event of an object."""
+    if java_classes is not None and not isinstance(inner, JavaSerializer):
+        raise SchemaError(f"java_classes are for the Java format, not for {inner!r}")
+    if isinstance(inner, _HasTypes):
+        objects = inner.with_objects(_of_registered_types(kind, others), others=others)
+        return objects.serialize, objects.deserialize
+    if isinstance(kind, Mapping) or others != "error":
+        raise SchemaError(
+            f"several classes require a registry's serializer, whose events name their type, not {inner!r}; pass one "
+            "class"
+        )
+    dump, load = _conversions(inner, kind, java_classes)
+    return lambda value: inner.serialize(dump(value)), load
+
+
+def _of_registered_types(kind: Any, others: Others) -> Callable[[str, Serializer[Any]], TypedSerializer[Any] | None]:
+    """Return the function that wraps the serializer of a registered type's payloads.
+
+    Raises :class:`SchemaError` for classes that cannot be converted.
+    """
+    by_name = _classes_by_name(kind)
+    if by_name is None and others != "error":
+        raise SchemaError(f"others='generic' requires the names of the types: pass {{'type name': {_shown(kind)}}}")
+    for each in [kind] if by_name is None else by_name.values():
+        conversion_of(each)
+
+    def wrap(name: str, payloads: Serializer[Any]) -> TypedSerializer[Any] | None:
+        if by_name is None:
+            return TypedSerializer(payloads, kind)
+        last = _NAME_PARTS.split(name)[-1]
+        chosen = by_name.get(name if isinstance(kind, Mapping) else last)
+        return None if chosen is None else TypedSerializer(payloads, chosen)
+
+    return wrap
+
+
+def _classes_by_name(kind: Any) -> Mapping[str, Any] | None:
+    """Return the classes of a mapping or of a union by the names of their types. None for a single type."""
+    if isinstance(kind, Mapping):
+        if not kind:
+            raise SchemaError("typed requires at least one class")
+        return dict(kind)
+    if typing.get_origin(kind) not in (typing.Union, types.UnionType):
+        return None
+    classes = [each for each in typing.get_args(kind) if members_of(each) is not None]
+    if len(classes) < 2:
+        return None
+    by_name = {each.__name__: each for each in classes}
+    if len(by_name) != len(typing.get_args(kind)):
+        raise SchemaError(f"{kind} must consist of classes with different names: pass {{'type name': class}} instead")
+    return by_name
+
+
+#: Separators in the names of registered types, as for the columns of several types.
+_NAME_PARTS: Final = re.compile(r"[.$/]")
+
+
+def _value_class(kind: Any) -> type | None:
+    is_class = not isinstance(kind, Mapping) and members_of(kind) is not None
+    return kind if is_class and not hasattr(kind, "__total__") else None
+
+
+def _shown(kind: Any) -> str:
+    if isinstance(kind, Mapping):
+        return f"{{{', '.join(f'{name!r}: {name_of(each)}' for name, each in kind.items())}}}"
+    return name_of(kind)
+
+
+def _conversions(
     inner: Serializer[Any], kind: Any, java_classes: Mapping[type, ClassDescriptor] | None
 ) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
     """Return the conversions from an object to the wrapped serializer's value, and from an event to an object."""
     conversion = conversion_of(kind)
     if isinstance(inner, JavaSerializer):
-        java = _JavaConversion(inner, kind, java_classes or {}, conversion)
+        java = JavaConversion(inner, kind, java_classes or {}, conversion)
         return java.dump, java.load
-    if java_classes is not None:
-        raise SchemaError(f"java_classes are for the Java format, not for {inner!r}")
     if isinstance(inner, JsonSerializer):
         return conversion.dump, _json_reader(inner, conversion, ObjectLimit(_heaviest(kind)))
     if isinstance(inner, CborSerializer):
         return conversion.dump, _cbor_reader(inner, conversion, ObjectLimit(_heaviest(kind), ALLOWED))
-    if isinstance(inner, _HasDicts):
+    if isinstance(inner, HasDicts):
         as_dict = inner.as_dict
         return conversion.dump_with_durations, lambda data: conversion.load(as_dict(inner.deserialize(data)))
     return conversion.dump, lambda data: conversion.load(inner.deserialize(data))
-
-
-@runtime_checkable
-class _HasDicts(Protocol):
-    """Serializer with its own value objects, such as Protobuf's messages."""
-
-    def as_dict(self, value: Any) -> Any:
-        """Convert an object to plain values."""
 
 
 def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLimit) -> Callable[[bytes], Any]:
@@ -185,169 +288,5 @@ def _heaviest(kind: Any) -> int:
     return max((_OBJECT + _FIELD * width for width in widths), default=0)
 
 
-def _rebuild(inner: Any, kind: Any, java_classes: Any) -> TypedSerializer[Any]:
-    return TypedSerializer(inner, kind, java_classes=java_classes)
-
-
-# Java objects have classes
-
-
-class _JavaConversion:
-    """Conversion of objects of one class to Java objects and back, with the descriptors of their classes."""
-
-    def __init__(
-        self, serializer: JavaSerializer, kind: Any, classes: Mapping[type, ClassDescriptor], conversion: Conversion
-    ) -> None:
-        self._deserialize, self._load, self._kind = serializer.deserialize, conversion.load, kind
-        described = dict(classes)
-        if isinstance(serializer.java_type, ClassDescriptor):
-            described.setdefault(kind, serializer.java_type)
-        self._expected = described.get(kind) if isinstance(kind, type) else None
-        self._makers: dict[type, Callable[[Any], Any]] = {list: self._list, tuple: self._list, dict: self._dict}
-        self._makers |= dict.fromkeys((set, frozenset), self._set)
-        self._makers |= {each: self._maker(each, descriptor) for each, descriptor in described.items()}
-
-    def dump(self, value: Any) -> Any:
-        """Convert an object to a value that the Java serializer writes."""
-        try:
-            return self._java(value)
-        except RecursionError as error:
-            raise SerializationError(TOO_DEEP) from error
-
-    def load(self, data: bytes) -> Any:
-        """Return the object of an event."""
-        value = self._deserialize(data)
-        if self._expected is not None and value is not None:
-            _check_class(value, self._expected)
-        try:
-            plain = _Plain(len(data)).of(value)
-        except RecursionError as error:
-            raise LimitExceededError("objects nested beyond the interpreter's recursion limit") from error
-        return self._load(plain)
-
-    def _java(self, value: Any) -> Any:
-        make = self._makers.get(type(value))
-        if make is not None:
-            return make(value)
-        if isinstance(value, enum.Enum) or members_of(type(value)) is not None:
-            raise SerializationError(
-                f"the Java class of {name_of(type(value))} is unknown; pass its ClassDescriptor in java_classes= "
-                "(Python cannot compute a class's serialVersionUID)"
-            )
-        return value
-
-    def _list(self, value: Any) -> list[Any]:
-        return [self._java(item) for item in value]
-
-    def _set(self, value: Any) -> set[Any]:
-        return {self._java(item) for item in value}
-
-    def _dict(self, value: dict[Any, Any]) -> dict[Any, Any]:
-        return {self._java(key): self._java(item) for key, item in value.items()}
-
-    def _maker(self, kind: type, descriptor: ClassDescriptor) -> Callable[[Any], Any]:
-        if issubclass(kind, enum.Enum):
-            return {constant: JavaEnum(descriptor, constant.value) for constant in kind}.__getitem__
-        members = members_of(kind)
-        if members is None:
-            raise SchemaError(f"{name_of(kind)} has no fields that a Java object can have")
-        return self._object_maker(members, descriptor)
-
-    def _object_maker(self, members: Sequence[Member], descriptor: ClassDescriptor) -> Callable[[Any], JavaObject]:
-        positions = descriptor.positions
-        unknown = [member.name for member in members if member.name not in positions]
-        if unknown:
-            known = ", ".join(descriptor.field_names)
-            raise SchemaError(f"{descriptor.name} has no serializable field {unknown[0]!r}; it has {known}")
-        parts = [(member.attribute, positions[member.name]) for member in members]
-        defaults = descriptor.new().data
-
-        def make(value: Any) -> JavaObject:
-            made = JavaObject(descriptor, defaults)
-            for attribute, at in parts:
-                made.data[at] = self._java(getattr(value, attribute))
-            return made
-
-        return make
-
-
-def _check_class(value: Any, wanted: ClassDescriptor) -> None:
-    chain = value.descriptor.hierarchy if isinstance(value, JavaObject) else ()
-    if all(each.name != wanted.name for each in chain):
-        found = value.class_name if isinstance(value, JavaObject) else f"a {type(value).__name__}"
-        raise DeserializationError(f"the event holds {found}, not {wanted.name}")
-
-
-_AS_THEY_ARE: Final = frozenset(
-    {type(None), bool, int, float, str, bytes, datetime, date, time, timedelta, Decimal, UUID}
-)
-
-
-class _Plain:
-    """Converter of the Java objects of one event to plain values.
-
-    It counts values, because shared objects become copies.
-    """
-
-    __slots__ = ("_left",)
-
-    def __init__(self, size: int) -> None:
-        self._left = size + MAX_SHARED
-
-    def of(self, value: Any) -> Any:
-        """Convert a value to dicts, lists and scalars."""
-        if type(value) in _AS_THEY_ARE:
-            return value
-        for kind, read in _COMPOUNDS:
-            if isinstance(value, kind):
-                return read(self, value)
-        return value
-
-    def _object(self, value: JavaObject) -> dict[str, Any]:
-        self._take(len(value.data))
-        of = self.of
-        return {name: of(inner) for name, inner in zip(value.descriptor.field_names, value.data, strict=True)}
-
-    def _items(self, value: Any) -> list[Any]:
-        self._take(len(value))
-        return [self.of(item) for item in value]
-
-    def _take(self, count: int) -> None:
-        self._left -= count
-        if self._left < 0:
-            raise LimitExceededError(f"shared objects unfold into more values than bytes and {MAX_SHARED} more")
-
-    def _array(self, value: np.ndarray[Any, Any]) -> list[Any]:
-        self._take(len(value))
-        # char[] is an array of code units, and a char is a string.
-        return list(map(chr, value.tolist())) if value.dtype == np.uint16 else value.tolist()
-
-    def _mapping(self, value: Mapping[Any, Any]) -> dict[Any, Any]:
-        self._take(len(value))
-        plain: dict[Any, Any] = {}
-        for key in value:
-            name = self.of(key)
-            if isinstance(name, dict | list):
-                raise DeserializationError(f"a {type(key).__name__} cannot be a key of a Python dict")
-            plain[name] = self.of(value[key])
-        return plain
-
-
-#: Conversion of the values of a type. The first that fits is used.
-_COMPOUNDS: Final[list[tuple[Any, Callable[[_Plain, Any], Any]]]] = [
-    (JavaObject, _Plain._object),
-    (JavaKey, lambda plain, key: plain.of(key.value)),
-    (JavaEnum, lambda _, value: value.name),
-    (Boolean, lambda _, value: bool(value)),
-    (int, lambda _, value: int(value)),
-    (float, lambda _, value: float(value)),
-    (str, lambda _, value: str.__str__(value)),
-    (bytes, lambda _, value: bytes(value)),
-    (Decimal, lambda _, value: Decimal(value)),
-    (datetime, lambda _, value: datetime.combine(value.date(), value.timetz(), value.tzinfo)),
-    (time, lambda _, value: time(value.hour, value.minute, value.second, value.microsecond, value.tzinfo)),
-    (timedelta, lambda _, value: timedelta(value.days, value.seconds, value.microseconds)),
-    (np.ndarray, _Plain._array),
-    (Mapping, _Plain._mapping),
-    (Sequence | Set, _Plain._items),
-]
+def _rebuild(inner: Any, kind: Any, java_classes: Any, others: Others) -> TypedSerializer[Any]:
+    return TypedSerializer(inner, kind, java_classes=java_classes, others=others)

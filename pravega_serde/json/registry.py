@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,9 +13,11 @@ import pyarrow as pa
 
 from pravega_serde.errors import SchemaError
 from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
+from pravega_serde.json.rows import parse_plainly
 from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
+from pravega_serde.serializer_interface import Serializer
 
 
 class JsonRegistry(RegistryFormat):
@@ -38,6 +41,10 @@ class JsonRegistry(RegistryFormat):
     def payloads(self, info: SchemaInfo) -> JsonSerializer:
         """Return a serializer with the columns that the schema names."""
         return _serializer(schema_text(info))
+
+    def plain_reader(self, payloads: Serializer[Any]) -> Callable[[bytes], Any]:  # noqa: ARG002
+        """Return a reader of numbers with a fraction or exponent as decimals."""
+        return partial(parse_plainly, decimals=True)
 
     def from_text(self, schema: SchemaText) -> SchemaInfo:
         """Return the schema under its title. A reader of all types reads the events of a schema without title."""

@@ -10,6 +10,7 @@
 | Enum | its name |
 | UUID | its text |
 | date, time, datetime | ISO 8601, microseconds always in six digits, an instant in UTC with Z |
+| timedelta | ISO 8601, which Java's ``Duration.parse`` reads |
 
 Jackson without further modules writes a ``java.util.Date`` as a number of milliseconds. It reads one from ISO 8601 text
 too, which is also what Spark writes.
@@ -24,10 +25,11 @@ import math
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from pravega_serde.columnar import MalformedError
@@ -237,6 +239,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any, Out], None]]] = {
     np.float32: _write_float,
     str: _write_str,
     time: lambda value, out: out(f'"{value.isoformat(timespec="microseconds")}"'),
+    timedelta: lambda value, out: out(f'"{msgspec.to_builtins(value)}"'),
     tuple: _write_list,
     type(None): lambda value, out: out("null"),  # noqa: ARG005
     uuid.UUID: lambda value, out: out(f'"{value}"'),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -25,6 +25,7 @@ from pravega_serde.protobuf.texts import files_of, is_descriptor, text_of
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText
 from pravega_serde.registry.message_prefix import MessagePlace
+from pravega_serde.serializer_interface import Serializer
 
 
 class ProtobufRegistry(RegistryFormat):
@@ -54,6 +55,12 @@ class ProtobufRegistry(RegistryFormat):
                 f"the registered schema of {info.type!r} is incomplete: {error.message}. Java registers a message "
                 "without the files that it imports: pass its class, or a complete descriptor set, as schema"
             ) from error
+
+    def plain_reader(self, payloads: Serializer[Any]) -> Callable[[bytes], Any]:
+        """Return a reader of the natural values of messages."""
+        assert isinstance(payloads, ProtobufSerializer)
+        read, as_dict = payloads.deserialize, payloads.as_dict
+        return lambda data: as_dict(read(data))
 
     def is_parsed(self, text: str) -> bool:
         """Return True for a descriptor."""

@@ -10,6 +10,7 @@ Modules of the client:
 Modules of the serializers:
 - ``formats`` finds the registry part of a format, which is in the format's package (``pravega_serde.avro.registry``).
 - ``settings``, ``codecs`` and the event ``header`` are shared by ``writing`` and ``reading``.
+- ``values`` has the forms of single values.
 - ``stores`` has the interface of a registry: ``pravega_store``, and ``confluent_store`` with ``confluent_calls`` and
   the ``message_prefix`` of Protobuf events.
 - ``encodings`` reads the events of each encoding id.
@@ -35,9 +36,10 @@ from pravega_serde.registry.evolution import check_compatibility, column_schema
 from pravega_serde.registry.formats import event_type, part_of, registry_format
 from pravega_serde.registry.header import encoding_ids
 from pravega_serde.registry.interface import EventType, RegistryFormat
-from pravega_serde.registry.reading import RegistryDeserializer, WithSchema, deserializer
+from pravega_serde.registry.reading import RegistryDeserializer, deserializer
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import SerializerConfig
+from pravega_serde.registry.values import WithSchema
 from pravega_serde.registry.writing import (
     MultiTypeSerializer,
     RegistrySerializer,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.message_prefix import MessagePrefix, split_column
 from pravega_serde.registry.settings import SerializerConfig
 from pravega_serde.registry.stores import store_of
+from pravega_serde.registry.values import Convert, natural
 from pravega_serde.serializer_interface import OnError, Serializer
 
 #: Same number as in the Java client. Each entry holds a compiled serializer.
@@ -86,12 +87,14 @@ class Entry:
     misfit: str = ""
     narrow: pa.DataType | None = None
     """Type that the payloads' columns are narrowed to; None if they are read as written."""
+    read_payload: Callable[[bytes], Any] | None = None
+    """Reader of the value of one payload. None if the reader rejects the schema."""
 
     def read(self, stored: bytes) -> Any:
         """Return the value of the bytes after a header. Raises :class:`DeserializationError`."""
-        if self.payloads is None:
+        if self.read_payload is None:
             raise DeserializationError(self.misfit)
-        return self.payloads.deserialize(self._unpack(stored))
+        return self.read_payload(self._unpack(stored))
 
     def read_column(self, stored: pa.BinaryArray, on_error: OnError, room: Room) -> pa.Array:
         """Return the values of a column of bytes after headers.
@@ -127,7 +130,7 @@ class Entry:
 class Entries:
     """Entries of a group and a framing for a reader of some types.
 
-    With ``others``, events of other types are read too, as they were written.
+    With ``others``, events of other types are read too, as they were written. ``convert`` is the form of single values.
     """
 
     def __init__(
@@ -139,8 +142,9 @@ class Entries:
         others: bool,
         same_schema: bool,
         unknown_is_corrupt: bool,
+        convert: Convert = natural,
     ) -> None:
-        self._config, self._readers, self._others = config, readers, others
+        self._config, self._readers, self._others, self._convert = config, readers, others, convert
         self._framing, self._store = framing, store_of(config)
         self._same_schema, self._unknown_is_corrupt = same_schema, unknown_is_corrupt
         self._codecs = config.known_codecs()
@@ -167,7 +171,7 @@ class Entries:
         """
         entry = self._compiled.get((encoding_id, prefix))
         if entry is None:
-            entry = self._compile(self._ask(encoding_id, prefix))
+            entry = self._with_values(self._compile(self._ask(encoding_id, prefix)))
             if len(self._compiled) >= MAX_ENTRIES:
                 self._compiled.clear()
             self._compiled[encoding_id, prefix] = entry
@@ -182,6 +186,15 @@ class Entries:
         # The event is malformed only if its group exists.
         self._store.check_group()
         raise UnknownEncodingError(encoding_id)
+
+    def _with_values(self, entry: Entry) -> Entry:
+        """Return the entry with its reader of single values."""
+        if entry.payloads is None:
+            return entry
+        try:
+            return replace(entry, read_payload=self._convert(entry.encoding.schema, entry.payloads))
+        except DeserializationError as error:
+            return replace(entry, misfit=error.reason)
 
     def _compile(self, encoding: EncodingInfo) -> Entry:
         target = self._target(encoding.schema)

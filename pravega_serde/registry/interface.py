@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,10 @@ class RegistryFormat(ABC):
     @abstractmethod
     def payloads(self, info: SchemaInfo) -> Serializer[Any]:
         """Return the serializer of a registered schema's payloads."""
+
+    def plain_reader(self, payloads: Serializer[Any]) -> Callable[[bytes], Any]:
+        """Return a reader of payloads as mappings, lists and scalars, with all digits of their numbers."""
+        return payloads.deserialize
 
     def print(self, info: SchemaInfo) -> bytes:
         """Return the bytes of a registered schema as Java's serializers write them.

@@ -5,8 +5,8 @@ Applications create a reader with :func:`deserializer`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Unpack
 
@@ -36,25 +36,27 @@ from pravega_serde.registry.settings import (
     serializer_config,
 )
 from pravega_serde.registry.stores import store_of
+from pravega_serde.registry.values import (
+    CONVERSIONS,
+    Adapt,
+    Convert,
+    Others,
+    ValueForm,
+    WithSchema,
+    natural,
+    objects,
+)
 from pravega_serde.serializer_interface import OnError
 
 _READS_ONLY: Final = "a registry deserializer only reads; create a serializer to write"
 
 
-@dataclass(frozen=True, slots=True)
-class WithSchema:
-    """Value and the schema with which it was written, or with which it should be written."""
-
-    value: Any
-    schema: SchemaInfo
-
-
 class RegistryDeserializer:
     """Reader of all events of a group. Create one with ``deserializer()``.
 
-    Single values are read with the schema of their writer, or resolved to the reader's schema if there is one. Columns
-    have one fixed type: the reader's, or the latest of the group when :attr:`arrow_type` is first read. A pickled copy
-    keeps the type. Events of other versions are resolved to it.
+    Single values are read with the schema of their writer, or resolved to the reader's schema if there is one.
+    ``values`` is their form. Columns have one fixed type: the reader's, or the latest of the group when
+    :attr:`arrow_type` is first read. A pickled copy keeps the type. Events of other versions are resolved to it.
 
     ``also`` are further registries and groups. Their events are in the same stream and have another framing.
 
@@ -76,11 +78,15 @@ class RegistryDeserializer:
         unknown_is_corrupt: bool = False,
         same_schema: bool = False,
         check_readable: bool = True,
+        values: ValueForm = "natural",
     ) -> None:
         self._config, self._readers, self._types = config, readers, types
         self._configs = (config, *also)
         self._struct_per_type = struct_per_type
         self._leniency = {"same_schema": same_schema, "unknown_is_corrupt": unknown_is_corrupt}
+        if values not in CONVERSIONS:
+            raise SerdeError(f"invalid form of values {values!r}; known forms: {', '.join(CONVERSIONS)}")
+        self._values, self._convert = values, CONVERSIONS[values]
         self._check(readable=check_readable)
 
     def _check(self, *, readable: bool) -> None:
@@ -114,7 +120,7 @@ class RegistryDeserializer:
         check_headerless(self._readers[0].info.format)
 
     def __getstate__(self) -> dict[str, Any]:
-        compiled = ("_rows", "_entries", "_framings")
+        compiled = ("_rows", "_entries", "_framings", "_read_headerless")
         return {name: value for name, value in self.__dict__.items() if name not in compiled}
 
     def __repr__(self) -> str:
@@ -129,30 +135,47 @@ class RegistryDeserializer:
 
     @cached_property
     def _rows(self) -> Sources:
-        return self._sources(self._readers, others=True)
+        return self._sources(self._readers, others=True, convert=self._convert)
 
-    def _sources(self, readers: tuple[EventType, ...], *, others: bool) -> Sources:
+    def _sources(self, readers: tuple[EventType, ...], *, others: bool, convert: Convert = natural) -> Sources:
         return {
-            framing: Entries(config, framing, readers, others=others, **self._leniency)
+            framing: Entries(config, framing, readers, others=others, convert=convert, **self._leniency)
             for config in self._configs
             for framing in store_of(config).framings
         }
 
     def deserialize(self, data: bytes) -> Any:
         """Return the value of an event. The :class:`DeserializationError` holds its encoding id."""
-        if not self._config.write_encoding_header:
-            return self._readers[0].payloads.deserialize(data)
-        return self._read(data)[1]
+        schema, value = self._read(data)
+        return WithSchema(value, schema) if self._values == "with_schema" else value
 
     def deserialize_with_schema(self, data: bytes) -> WithSchema:
         """Return the value of an event, and the schema with which it was written."""
-        if not self._config.write_encoding_header:
-            return WithSchema(self.deserialize(data), self._readers[0].info)
         schema, value = self._read(data)
         return WithSchema(value, schema)
 
+    def with_objects(self, adapt: Adapt, *, others: Others = "error") -> RegistryDeserializer:
+        """Return a reader of objects: ``adapt`` returns the serializer of a type's payloads, or None without a class.
+
+        Applications call :func:`pravega_serde.typed`. Events of types without a class raise
+        :class:`DeserializationError`. With ``others="generic"``, they are :class:`WithSchema` values. Raises
+        :class:`SchemaError` for a reader of other values than natural ones.
+        """
+        if self._values != "natural":
+            raise SchemaError(f"objects are read from natural values, not from values={self._values!r}: omit values")
+        made = copy.copy(self)
+        made._convert = objects(adapt, others)
+        return made
+
+    @cached_property
+    def _read_headerless(self) -> Callable[[bytes], Any]:
+        only = self._readers[0]
+        return self._convert(only.info, only.payloads)
+
     def _read(self, data: bytes) -> tuple[SchemaInfo, Any]:
         data = data if isinstance(data, bytes) else bytes(data)
+        if not self._config.write_encoding_header:
+            return self._readers[0].info, self._read_headerless(data)
         framing, encoding_id = read_header(data, self._framings)
         entries, payload, prefix = self._rows[framing], data[framing.size :], b""
         try:
@@ -281,6 +304,7 @@ def deserializer(
     evolution: Evolution = "resolve",
     unknown_ids: Leniency = "fail",
     check_readable: bool = True,
+    values: ValueForm = "natural",
     also: Mapping[str, str] | Mapping[RegistryConfig, str] | None = None,
     **settings: Unpack[ReaderSettings],
 ) -> RegistryDeserializer:
@@ -289,6 +313,11 @@ def deserializer(
     ``schema``, or ``schemas`` for several types, is the type to read the events as, in the forms of :func:`serializer`.
     An Arrow schema selects the columns of JSON events. The registry is asked once if the schema can read the group's
     events, as Java's readers do. With ``check_readable=False``, only the events that cannot be read raise errors.
+
+    ``values`` is the form of single values. With ``"json"``, they are JSON text, for events of every format.
+    With ``"plain"``, they are mappings, lists and scalars, and JSON numbers with a fraction are decimals. With
+    ``"with_schema"``, they are :class:`WithSchema`, whose schema tells the type. By default, they are the values of the
+    format's serializer, such as Protobuf messages. Columns are the same in each form.
 
     Without a schema, values keep the type of their writer. Columns then have the type of the group's latest schema, or
     are a struct with a member per type. ``type`` selects types; rows of others are null then.
@@ -317,4 +346,5 @@ def deserializer(
         unknown_is_corrupt=unknown_ids == "corrupt",
         same_schema=evolution == "corrupt",
         check_readable=check_readable,
+        values=values,
     )

@@ -5,10 +5,11 @@ Applications create them with :func:`serializer`, :func:`multi_type_serializer` 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from pravega_serde.registry.encodings import column_names
 from pravega_serde.registry.formats import event_type, format_named, part_of
 from pravega_serde.registry.header import with_header
 from pravega_serde.registry.interface import EventType
-from pravega_serde.registry.reading import RegistryDeserializer, WithSchema, check_headerless
+from pravega_serde.registry.reading import RegistryDeserializer, check_headerless
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import (
     SerializerConfig,
@@ -29,6 +30,7 @@ from pravega_serde.registry.settings import (
     serializer_config,
 )
 from pravega_serde.registry.stores import store_of
+from pravega_serde.registry.values import Adapt, ObjectPayloads, Others, WithSchema
 from pravega_serde.serializer_interface import OnError
 
 
@@ -39,13 +41,18 @@ class _Encoder:
     type: EventType
     header: bytes
     codec: Codec
+    write_payload: Callable[[Any], bytes] | None = None
+    """Writer of single payloads. None for the serializer of the payloads."""
 
     @classmethod
     def of(cls, config: SerializerConfig, type: EventType) -> _Encoder:  # noqa: A002
         return cls(type, store_of(config).header(type.info), config.codec)
 
+    def with_objects(self, payloads: ObjectPayloads) -> _Encoder:
+        return replace(self, write_payload=payloads.serialize)
+
     def write(self, value: Any) -> bytes:
-        payload = self.type.payloads.serialize(value)
+        payload = (self.write_payload or self.type.payloads.serialize)(value)
         return self.header + (payload if self.codec.name == "" else self.codec.pack(payload))
 
     def write_column(self, column: pa.Array) -> pa.BinaryArray:
@@ -63,10 +70,23 @@ class _Writer:
     read_may_block = True
 
     _config: SerializerConfig
+    #: Adapts the reader of the writer's events.
+    _reading: Callable[[RegistryDeserializer], RegistryDeserializer] | None = None
 
     @cached_property
     def _deserializer(self) -> RegistryDeserializer:
+        made = self._reader()
+        return made if self._reading is None else self._reading(made)
+
+    def _reader(self) -> RegistryDeserializer:
         raise NotImplementedError
+
+    def _adapted(self, adapt: Adapt, others: Others) -> Self:
+        """Return a copy that reads objects."""
+        made = copy.copy(self)
+        made.__dict__.pop("_deserializer", None)
+        made._reading = lambda reader: reader.with_objects(adapt, others=others)
+        return made
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -102,9 +122,17 @@ class RegistrySerializer(_Writer):
     def __repr__(self) -> str:
         return f"RegistrySerializer(group={self._config.group!r}, type={self._encoder.type.info.type!r})"
 
-    @cached_property
-    def _deserializer(self) -> RegistryDeserializer:
+    def _reader(self) -> RegistryDeserializer:
         return RegistryDeserializer(self._config, readers=(self._encoder.type,))
+
+    def with_objects(self, adapt: Adapt, *, others: Others = "error") -> RegistrySerializer:
+        """Return a writer of objects; see :meth:`RegistryDeserializer.with_objects`.
+
+        Raises :class:`SchemaError` if the type has no class.
+        """
+        made = self._adapted(adapt, others)
+        made._encoder = self._encoder.with_objects(_payloads(adapt, self._encoder.type))
+        return made
 
     @property
     def schema(self) -> SchemaInfo:
@@ -152,10 +180,27 @@ class MultiTypeSerializer(_Writer):
     def __repr__(self) -> str:
         return f"MultiTypeSerializer(group={self._config.group!r}, types={sorted(self._by_name)})"
 
-    @cached_property
-    def _deserializer(self) -> RegistryDeserializer:
+    def _reader(self) -> RegistryDeserializer:
         types = tuple(encoder.type for encoder in self._encoders.values())
         return RegistryDeserializer(self._config, readers=types, struct_per_type=True)
+
+    def with_objects(self, adapt: Adapt, *, others: Others = "error") -> MultiTypeSerializer:
+        """Return a writer of objects, whose class selects their type; see :meth:`RegistryDeserializer.with_objects`.
+
+        Raises :class:`SchemaError` if a type has no class, or if two types have the same.
+        """
+        made, encoders = self._adapted(adapt, others), dict[Any, _Encoder]()
+        for key, encoder in self._encoders.items():
+            payloads = _payloads(adapt, encoder.type)
+            chosen = payloads.value_class or key
+            if chosen in encoders:
+                raise SchemaError(
+                    f"the types {encoders[chosen].type.info.type!r} and {encoder.type.info.type!r} have the same class "
+                    f"{chosen.__qualname__}, so nothing tells their values apart: pass a class for each"
+                )
+            encoders[chosen] = encoder.with_objects(payloads)
+        made._encoders, made._type_of = encoders, None
+        return made
 
     def serialize(self, value: Any) -> bytes:
         """Return the event of a value. ``type_of``, its Python type or its message type selects the type."""
@@ -169,7 +214,7 @@ class MultiTypeSerializer(_Writer):
         if encoder is None:
             encoder = self._by_name.get(self._name_of(value) or key)
         if encoder is None:
-            raise SerializationError(f"no schema for a value of the type {key!r}; known: {self._known()}")
+            raise SerializationError(f"no schema for a value of the type {_shown(key)!r}; known: {self._known()}")
         return encoder.write(value)
 
     def _name_of(self, value: Any) -> str | None:
@@ -178,7 +223,7 @@ class MultiTypeSerializer(_Writer):
         return next((name for part in parts if part is not None and (name := part.type_of(value))), None)
 
     def _known(self) -> str:
-        return ", ".join(str(key) for key in self._encoders)
+        return ", ".join(str(_shown(key)) for key in self._encoders)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
         """Raise :class:`SchemaError` unless the type is a struct with fields that are named for types and fit."""
@@ -232,8 +277,7 @@ class WithSchemaSerializer(_Writer):
     def __repr__(self) -> str:
         return f"WithSchemaSerializer(group={self._config.group!r})"
 
-    @cached_property
-    def _deserializer(self) -> RegistryDeserializer:
+    def _reader(self) -> RegistryDeserializer:
         return RegistryDeserializer(self._config)
 
     def serialize(self, value: WithSchema) -> bytes:
@@ -261,6 +305,18 @@ class WithSchemaSerializer(_Writer):
         """Always raise :class:`SchemaError`."""
         self.check_encodable(as_column(column).type)
         raise AssertionError
+
+
+def _payloads(adapt: Adapt, type: EventType) -> ObjectPayloads:  # noqa: A002 -- the registry's word
+    payloads = adapt(type.info.type, type.payloads)
+    if payloads is None:
+        raise SchemaError(f"the type {type.info.type!r} has no class here: pass one for it")
+    return payloads
+
+
+def _shown(key: Any) -> Any:
+    """Return a key of a schema as errors show it."""
+    return key.__qualname__ if isinstance(key, type) else key
 
 
 def _check_one(members: Any, column: pa.Array) -> None:

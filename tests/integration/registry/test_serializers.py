@@ -170,7 +170,7 @@ def test_several_types_are_told_apart_by_function_class_or_name(uri: str, group:
 
     by_class = multi_type_serializer(uri, group=group, schemas={dict: AVRO, Other: OTHER}, format="avro")
     assert [by_class.serialize(value) for value in ({"a": 1}, Other())] == events
-    with pytest.raises(SerializationError, match="no schema for a value of the type <class 'list'>"):
+    with pytest.raises(SerializationError, match="no schema for a value of the type 'list'"):
         by_class.serialize([])
     unhashable = multi_type_serializer(uri, group=group, schemas={"r": AVRO}, format="avro", type_of=list, **MAKE)
     with pytest.raises(
