@@ -1,21 +1,23 @@
-"""``pravega-serde registry``: inspect a schema registry, check schemas and decode events."""
+"""``pravega-serde registry``: inspect and change the groups and schemas of a registry, and decode events."""
 
 from __future__ import annotations
 
-import base64
 import binascii
 import datetime
 import functools
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import click
+import msgspec
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import CommandGroup, examples
-from pravega_serde.errors import SerdeError
+from pravega_connector.errors import ConfigError
+from pravega_serde.errors import RegistryNotFoundError, SchemaError, SerdeError
 from pravega_serde.format_table import registry_formats
 from pravega_serde.registry import (
     Compatibility,
@@ -27,8 +29,11 @@ from pravega_serde.registry import (
     check_compatibility,
     deserializer,
     event_type,
+    part_of,
     registry_format,
 )
+from pravega_serde.registry.formats import format_named
+from pravega_serde.registry.pravega_store import check_policy, new_group
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -60,6 +65,24 @@ def _configured(command: _Command) -> _Command:
     return cast("_Command", configured)
 
 
+def _schema_file(command: _Command) -> _Command:
+    """Add the argument for the file of a schema, and the options for its name and format."""
+    for each in (
+        click.option(
+            "--format",
+            "format_name",
+            type=click.Choice(registry_formats()),
+            help="Format of the schema.  [default: from the group or the file name]",
+        ),
+        click.option(
+            "--type", "schema_type", metavar="NAME", help="Name of the schema in the registry; not needed for Avro."
+        ),
+        click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+    ):
+        command = each(command)
+    return command
+
+
 @click.group(
     cls=CommandGroup, epilog=examples("pravega-serde registry --timeout 5 groups --registry http://localhost:9092")
 )
@@ -75,7 +98,7 @@ def _configured(command: _Command) -> _Command:
 def registry(
     context: click.Context, *, uri: str | None, namespace: str | None, ca_file: str | None, timeout: float
 ) -> None:
-    """Inspect a schema registry.
+    """Inspect and change a schema registry.
 
     Set credentials in PRAVEGA_REGISTRY_USERNAME and PRAVEGA_REGISTRY_PASSWORD, in PRAVEGA_REGISTRY_TOKEN, or in the
     profile.
@@ -134,14 +157,7 @@ def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text
 
 @registry.command(epilog=examples("pravega-serde registry check orders order.avsc"))
 @click.argument("group")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--type", "schema_type", metavar="NAME", help="Name of the schema in the registry; not needed for Avro.")
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(registry_formats()),
-    help="Format of the schema.  [default: from the group or the file name]",
-)
+@_schema_file
 @click.option(
     "--policy",
     type=click.Choice(_POLICIES),
@@ -164,10 +180,11 @@ def check(
     1 if the schema is not compatible. Nothing is registered.
     """
     with SchemaRegistryClient(config) as client:
-        properties, known = client.group_properties(group), client.schema_versions(group)
+        properties = client.group_properties(group)
         compatibility = Compatibility(policy) if policy else properties.compatibility
-        schema = _schema(file, format_name or _format(properties.format, file), schema_type, known)
-        same = [item for item in known if (item.schema.type, item.schema.format) == (schema.type, schema.format)]
+        schema, same = _schema(
+            client, group, properties.format, file=file, format_name=format_name, schema_type=schema_type
+        )
         reasons = check_compatibility(same, schema, compatibility)
         if not reasons and not client.validate(group, schema, compatibility):
             reasons = ["the registry refuses the schema"]
@@ -178,6 +195,160 @@ def check(
             click.echo(f"  {reason}")
         raise SystemExit(1)
     click.echo(f"Compatible under {compatibility.policy}: {what}")
+
+
+@registry.command(
+    epilog=examples(
+        "pravega-serde registry create orders --format avro",
+        "pravega-serde registry create orders --format avro --policy Full --one-type",
+    )
+)
+@click.argument("group")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice((*registry_formats(), "any")),
+    required=True,
+    help="Format of the schemas.",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(_POLICIES),
+    metavar="POLICY",
+    help=f"One of {', '.join(_POLICIES)}.  [default: FullTransitive for avro, AllowAny for the others]",
+)
+@click.option("--one-type", is_flag=True, help="Allow only schemas of one type.")
+@click.option("--exist-ok", is_flag=True, help="Succeed if the group exists already; its properties do not change.")
+@_configured
+def create(
+    config: RegistryConfig, group: str, *, format_name: str, policy: str | None, one_type: bool, exist_ok: bool
+) -> None:
+    """Create a group.
+
+    The registry compares only Avro schemas. Groups of other formats have the policy AllowAny or DenyAll.
+    """
+    properties = new_group(SerializationFormat.ANY if format_name == "any" else format_named(format_name))
+    compatibility = Compatibility(policy) if policy else properties.compatibility
+    properties = replace(properties, compatibility=compatibility, allow_multiple_types=not one_type)
+    check_policy(properties.format, compatibility)
+    with SchemaRegistryClient(config) as client:
+        if not client.add_group(group, properties) and not exist_ok:
+            raise ConfigError(f"group {group!r} exists already: to use it, pass --exist-ok")
+
+
+@registry.command(
+    epilog=examples(
+        "pravega-serde registry register orders order.avsc",
+        "pravega-serde registry register orders refund.json --type shop.Refund",
+    )
+)
+@click.argument("group")
+@_schema_file
+@click.option(
+    "--allow-incompatible",
+    is_flag=True,
+    help="Add a JSON or Protobuf schema even if it breaks readers of the latest one.",
+)
+@arguments.as_json
+@_configured
+def register(
+    config: RegistryConfig,
+    group: str,
+    file: Path,
+    *,
+    schema_type: str | None,
+    format_name: str | None,
+    allow_incompatible: bool,
+    as_json: bool,
+) -> None:
+    """Add a schema to a group, and print its version.
+
+    FILE is an Avro schema, a JSON schema, or a Protobuf descriptor set (protoc --descriptor_set_out). If the group has
+    the schema already, nothing changes.
+    """
+    with SchemaRegistryClient(config) as client:
+        properties = client.group_properties(group)
+        schema, same = _schema(
+            client, group, properties.format, file=file, format_name=format_name, schema_type=schema_type
+        )
+        is_new = not _is_known(client, group, schema)
+        part = part_of(schema.format)
+        if is_new and not allow_incompatible and part is not None and not part.compared_by_server:
+            _check_latest(group, schema, same)
+        version = client.add_schema(group, schema)
+    if as_json:
+        click.echo(json.dumps({**version.to_json(), "new": is_new}))
+    else:
+        known = "" if is_new else ", which the group has already"
+        click.echo(f"{version.type}: version {version.version}, id {version.id}{known}")
+
+
+def _is_known(client: SchemaRegistryClient, group: str, schema: SchemaInfo) -> bool:
+    try:
+        client.find_version(group, schema)
+    except RegistryNotFoundError:
+        return False
+    return True
+
+
+def _check_latest(group: str, schema: SchemaInfo, same: Sequence[SchemaWithVersion]) -> None:
+    """Raise :class:`SchemaError` for a schema that breaks readers of the latest one, which the server accepts."""
+    reasons = check_compatibility(same[-1:], schema, Compatibility.FULL)
+    if reasons:
+        raise SchemaError(
+            f"the schema of {schema.type!r} is incompatible with the latest schema of the group {group!r}: "
+            f"{'; '.join(reasons)}; pass --allow-incompatible if every reader supports it"
+        )
+
+
+@registry.command(
+    epilog=examples("pravega-serde registry policy orders", "pravega-serde registry policy orders Backward")
+)
+@click.argument("group")
+@click.argument("policy", required=False, type=click.Choice(_POLICIES), metavar="[POLICY]")
+@click.option(
+    "--if", "expected", type=click.Choice(_POLICIES), metavar="POLICY", help="Fail unless the group has this policy."
+)
+@_configured
+def policy(config: RegistryConfig, group: str, policy: str | None, *, expected: str | None) -> None:
+    """Print or set the compatibility policy of a group."""
+    if policy is None and expected is not None:
+        raise click.UsageError("--if requires a new policy")
+    with SchemaRegistryClient(config) as client:
+        properties = client.group_properties(group)
+        if policy is None:
+            click.echo(properties.compatibility.policy)
+            return
+        compatibility = Compatibility(policy)
+        check_policy(properties.format, compatibility)
+        client.update_compatibility(group, compatibility, Compatibility(expected) if expected else None)
+
+
+@registry.command(
+    epilog=examples(
+        "pravega-serde registry delete orders --schema 3 --yes", "pravega-serde registry delete orders --yes"
+    )
+)
+@click.argument("group")
+@click.option("--schema", "schema_id", type=click.IntRange(0), metavar="ID", help="Delete only the schema of this id.")
+@arguments.yes
+@_configured
+def delete(config: RegistryConfig, group: str, *, schema_id: int | None, yes: bool) -> None:
+    """Delete a group, or one of its schemas.
+
+    Events of a deleted schema stay readable. Events of a deleted group do not.
+    """
+    with SchemaRegistryClient(config) as client:
+        if schema_id is None:
+            client.group_properties(group)
+            arguments.confirmed(
+                f"Delete group {group} with all its schemas, so that its events are unreadable", yes=yes
+            )
+            client.remove_group(group)
+        else:
+            schema = client.schema_for_id(group, schema_id)
+            arguments.confirmed(f"Delete schema {schema_id} ({schema.type}) of group {group}", yes=yes)
+            client.delete_schema(group, schema_id)
 
 
 @registry.command(
@@ -201,16 +372,28 @@ def decode(config: RegistryConfig, group: str, event: str | None, *, file: Path 
         raise click.UsageError("pass the event either as hex or with --file")
     data = _from_hex(event) if event is not None else file.read_bytes() if file is not None else b""
     # A codec that this program does not know matters only if this event uses it.
-    found = deserializer(config, group=group, fail_on_codec_mismatch=False).deserialize_with_schema(data)
+    reader = deserializer(config, group=group, fail_on_codec_mismatch=False, values="json")
+    found = reader.deserialize_with_schema(data)
     click.echo(f"{found.schema.type} ({found.schema.format.full_type_name})", err=True)
-    click.echo(json.dumps(found.value, indent=2, ensure_ascii=False, default=_plain))
+    click.echo(msgspec.json.format(found.value, indent=2))
 
 
-def _schema(file: Path, format_name: str, schema_type: str | None, known: Sequence[SchemaWithVersion]) -> SchemaInfo:
+def _schema(
+    client: SchemaRegistryClient,
+    group: str,
+    group_format: SerializationFormat,
+    *,
+    file: Path,
+    format_name: str | None,
+    schema_type: str | None,
+) -> tuple[SchemaInfo, list[SchemaWithVersion]]:
+    """Return the schema in a file, and the group's schemas of its type."""
+    known, format_name = client.schema_versions(group), format_name or _format(group_format, file)
     wanted = {item.schema.type for item in known if item.schema.format.name.lower() == format_name}
     if schema_type is None and not registry_format(format_name).names_itself and len(wanted) == 1:
         (schema_type,) = wanted
-    return event_type(file, format=format_name, type=schema_type).info
+    schema = event_type(file, format=format_name, type=schema_type).info
+    return schema, [item for item in known if (item.schema.type, item.schema.format) == (schema.type, schema.format)]
 
 
 def _format(group: SerializationFormat, file: Path) -> str:
@@ -227,13 +410,6 @@ def _from_hex(text: str) -> bytes:
         return binascii.unhexlify("".join(text.split()).removeprefix("0x"))
     except ValueError as error:
         raise click.UsageError(f"invalid hex in EVENT: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    """Return a JSON value for a value that JSON does not have."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    return str(value)
 
 
 def _time(milliseconds: int) -> str:

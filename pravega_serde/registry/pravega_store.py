@@ -140,13 +140,8 @@ class PravegaStore:
         if not properties:
             return
         if properties is True:
-            policy = Compatibility.FULL_TRANSITIVE if _is_compared(default) else Compatibility.ALLOW_ANY
-            properties = GroupProperties(default, policy, allow_multiple_types=True)
-        if not _is_compared(properties.format) and properties.compatibility.policy not in _PLAIN_POLICIES:
-            raise SerdeError(
-                f"the registry accepts only AllowAny and DenyAll for groups of format {properties.format.name}, not "
-                f"{properties.compatibility.policy}"
-            )
+            properties = new_group(default)
+        check_policy(properties.format, properties.compatibility)
         self._client.add_group(self._group, properties)
 
     def _check_evolution(self, schema: SchemaInfo) -> None:
@@ -176,6 +171,20 @@ class PravegaStore:
         except RegistryNotFoundError:
             return False
         return True
+
+
+def new_group(format: SerializationFormat) -> GroupProperties:  # noqa: A002
+    """Return the usual properties of a new group: several types, and the strictest policy that the server can check."""
+    policy = Compatibility.FULL_TRANSITIVE if _is_compared(format) else Compatibility.ALLOW_ANY
+    return GroupProperties(format, policy, allow_multiple_types=True)
+
+
+def check_policy(format: SerializationFormat, policy: Compatibility) -> None:  # noqa: A002
+    """Raise :class:`SerdeError` for a policy that the registry rejects for groups of a format."""
+    if not _is_compared(format) and policy.policy not in _PLAIN_POLICIES:
+        raise SerdeError(
+            f"the registry accepts only AllowAny and DenyAll for groups of format {format.name}, not {policy.policy}"
+        )
 
 
 def _is_compared(format: SerializationFormat) -> bool:  # noqa: A002

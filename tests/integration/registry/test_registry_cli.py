@@ -164,11 +164,97 @@ def test_decode(run, client, config, tmp_path):
     file.write_bytes(event)
     for args in (["decode", "g", event.hex()], ["decode", "g", "--file", file]):
         code, output, errors = run(*args)
-        assert (code, json.loads(output), errors) == (0, {"a": "AQI=", "d": "1.25"}, "n.R (Avro)\n")
+        assert (code, json.loads(output), errors) == (0, {"a": "AQI=", "d": 1.25}, "n.R (Avro)\n")
     code, _, errors = run("decode", "g", "01000000ff00")
     assert code == 4
     assert "encoding id 255" in errors
     assert run("decode", "g", "xyz")[0] == run("decode", "g")[0] == 2
+
+
+def test_create_and_policy(run, client):
+    assert run("create", "g", "--format", "avro") == (0, "", "")
+    assert client.group_properties("g") == GroupProperties(
+        SerializationFormat.AVRO, Compatibility.FULL_TRANSITIVE, allow_multiple_types=True
+    )
+    code, _, errors = run("create", "g", "--format", "json")
+    assert code == 1
+    assert "group 'g' exists already: to use it, pass --exist-ok" in errors
+    assert run("create", "g", "--format", "json", "--exist-ok")[0] == 0
+    assert run("create", "one", "--format", "any", "--policy", "DenyAll", "--one-type")[0] == 0
+    assert client.group_properties("one") == GroupProperties(SerializationFormat.ANY, Compatibility.DENY_ALL)
+    code, _, errors = run("create", "two", "--format", "json", "--policy", "Full")
+    assert code == 1
+    assert "only AllowAny and DenyAll for groups of format Json, not Full" in errors
+
+    assert run("policy", "g") == (0, "FullTransitive\n", "")
+    assert run("policy", "g", "Backward") == (0, "", "")
+    assert run("policy", "g") == (0, "Backward\n", "")
+    code, _, errors = run("policy", "g", "Full", "--if", "Forward")
+    assert code == 1
+    assert "the group's policy is not the expected one" in errors
+    assert run("policy", "g", "Full", "--if", "Backward")[0] == 0
+    assert run("policy", "one", "Full")[0] == 1
+    assert run("policy", "g", "--if", "Full")[0] == 2
+    assert run("policy", "nope")[0] == 4
+
+
+def test_register(run, client, tmp_path):
+    avro_group(client)
+    file = tmp_path / "r.avsc"
+    file.write_text(json.dumps(ONE))
+    assert run("register", "g", file) == (0, "n.R: version 0, id 0\n", "")
+    assert run("register", "g", file) == (0, "n.R: version 0, id 0, which the group has already\n", "")
+    file.write_text(json.dumps(TWO))
+    assert json.loads(run("register", "g", file, "--json")[1]) == {
+        "type": "n.R", "serializationFormat": "Avro", "version": 1, "id": 1, "new": True,
+    }  # fmt: skip
+    file.write_text(json.dumps(BAD))
+    code, _, errors = run("register", "g", file)
+    assert code == 1
+    assert "pravega-serde registry check shows the reason" in errors
+    assert run("register", "nope", file)[0] == 4
+
+
+def test_register_what_the_server_does_not_compare(run, client, tmp_path):
+    run("create", "j", "--format", "json")
+    file = tmp_path / "t.json"
+    file.write_text('{"type": "object", "properties": {"a": {"type": "number"}}}')
+    code, _, errors = run("register", "j", file)
+    assert code == 1
+    assert "pass type" in errors
+    assert run("register", "j", file, "--type", "n.T") == (0, "n.T: version 0, id 0\n", "")
+    file.write_text('{"type": "object", "properties": {"a": {"type": "string"}}}')
+    code, _, errors = run("register", "j", file)  # the only type of the group
+    assert code == 1
+    assert "accepts no integer, no number; " in errors
+    assert "pass --allow-incompatible if every reader supports it" in errors
+    assert run("register", "j", file, "--allow-incompatible") == (0, "n.T: version 1, id 1\n", "")
+    # The first schema is not the latest, but the group has it.
+    file.write_text('{"type": "object", "properties": {"a": {"type": "number"}}}')
+    assert run("register", "j", file)[1] == "n.T: version 0, id 0, which the group has already\n"
+    run("create", "p", "--format", "protobuf")
+    file = tmp_path / "m.desc"
+    file.write_bytes(descriptor_set(FieldDescriptorProto.TYPE_INT32))
+    assert run("register", "p", file)[1] == "p.M: version 0, id 0\n"
+
+
+def test_delete(run, client):
+    avro_group(client, ONE, TWO)
+    code, _, errors = run("delete", "g")
+    assert code == 2
+    assert "pass --yes to confirm" in errors
+    assert run("delete", "g", "--schema", 0, "--yes") == (0, "", "")
+    assert [item.version.id for item in client.schema_versions("g")] == [1]
+    assert run("delete", "g", "--schema", 7, "--yes")[0] == 4
+    assert run("delete", "g", "--yes") == (0, "", "")
+    assert dict(client.groups()) == {}
+    assert run("delete", "g", "--yes")[0] == 4
+
+
+def test_decode_a_message(run, client, config):
+    message = descriptor_set(FieldDescriptorProto.TYPE_INT64)
+    writer = serializer(config, group="m", schema=message, format="protobuf", create_group=True, register_schema=True)
+    assert run("decode", "m", writer.serialize({"a": 7}).hex()) == (0, '{\n  "a": 7\n}\n', "p.M (Protobuf)\n")
 
 
 def test_errors_are_one_line(run, monkeypatch, config):

@@ -243,7 +243,7 @@ def example_lines():
 @pytest.mark.parametrize(("path", "line"), list(example_lines()))
 def test_the_examples_are_valid_commands(path, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("orders.jsonl", "order.avsc", "event.bin", "orders.cut"):
+    for name in ("orders.jsonl", "order.avsc", "refund.json", "event.bin", "orders.cut"):
         (tmp_path / name).write_text("x")
     (words,) = [part for part in line.split(" | ") if part.startswith("pravega-serde ")]
     _, *args = shlex.split(words.partition(" > ")[0].partition(" < ")[0])
