@@ -14,7 +14,7 @@ from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError
 from pravega_connector.wire import validate_scope_name
 from pravega_serde.credentials import fault_of
-from pravega_serde.errors import SerdeError
+from pravega_serde.errors import MissingExtraError, SerdeError
 from pravega_serde.profiles import load_profile
 from pravega_serde.suggestions import did_you_mean
 
@@ -34,7 +34,10 @@ _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
     "auth_token": ("pravega.client.auth.token", "pravega_client_auth_token", None),
     # The name in the Rust client and its binding.
     "keycloak_file": ("pravega.client.auth.keycloak", "pravega_client_auth_keycloak", None),
+    "tls_to_controller": ("pravega.tls.to.controller", "PRAVEGA_TLS_TO_CONTROLLER", None),
+    "tls_to_stores": ("pravega.tls.to.stores", "PRAVEGA_TLS_TO_STORES", None),
     "tls_ca_file": ("pravega.tls.ca.file", "PRAVEGA_TLS_CA_FILE", None),
+    "tls_ca_password": ("pravega.tls.ca.password", "PRAVEGA_TLS_CA_PASSWORD", None),
     "tls_server_name": ("pravega.tls.server.name", "PRAVEGA_TLS_SERVER_NAME", None),
     "tls_validate_hostname": ("pravega.tls.validate.hostname", "PRAVEGA_TLS_VALIDATE_HOSTNAME", None),
 }
@@ -48,6 +51,7 @@ _ENDPOINT: Final = re.compile(
     rf"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>{_LABEL}(?:\.{_LABEL})*\.?))(?::(?P<port>[0-9]{{1,5}}))?"
 )
 _BOOLEANS: Final = {"true": True, "false": False}
+_FLAGS: Final = ("tls_to_controller", "tls_to_stores", "tls_validate_hostname")
 
 _Layer = dict[str, Any]  # settings from one source, by field name
 
@@ -85,8 +89,15 @@ class PravegaConfig(HintedNames):
     keycloak_file: str | None = None
     """File of a Keycloak service account (``keycloak.json``), instead of method and token. Each process requests and
     renews its own tokens, so the file must exist for each process."""
+    tls_to_controller: bool | None = None
+    """True if connections to the controllers use TLS; None if the scheme decides."""
+    tls_to_stores: bool | None = None
+    """True if connections to the segment stores use TLS; None if the scheme decides."""
     tls_ca_file: str | None = None
-    """PEM file with the certificates to trust; None trusts the certificates of gRPC and the system."""
+    """File with the certificates to trust: PEM, or a trust store of Java (JKS, PKCS #12). None trusts the certificates
+    of gRPC and the system."""
+    tls_ca_password: str | None = field(default=None, repr=False)
+    """Password of the trust store."""
     tls_server_name: str | None = None
     """Name to expect in the servers' certificate, if it is not their host."""
     tls_validate_hostname: bool = True
@@ -125,8 +136,17 @@ class PravegaConfig(HintedNames):
         return _parse_uri(self.controller)[1]
 
     @property
-    def uses_tls(self) -> bool:
-        """True if the scheme requires TLS, to the controller and to the segment stores."""
+    def uses_tls_to_controller(self) -> bool:
+        """True if connections to the controllers use TLS (Java's ``isEnableTlsToController``)."""
+        return self._has_tls_scheme if self.tls_to_controller is None else self.tls_to_controller
+
+    @property
+    def uses_tls_to_stores(self) -> bool:
+        """True if connections to the segment stores use TLS (Java's ``isEnableTlsToSegmentStore``)."""
+        return self._has_tls_scheme if self.tls_to_stores is None else self.tls_to_stores
+
+    @property
+    def _has_tls_scheme(self) -> bool:
         return _parse_uri(self.controller)[0] in TLS_SCHEMES
 
     @property
@@ -134,12 +154,28 @@ class PravegaConfig(HintedNames):
         """Secret ``authorization`` header of every call; None if it is not known in advance."""
         return None if self.auth_token is None else f"{self.auth_method} {self.auth_token}"
 
-    def unreadable_ca(self, error: OSError) -> ConfigError:
-        """Return the error for a file of CA certificates that cannot be read or has none."""
-        return ConfigError(
-            f"the CA certificates cannot be read from {self.tls_ca_file}: {error.strerror or error}; "
-            "check pravega.tls.ca.file"
-        )
+    def authorities(self) -> str | None:
+        """Return the certificates to trust as PEM, or None for those of gRPC and the system.
+
+        Raises ConfigError for a file that cannot be read or has no certificates, MissingExtraError.
+        """
+        if self.tls_ca_file is None:
+            return None
+        from pravega_serde.trust_store import trusted_certificates  # noqa: PLC0415 - most clients have no such file
+
+        try:
+            return trusted_certificates(self.tls_ca_file, self.tls_ca_password)
+        except OSError as error:
+            raise ConfigError(
+                f"the CA certificates cannot be read from {self.tls_ca_file}: {error.strerror or error}; "
+                "check pravega.tls.ca.file"
+            ) from None
+        except MissingExtraError:
+            raise
+        except SerdeError as error:
+            raise ConfigError(
+                f"{error.message}; check pravega.tls.ca.file and, for a trust store, pravega.tls.ca.password"
+            ) from None
 
     # ---- explicit settings ----
 
@@ -169,13 +205,22 @@ class PravegaConfig(HintedNames):
         self,
         *,
         ca_file: str | os.PathLike[str] | None = None,
+        ca_password: str | None = None,
         server_name: str | None = None,
         validate_hostname: bool = True,
+        to_controller: bool | None = None,
+        to_stores: bool | None = None,
     ) -> PravegaConfig:
-        """Return a copy with TLS settings. The controller's scheme decides if TLS is used."""
+        """Return a copy with TLS settings.
+
+        The controller's scheme decides if TLS is used, unless ``to_controller`` or ``to_stores`` does.
+        """
         return replace(
             self,
+            tls_to_controller=to_controller,
+            tls_to_stores=to_stores,
             tls_ca_file=None if ca_file is None else os.fspath(ca_file),
+            tls_ca_password=ca_password,
             tls_server_name=server_name,
             tls_validate_hostname=validate_hostname,
         )
@@ -192,10 +237,12 @@ class PravegaConfig(HintedNames):
             found |= {"auth_method": self.auth_method, "auth_token": self.auth_token}
         if self.keycloak_file is not None:
             found["keycloak_file"] = self.keycloak_file
-        if self.tls_ca_file is not None:
-            found["tls_ca_file"] = self.tls_ca_file
-        if self.tls_server_name is not None:
-            found["tls_server_name"] = self.tls_server_name
+        for name in ("tls_ca_file", "tls_ca_password", "tls_server_name"):
+            if (text := getattr(self, name)) is not None:
+                found[name] = text
+        for name in ("tls_to_controller", "tls_to_stores"):
+            if (flag := getattr(self, name)) is not None:
+                found[name] = str(flag).lower()
         if not self.tls_validate_hostname:
             found["tls_validate_hostname"] = "false"
         return found
@@ -341,9 +388,9 @@ def _layer(found: Mapping[str, Any], source: int) -> _Layer:
     layer: _Layer = {name: value for name, value in found.items() if value not in (None, "")}
     if "keycloak_file" in layer and layer.get("auth_method") == "Bearer" and "auth_token" not in layer:
         del layer["auth_method"]  # other clients require the method
-    validate = layer.get("tls_validate_hostname")
-    if validate is not None:
-        layer["tls_validate_hostname"] = _boolean(str(_SOURCES["tls_validate_hostname"][source]), validate)
+    for name in _FLAGS:
+        if name in layer:
+            layer[name] = _boolean(str(_SOURCES[name][source]), layer[name])
     return layer
 
 

@@ -154,6 +154,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "add_stream": "reset(streams=…, retention=…, checkpoint_interval=…) changes the group and restarts it",
         "initiate_checkpoint": "write checkpoint(name)",
         "generate_stream_cuts": "write stream_cuts()",
+        "get_stream_cuts": "write reported_cuts(), or stream_cuts() to wait for all readers",
         "get_reader_segment_distribution": "write segment_distribution()",
         "get_segment_notifier get_end_of_data_notifier": "write watch(interval), which yields each change",
         "reset_reader_group": f"{_RESET}; streams=… and other settings as for client.reader_group",

@@ -41,10 +41,14 @@ _CLUSTER: Final = (
     "keycloak_file",
     "username",
     "password",
+    "tls_to_controller",
+    "tls_to_stores",
     "tls_ca_file",
+    "tls_ca_password",
     "tls_server_name",
     "tls_validate_hostname",
 )
+_FLAGS: Final = frozenset({"tls_to_controller", "tls_to_stores", "tls_validate_hostname"})
 # Setting of the registry -> field of RegistryConfig.
 _REGISTRY: Final = {
     "registry": "uri",
@@ -53,9 +57,12 @@ _REGISTRY: Final = {
     "registry_password": "password",
     "registry_token": "token",
     "registry_ca_file": "ca_file",
+    "registry_ca_password": "ca_password",
 }
 _KNOWN: Final = (*_CLUSTER, *_REGISTRY)
-_SECRETS: Final = frozenset({"auth_token", "password", "registry_password", "registry_token"})
+_SECRETS: Final = frozenset(
+    {"auth_token", "password", "tls_ca_password", "registry_password", "registry_token", "registry_ca_password"}
+)
 _OTHERS_MAY_READ: Final = 0o077
 _warned: Final[set[Path]] = set()
 _named: Final[list[str]] = []  # the profiles of the blocks that are under way, the innermost last
@@ -107,7 +114,7 @@ def load_profile(name: str | None = None, environment: Mapping[str, str] | None 
         if key not in _KNOWN:
             hint = did_you_mean(key, _KNOWN) or f"; known settings: {', '.join(_KNOWN)}"
             raise SerdeError(f"{where} has an unknown setting {key!r}{hint}")
-        wanted = bool if key == "tls_validate_hostname" else str
+        wanted = bool if key in _FLAGS else str
         if not isinstance(value, wanted):
             form = "true or false, without quotes" if wanted is bool else "text in quotes"
             raise SerdeError(f"{key} in {where} must be {form}")

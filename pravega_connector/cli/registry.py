@@ -90,7 +90,9 @@ def _schema_file(command: _Command) -> _Command:
 @click.option(
     "--namespace", metavar="NAME", help="Namespace of the groups.  [default: the registry's default namespace]"
 )
-@click.option("--ca-file", metavar="FILE", help="Certificates of the trusted authorities, in PEM.")
+@click.option(
+    "--ca-file", metavar="FILE", help="Certificates of the trusted authorities, in PEM or a Java trust store."
+)
 @click.option(
     "--timeout", metavar="SECONDS", default=15.0, show_default=True, help="Timeout of a call and its retries."
 )

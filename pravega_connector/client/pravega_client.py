@@ -792,11 +792,14 @@ def _config(config: Any, settings: dict[str, Any]) -> PravegaConfig:
 
 
 def _tls(config: PravegaConfig) -> Tls | None:
-    if not config.uses_tls:
+    if not config.uses_tls_to_stores:
         return None
     try:
-        context = ssl.create_default_context(cafile=config.tls_ca_file)
-    except OSError as error:  # ssl.SSLError, for what is no certificate, is one too
-        raise config.unreadable_ca(error) from None
+        context = ssl.create_default_context(cadata=config.authorities())
+    except ssl.SSLError as error:
+        raise ConfigError(
+            f"the CA certificates in {config.tls_ca_file} are invalid: {error.reason or error}; check "
+            "pravega.tls.ca.file"
+        ) from None
     context.check_hostname = config.tls_validate_hostname
     return Tls(context, config.tls_server_name)

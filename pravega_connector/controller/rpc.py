@@ -15,7 +15,6 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from google.protobuf.message import Message
@@ -332,12 +331,12 @@ class ControllerChannel:
     def _open(self, host: str, port: int) -> Any:
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         config, channels = self._config, io.grpc_channels(grpc)
-        if not config.uses_tls:
+        if not config.uses_tls_to_controller:
             return channels.insecure_channel(target, options=_OPTIONS)
         override = (("grpc.ssl_target_name_override", config.tls_server_name),) if config.tls_server_name else ()
-        return channels.secure_channel(
-            target, grpc.ssl_channel_credentials(_read_ca(config)), options=_OPTIONS + override
-        )
+        authorities = config.authorities()
+        credentials = grpc.ssl_channel_credentials(None if authorities is None else authorities.encode())
+        return channels.secure_channel(target, credentials, options=_OPTIONS + override)
 
     def _error(
         self, rpc: Rpc[Q, R], code: grpc.StatusCode, details: str | None, target: Target, tried: float
@@ -350,7 +349,7 @@ class ControllerChannel:
             return _closed_error()
         if code is grpc.StatusCode.UNAUTHENTICATED and not self._authorization:
             return AuthenticationError(f"{where} requires credentials ({call}): {GIVE_CREDENTIALS}")
-        if code is grpc.StatusCode.UNAVAILABLE and self._config.uses_tls:
+        if code is grpc.StatusCode.UNAVAILABLE and self._config.uses_tls_to_controller:
             refusal = _tls_error(f"{where} ({call})", details or "")
             if refusal is not None:
                 return refusal
@@ -397,12 +396,3 @@ def not_found(target: StreamName | TableName | str) -> ControllerError:
 def _quote(details: str | None) -> str:
     line = next(iter((details or "").strip().splitlines()), "")
     return f": {line[:QUOTED]}" if line else ""
-
-
-def _read_ca(config: PravegaConfig) -> bytes | None:
-    if config.tls_ca_file is None:
-        return None
-    try:
-        return Path(config.tls_ca_file).read_bytes()
-    except OSError as error:
-        raise config.unreadable_ca(error) from None

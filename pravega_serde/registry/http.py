@@ -230,10 +230,16 @@ def _settings(config: RegistryConfig) -> dict[str, Any]:
 
 
 def _trust(config: RegistryConfig) -> ssl.SSLContext:
+    if config.ca_file is None:
+        return ssl.create_default_context()
+    from pravega_serde.trust_store import trusted_certificates  # noqa: PLC0415 - most registries need no such file
+
     try:
-        return ssl.create_default_context(cafile=config.ca_file)
-    except OSError as error:
-        raise SerdeError(f"the registry's ca_file {config.ca_file} has no certificates in PEM: {error}") from error
+        return ssl.create_default_context(cadata=trusted_certificates(config.ca_file, config.ca_password))
+    except OSError as error:  # ssl.SSLError, for an invalid certificate, is one too
+        raise SerdeError(
+            f"the registry's ca_file {config.ca_file} has no certificates: {error.strerror or error}"
+        ) from error
 
 
 def _is_tls(error: BaseException | None) -> bool:

@@ -34,6 +34,7 @@ _VARIABLES: Final = {
     "password": "PRAVEGA_REGISTRY_PASSWORD",
     "token": "PRAVEGA_REGISTRY_TOKEN",
     "ca_file": "PRAVEGA_REGISTRY_CA_FILE",
+    "ca_password": "PRAVEGA_REGISTRY_CA_PASSWORD",
 }
 _CREDENTIALS: Final = frozenset({"username", "password", "token"})
 
@@ -45,7 +46,8 @@ class RegistryConfig:
     ``uri`` is ``http://host:port`` or ``https://…``, or for other registries than Pravega's ``confluent+http://…`` or
     ``apicurio+http://…``. For tests it may be ``mock://name``, a registry in this process.
     ``username`` with ``password`` (Basic), or ``token`` (Bearer), are sent with every call and never shown. ``ca_file``
-    names the PEM file of the trusted authorities, by default the system's. ``timeout`` limits a call including its
+    names the file of the trusted authorities, by default the system's: PEM, or a trust store of Java (JKS, PKCS #12)
+    with its ``ca_password``. ``timeout`` limits a call including its
     retries, in seconds. The last schemas of a group are cached for ``latest_seconds``. The cache holds at most
     ``cache_entries``. Raises SerdeError for invalid settings.
     """
@@ -56,6 +58,7 @@ class RegistryConfig:
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     ca_file: str | None = None
+    ca_password: str | None = field(default=None, repr=False)
     timeout: float = DEFAULT_TIMEOUT
     latest_seconds: float = LATEST_SECONDS
     cache_entries: int = CACHE_ENTRIES

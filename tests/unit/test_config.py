@@ -22,7 +22,8 @@ class TestUri:
         config = PravegaConfig()
         assert config.controller == "tcp://localhost:9090"
         assert config.endpoints == [("localhost", 9090)]
-        assert not config.uses_tls
+        assert not config.uses_tls_to_controller
+        assert not config.uses_tls_to_stores
 
     @pytest.mark.parametrize(
         ("uri", "endpoints", "tls"),
@@ -41,7 +42,8 @@ class TestUri:
     )
     def test_endpoints(self, uri: str, endpoints: list[tuple[str, int]], tls: bool) -> None:
         config = PravegaConfig(controller=uri)
-        assert (config.endpoints, config.uses_tls) == (endpoints, tls)
+        assert config.endpoints == endpoints
+        assert config.uses_tls_to_controller == config.uses_tls_to_stores == tls
         assert PravegaConfig(controller=config.controller) == config
 
     @pytest.mark.parametrize(
@@ -113,8 +115,20 @@ class TestSecrets:
             PravegaConfig(auth_method="Basic")
 
     def test_a_pickle_keeps_them_for_the_workers(self) -> None:
-        config = self.config().with_tls(ca_file="/ca.pem", server_name="pravega", validate_hostname=False)
+        config = self.config().with_tls(
+            ca_file="/ca.p12", ca_password=SECRET, server_name="pravega", validate_hostname=False, to_stores=False
+        )
         assert pickle.loads(pickle.dumps(config)) == config
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+@pytest.mark.parametrize("to_controller", [None, True, False])
+@pytest.mark.parametrize("to_stores", [None, True, False])
+def test_tls_is_set_apart(scheme: str, to_controller: bool | None, to_stores: bool | None) -> None:
+    config = PravegaConfig(controller=f"{scheme}://a:1").with_tls(to_controller=to_controller, to_stores=to_stores)
+    by_scheme = scheme == "tls"
+    assert config.uses_tls_to_controller == (by_scheme if to_controller is None else to_controller)
+    assert config.uses_tls_to_stores == (by_scheme if to_stores is None else to_stores)
 
 
 def test_is_immutable() -> None:
@@ -137,7 +151,10 @@ class TestEnvironment:
                 "PRAVEGA_SCOPE": "s",
                 "pravega_client_auth_method": "Basic",
                 "pravega_client_auth_token": SECRET_TOKEN,
+                "PRAVEGA_TLS_TO_CONTROLLER": "true",
+                "PRAVEGA_TLS_TO_STORES": "FALSE",
                 "PRAVEGA_TLS_CA_FILE": "/ca.pem",
+                "PRAVEGA_TLS_CA_PASSWORD": SECRET,
                 "PRAVEGA_TLS_SERVER_NAME": "pravega",
                 "PRAVEGA_TLS_VALIDATE_HOSTNAME": "False",
             }
@@ -147,10 +164,14 @@ class TestEnvironment:
             scope="s",
             auth_method="Basic",
             auth_token=SECRET_TOKEN,
+            tls_to_controller=True,
+            tls_to_stores=False,
             tls_ca_file="/ca.pem",
+            tls_ca_password=SECRET,
             tls_server_name="pravega",
             tls_validate_hostname=False,
         )
+        assert SECRET not in repr(config)
 
     def test_the_process_s_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PRAVEGA_SCOPE", "mine")
@@ -330,6 +351,7 @@ def test_the_options_of_spark_say_the_same(tmp_path):
     full = PravegaConfig(
         controller="tls://a:1", scope="s", tls_ca_file=str(tmp_path / "ca.pem"), tls_validate_hostname=False
     ).with_credentials("ann", "a:b")
-    for config in (full, PravegaConfig(), PravegaConfig(token="t"), PravegaConfig(tls_server_name="a")):
+    apart = PravegaConfig(tls_to_controller=True, tls_to_stores=False, tls_ca_file="/ca.p12", tls_ca_password=SECRET)
+    for config in (full, apart, PravegaConfig(), PravegaConfig(token="t"), PravegaConfig(tls_server_name="a")):
         assert all(isinstance(value, str) for value in config.options().values())
         assert parse_options(CommonOptions, config.options()).config == config

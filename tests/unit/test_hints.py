@@ -187,6 +187,7 @@ PROBES = {
     },
     ReaderGroup: {
         "getStreamNames": None,
+        "getStreamCuts": "write reported_cuts()",
         "cancelOutstandingCheckpoints": "cancel_outstanding_checkpoints",
         "getMetrics": "unread_bytes()",
         "list_consumer_group_offsets": None,

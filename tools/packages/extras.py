@@ -157,6 +157,22 @@ def _spark() -> None:
     assert DefaultSource.name() == "pravega"
 
 
+def _trust_store() -> None:
+    from pravega_serde import SerdeError
+    from pravega_serde.trust_store import trusted_certificates
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trusted.p12")
+        path.write_bytes(b"\x30\x00")
+        try:
+            trusted_certificates(str(path), "password")
+        except MissingExtraError:
+            raise
+        except SerdeError:
+            return  # it was read, and is not valid
+    raise AssertionError("an empty trust store was accepted")
+
+
 @dataclass(frozen=True)
 class Extra:
     """The packages by which an extra is known to be there, and a use of it."""
@@ -180,6 +196,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "protoc": Extra(("grpc_tools",), _protoc),
     "registry": Extra(("cramjam", "httpx"), _registry),
     "spark": Extra(("pandas", "pyspark"), _spark),
+    "trust-store": Extra(("cryptography",), _trust_store),
 }
 
 

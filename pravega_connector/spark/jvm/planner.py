@@ -13,7 +13,6 @@ import logging
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from pyspark import SparkContext
@@ -178,10 +177,9 @@ class Planner:
     def _support(self, options: SourceOptions) -> str:
         config = options.config
         tls = None
-        if config.uses_tls:
-            authorities = None if config.tls_ca_file is None else Path(config.tls_ca_file).read_text()
+        if config.uses_tls_to_stores:
             tls = {
-                "authorities": authorities,
+                "authorities": config.authorities(),
                 "server_name": config.tls_server_name,
                 "checks_host": config.tls_validate_hostname,
             }

@@ -173,8 +173,9 @@ _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 # Options that belong together; each group is one way to set credentials.
 _PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"), ("keycloak_file",))
 # Settings of PravegaConfig that are not pickled unless an option gives them.
-_SECRETS: Final = ("auth_method", "auth_token")
-# Attribute of unpickled options: the configuration of the driver, without the secrets of its environment.
+_CREDENTIALS: Final = ("keycloak_file", "auth_method", "auth_token")
+# Attribute of unpickled options: the configuration of the driver without the secrets of its environment, and their
+# names.
 _CARRIED: Final = "_carried"
 
 
@@ -231,7 +232,10 @@ class RegistryOptions(FormatOptions):
     )
     registry_password: str | None = secret_option("with a registry: password that goes with `registry_username`")
     registry_token: str | None = secret_option("with a registry: bearer token, instead of a user name")
-    registry_ca_file: str | None = registry_option(None, "PEM file with the certificates to trust")
+    registry_ca_file: str | None = registry_option(None, "PEM file or Java trust store with the certificates to trust")
+    registry_ca_password: str | None = secret_option(
+        "with a registry: password of the trust store in `registry_ca_file`", operator=True
+    )
 
     def __post_init__(self) -> None:
         """Raise ConfigError for options that need a registry, and for formats that registries do not support."""
@@ -275,6 +279,7 @@ class RegistryOptions(FormatOptions):
                 "password": self.registry_password,
                 "token": self.registry_token,
                 "ca_file": self.registry_ca_file,
+                "ca_password": self.registry_ca_password,
             }
         )
         if "uri" not in settings:
@@ -320,7 +325,18 @@ class ConnectionOptions:
         "file of a Keycloak service account (`keycloak.json`), instead of other credentials. It must have the same "
         "path on the driver and every executor. They request and renew tokens themselves",
     )
-    tls_ca_file: str | None = option(None, "PEM file with the certificates to trust, for a `tls://` controller")
+    tls_to_controller: bool | None = option(
+        None, "use TLS for connections to the controllers (default: by the scheme)", flag, operator=True
+    )
+    tls_to_stores: bool | None = option(
+        None, "use TLS for connections to the segment stores (default: by the scheme)", flag, operator=True
+    )
+    tls_ca_file: str | None = option(
+        None, "PEM file or Java trust store with the certificates to trust, for a `tls://` controller"
+    )
+    tls_ca_password: str | None = secret_option(
+        "password of the trust store in `tls_ca_file`", registry=False, operator=True
+    )
     tls_server_name: str | None = option(
         None, "expected name in the servers' certificate, if it is not their host", operator=True
     )
@@ -355,17 +371,23 @@ class ConnectionOptions:
         The configuration is pickled, so tasks use the configuration of the driver. A token or password that the driver
         found in its environment or profile is not pickled. Each task reads it from the environment of its process.
         """
-        carried: PravegaConfig | None = vars(self).get(_CARRIED)
+        carried: tuple[PravegaConfig, tuple[str, ...]] | None = vars(self).get(_CARRIED)
         if carried is None:
             return self._resolve(self.scope)
+        config, secrets = carried
         found = PravegaConfig.resolve()
-        return replace(carried, **{name: getattr(found, name) for name in ("keycloak_file", *_SECRETS)})
+        return replace(config, **{name: getattr(found, name) for name in secrets})
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**vars(self), "config": self.config}
         state.pop(_CARRIED, None)
+        secrets: tuple[str, ...] = ()
         if self.config.auth_token is not None and self.password is self.token is self.auth_token is None:
-            state[_CARRIED] = replace(state.pop("config"), **dict.fromkeys(_SECRETS))
+            secrets += _CREDENTIALS
+        if self.config.tls_ca_password is not None and self.tls_ca_password is None:
+            secrets += ("tls_ca_password",)
+        if secrets:
+            state[_CARRIED] = replace(state.pop("config"), **dict.fromkeys(secrets)), secrets
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -375,7 +397,10 @@ class ConnectionOptions:
         config = PravegaConfig.resolve(
             controller=self.controller,
             scope=scope,
+            tls_to_controller=self.tls_to_controller,
+            tls_to_stores=self.tls_to_stores,
             tls_ca_file=self.tls_ca_file,
+            tls_ca_password=self.tls_ca_password,
             tls_server_name=self.tls_server_name,
             tls_validate_hostname=self.tls_validate_hostname,
         )

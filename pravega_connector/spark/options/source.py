@@ -303,6 +303,7 @@ class SourceOptions(CommonOptions):
             password=self.also_registry_password,
             token=self.also_registry_token,
             ca_file=self.registry_ca_file,
+            ca_password=self.registry_ca_password,
             timeout=timeout,
         )
         return {config: self.also_group}

@@ -54,6 +54,15 @@ def test_events_are_written_and_read_with_delegation_tokens(client, stream_name)
     assert segment_stores._token_end(token) < float("inf")
 
 
+def test_tls_is_used_without_its_scheme(server, stream_name):
+    plain = server.with_credentials(USER, PASSWORD).with_controller(server.controller.replace("tls://", "tcp://"))
+    settings = {"ca_file": server.tls_ca_file, "to_controller": True, "to_stores": True}
+    with PravegaClient(plain.with_tls(**settings)) as client:
+        client.create_stream(stream_name)
+        client.write(stream_name, "event", "string")
+        assert list(client.read(stream_name, "string")) == ["event"]
+
+
 def test_tables_take_delegation_tokens(client, scope):
     """The server checks the name of the segments, scope/table_kvtable, for which Java's client requests no token."""
     client.create_table("ages", 4, partitions=2)

@@ -183,9 +183,10 @@ def test_settings_from_the_environment():
         "PRAVEGA_REGISTRY_PASSWORD": SECRET,
         "PRAVEGA_REGISTRY_TOKEN": "",
         "PRAVEGA_REGISTRY_CA_FILE": "/ca.pem",
+        "PRAVEGA_REGISTRY_CA_PASSWORD": "changeit",
     }
     assert RegistryConfig.from_env(found) == RegistryConfig(
-        uri="https://host:1", namespace="ns", username="me", password=SECRET, ca_file="/ca.pem"
+        uri="https://host:1", namespace="ns", username="me", password=SECRET, ca_file="/ca.pem", ca_password="changeit"
     )
     with pytest.raises(SerdeError, match="set PRAVEGA_REGISTRY_URI"):
         RegistryConfig.from_env({})

@@ -219,19 +219,34 @@ def test_a_secret_of_the_environment_is_read_by_each_process(monkeypatch: pytest
         assert b"renewed" not in carried
 
 
+def test_the_password_of_a_trust_store_is_read_by_each_process(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PRAVEGA_TLS_CA_PASSWORD", "s3cret-word")
+    planned = source(path="s/x", token="given-word")
+    assert planned.config.tls_ca_password == "s3cret-word"
+    carried = pickle.dumps(planned)
+    assert b"s3cret-word" not in carried
+    monkeypatch.setenv("PRAVEGA_TLS_CA_PASSWORD", "renewed")
+    monkeypatch.setenv("pravega_client_auth_keycloak", "/not-used.json")
+    assert pickle.loads(carried).config == PravegaConfig(token="given-word", tls_ca_password="renewed")
+
+
 def test_every_setting_of_a_cluster_is_an_option():
     given = {
         "controller": "tls://pravega:9091",
         "scope": "a",
         "auth_method": "Custom",
         "auth_token": "s3cret-word",
+        "tls_to_controller": "true",
+        "tls_to_stores": "false",
         "tls_ca_file": "/ca.pem",
+        "tls_ca_password": "s3cret-word",
         "tls_server_name": "pravega.example",
         "tls_validate_hostname": "false",
     }
     assert given.keys() | {"keycloak_file"} == {each.name for each in fields(PravegaConfig)}  # which stands alone
     for options in (source(path="a/b", **given), sink(path="a/b", **given)):
-        assert options.config == PravegaConfig(**(given | {"tls_validate_hostname": False}))
+        flags = {"tls_to_controller": True, "tls_to_stores": False, "tls_validate_hostname": False}
+        assert options.config == PravegaConfig(**(given | flags))
         assert "s3cret-word" not in repr(options)
     options = source(path="a/b", token="s3cret-word")
     assert options.config.authorization == "Bearer s3cret-word"

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
+from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.rpc import grpc
@@ -43,6 +46,36 @@ def ask(config: PravegaConfig, timeout: float = 10) -> bool:
 def test_trusted(fake: FakeController, ca_file: Path) -> None:
     config = PravegaConfig(controller=f"tls://127.0.0.1:{fake.port}")
     assert ask(config.with_tls(ca_file=ca_file, server_name="pravega.test"))
+
+
+def test_trust_store(fake: FakeController, authority: trustme.CA, tmp_path: Path) -> None:
+    certificate = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
+    path = tmp_path / "ca.p12"
+    path.write_bytes(
+        pkcs12.serialize_key_and_certificates(None, None, None, [certificate], BestAvailableEncryption(b"changeit"))
+    )
+    config = PravegaConfig(controller=f"tls://127.0.0.1:{fake.port}")
+    assert ask(config.with_tls(ca_file=path, ca_password="changeit", server_name="pravega.test"))
+    with pytest.raises(
+        ConfigError, match=r"ca\.p12 .* password is missing or wrong; check .*pravega\.tls\.ca\.password"
+    ):
+        ask(config.with_tls(ca_file=path, ca_password="wrong", server_name="pravega.test"))
+
+
+def test_only_the_controller_has_tls(fake: FakeController, ca_file: Path) -> None:
+    apart = PravegaConfig(controller=f"tcp://127.0.0.1:{fake.port}").with_tls(
+        ca_file=ca_file, server_name="pravega.test", to_controller=True
+    )
+    assert ask(apart)
+    assert PravegaClient(apart).stores.pool._tls is None
+
+
+def test_only_the_stores_have_tls(ca_file: Path) -> None:
+    with FakeController() as plain:
+        plain.on("checkScopeExists", pb.ExistsResponse(exists=True))
+        apart = PravegaConfig(controller=f"tls://127.0.0.1:{plain.port}").with_tls(ca_file=ca_file, to_controller=False)
+        assert ask(apart)
+        assert PravegaClient(apart).stores.pool._tls is not None
 
 
 @pytest.mark.parametrize("server_name", [None, "other.test"])
