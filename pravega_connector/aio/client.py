@@ -124,6 +124,7 @@ class AsyncPravegaClient:
     head = as_coroutine(PravegaClient.head)
     tail = as_coroutine(PravegaClient.tail)
     truncate = as_coroutine(PravegaClient.truncate)
+    decided_cut = as_coroutine(PravegaClient.decided_cut)
     cut_at = as_coroutine(PravegaClient.cut_at)
     watermarks = as_coroutine(PravegaClient.watermarks)
     time_window = as_coroutine(PravegaClient.time_window)

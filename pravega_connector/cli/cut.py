@@ -112,6 +112,27 @@ def of(stream: str, at: str, controller: str | None, form: str) -> None:
     click.echo(write_cut(found, form))
 
 
+@cut.command(
+    epilog=examples(
+        "pravega-serde cut decided shop/orders shop/audit --ledger shop/decisions",
+        "pravega-serde cut decided shop/orders",
+    )
+)
+@click.argument("streams", metavar="STREAM...", nargs=-1, required=True)
+@click.option("--ledger", metavar="STREAM", help="Stream of the ledger.  [default, for one stream: <stream>-ledger]")
+@arguments.controller
+@_to
+def decided(streams: tuple[str, ...], ledger: str | None, controller: str | None, form: str) -> None:
+    """Create a cut of each stream that divides no batch.
+
+    No batch of Spark's sink, and no transaction over several streams, is on both sides of the cuts. A reader that ends
+    at them sees whole batches only.
+    """
+    with arguments.client_of(controller) as client:
+        for found in client.decided_cut(streams, ledger=ledger):
+            click.echo(write_cut(found, form))
+
+
 def _described(found: StreamCut) -> dict[str, Any]:
     segments = [
         {

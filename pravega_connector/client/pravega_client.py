@@ -291,10 +291,7 @@ class PravegaClient(Administration):
         ``lease`` is the number of seconds that the transaction stays open without a ping. ``timeout`` is in seconds,
         for each write. Raises ConfigError, TornBatchError, OutcomeUnknownError.
         """
-        from pravega_connector.exactly_once.streams_transaction import (  # noqa: PLC0415 - most clients have none
-            Decisions,
-            StreamsTransaction,
-        )
+        from pravega_connector.exactly_once.streams_transaction import StreamsTransaction  # noqa: PLC0415 - most have none
 
         named = (
             streams
@@ -312,10 +309,8 @@ class PravegaClient(Administration):
         if not isinstance(app_id, str) or not app_id:
             raise ConfigError(f"argument 'app_id' must be a text that identifies the program, not {app_id!r}")
         arguments.seconds("lease", lease, optional=False)
-        if self._decisions is None:
-            self._decisions = Decisions(self.stores)
         return StreamsTransaction(
-            self._decisions,
+            self._decided_by(),
             serializers,
             ledger=name,
             app_id=app_id,
@@ -324,6 +319,36 @@ class PravegaClient(Administration):
             timeout=timeout,
             scope=self.config.scope,
         )
+
+    def decided_cut(
+        self, streams: Streams, *, ledger: Stream | None = None, timeout: float | None = None
+    ) -> list[StreamCut]:
+        """Return a stream cut for each stream, near the tail, so that no batch is on both sides of the cuts.
+
+        A batch of Spark's sink, or a transaction over several streams, is decided at one moment and becomes visible
+        stream by stream. Read to these cuts to see whole batches only: ``client.read(streams, end=cuts)``. ``ledger``
+        is the stream with the decisions, for one stream by default ``<stream>-ledger``. Waits while a batch is
+        partially visible. Raises DeadlineExceededError after ``timeout`` seconds, by default the client's, and
+        StreamNotFoundError, ConfigError.
+        """
+        from pravega_connector.exactly_once.batch_commit.decided_cut import decided_cuts  # noqa: PLC0415 - rarely used
+        from pravega_connector.exactly_once.batch_commit.state import ledger_name  # noqa: PLC0415
+
+        arguments.seconds("timeout", timeout)
+        names = arguments.stream_names(streams, self.config.scope)
+        if ledger is None and len(names) > 1:
+            raise ConfigError("argument 'ledger' must name the stream with the decisions over several streams")
+        name = ledger_name(names[0]) if ledger is None else self.name(ledger)
+        self.require_stream(name)
+        seconds = self.stores.timeout if timeout is None else timeout
+        return decided_cuts(self.stores, self._decided_by().ledger(name), names, seconds)
+
+    def _decided_by(self) -> Decisions:
+        from pravega_connector.exactly_once.streams_transaction import Decisions  # noqa: PLC0415 - most clients have none
+
+        if self._decisions is None:
+            self._decisions = Decisions(self.stores)
+        return self._decisions
 
     # ---------------------------------------------------------------- streams of one segment
 

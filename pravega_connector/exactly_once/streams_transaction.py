@@ -29,7 +29,7 @@ from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 from pravega_connector.exactly_once.batch_commit.entries import SEVERAL_STREAMS, Key, Part, TransactionId
 from pravega_connector.exactly_once.batch_commit.machine import Commit, Job, Role
 from pravega_connector.exactly_once.batch_commit.outcomes import check_program, is_taken
-from pravega_connector.exactly_once.batch_commit.servers import Servers, await_visible, carry_out, stream_of
+from pravega_connector.exactly_once.batch_commit.servers import MAX_CALLS, Servers, await_visible, carry_out, stream_of
 from pravega_connector.exactly_once.batch_commit.state import Ledger, target_of
 from pravega_connector.exactly_once.batch_commit.table import Outcome, Phase
 from pravega_connector.stores.segment_stores import SegmentStores
@@ -210,8 +210,7 @@ class StreamsTransaction(HintedNames, Generic[T]):
     def _recorded(self) -> Job:
         """Return the job of the commit, when all events are durable."""
         begun = self._begun()
-        for share in begun:
-            share.transaction.detach()
+        io.side_by_side(lambda share: share.transaction.detach(), begun, MAX_CALLS)
         own = tuple(share.part(self._decisions) for share in begun)
         now = time.time_ns() // 1_000_000
         nonce = str(uuid.uuid4())
@@ -224,7 +223,7 @@ class StreamsTransaction(HintedNames, Generic[T]):
         statuses = [controller.transaction_status(stream_of(p.transaction), p.transaction.id) for p in job.own]
         if any(status.is_committed for status in statuses):
             return
-        fate = _NOTHING if all(status is not TransactionStatus.OPEN for status in statuses) else _UNDECIDED
+        fate = _NOTHING if all(status.is_aborted for status in statuses) else _UNDECIDED
         check_program(machine, self._ledger.name, lease=self.lease, fate=fate)
 
     def _tidy(self) -> None:

@@ -4,15 +4,23 @@ import asyncio
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
 
 from pravega_connector.aio.client import AsyncPravegaClient
-from pravega_connector.client import PravegaClient, StreamsTransaction, TransactionStatus
+from pravega_connector.client import PravegaClient, StreamCut, StreamsTransaction, TransactionStatus
 from pravega_connector.config import PravegaConfig
-from pravega_connector.errors import ConfigError, FencedError, LeaseExpiredError, StreamNotFoundError, TornBatchError
+from pravega_connector.errors import (
+    ConfigError,
+    DeadlineExceededError,
+    FencedError,
+    LeaseExpiredError,
+    StreamNotFoundError,
+    TornBatchError,
+)
 from pravega_connector.exactly_once.batch_commit import Ledger, Outcome, Phase, Recovery, servers
 
 ORDERS, AUDIT = "orders", "audit"
@@ -257,6 +265,63 @@ def test_wrong_arguments_are_refused(program: Program):
         other.write(missing, b"a")
     with pytest.raises(ConfigError, match="leave out the argument 'serializer'"):
         program.client.transaction_over({missing: "json"}, "json", ledger="a/b", app_id="other")  # type: ignore[dict-item]
+
+
+def _cut(program: Program, **options: float) -> list[StreamCut]:
+    streams = [f"{program.scope}/{stream}" for stream in (ORDERS, AUDIT)]
+    return program.client.decided_cut(streams, ledger=f"{program.scope}/decisions", **options)  # type: ignore[arg-type]
+
+
+def _before(program: Program, cuts: list[StreamCut]) -> list[list[str]]:
+    """The events of each stream before its cut."""
+    return [list(program.client.read(cut.stream, "string", end=cut)) for cut in cuts]
+
+
+def test_a_cut_divides_no_transaction(program: Program, ends):
+    with program.begin() as transaction:
+        program.write(transaction, "a")
+    transaction = program.begin()
+    program.write(transaction, "b")
+    ends(Phase.COMMIT_PILOT)
+    with pytest.raises(Killed):
+        transaction.commit()
+    assert _before(program, _cut(program)) == [["a"], ["a"]]
+    ends(Phase.COMMIT_REST)
+    with pytest.raises(Killed):
+        transaction.commit()
+    with pytest.raises(
+        DeadlineExceededError, match=r"may be partially visible\. .* recover .*/orders --ledger .*--finish"
+    ):
+        _cut(program, timeout=0.2)
+    transaction.commit()
+    assert _before(program, _cut(program)) == [["a", "b"], ["a", "b"]]
+
+
+def test_cuts_are_whole_while_transactions_follow_each_other(program: Program):
+    count, failures = 15, list[BaseException]()
+
+    def work() -> None:
+        try:
+            client = program.process()
+            for number in range(count):
+                with program.begin(client) as transaction:
+                    program.write(transaction, str(number))
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    with program.begin() as transaction:
+        program.write(transaction, "first")
+    writing, seen = threading.Thread(target=work), []
+    writing.start()
+    while writing.is_alive():
+        orders, audit = _before(program, _cut(program))
+        assert orders == audit
+        seen.append(len(orders))
+    writing.join()
+    assert not failures
+    assert len(set(seen)) > 2, "the cuts are of different moments"
+    assert list(map(len, _before(program, _cut(program)))) == [count + 1, count + 1]
 
 
 _PROCESS = """

@@ -49,6 +49,19 @@ def objects(result: Result) -> list[dict]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+def test_cuts_that_divide_no_transaction(run: Run, client: PravegaClient, own_scope: str) -> None:
+    streams, ledger = [f"{own_scope}/orders", f"{own_scope}/audit"], f"{own_scope}/decisions"
+    for stream in streams:
+        client.create_stream(stream, 1)
+    with client.transaction_over(streams, "string", ledger=ledger, app_id="shop") as transaction:
+        for stream in streams:
+            transaction.write(stream, "a")
+    cuts = run("cut", "decided", *streams, "--ledger", ledger, "--to", "positions").stdout.splitlines()
+    assert cuts == [f"{stream}:0.#epoch.0=9" for stream in streams]
+    assert "argument 'ledger' must name the stream" in run("cut", "decided", *streams, code=1).stderr
+    assert "decisions-ledger does not exist" in run("cut", "decided", ledger, code=4).stderr
+
+
 def test_the_life_of_a_table(run: Run, client: PravegaClient, own_scope: str) -> None:
     table = f"{own_scope}/stock"
     run("table", "create", table, "--primary-key", 4, "--partitions", 2)

@@ -87,6 +87,7 @@ def test_every_command_with_a_server_names_a_wrong_address_in_one_line():
         ["write", "s/x"],
         ["lag", "s/x:0=5"],
         ["cut", "of", "s/x"],
+        ["cut", "decided", "s/x"],
         ["watch", "s/x"],
         ["recover", "s/x"],
         ["subscribers", "s/x"],

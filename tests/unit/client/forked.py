@@ -155,6 +155,24 @@ def kinds(uri: str, registry_uri: str) -> dict[str, Callable[[], Kind]]:
             uses | {f"{name}-": call for name, call in only_child.items()}, write, lambda: None, "append", check
         )
 
+    def streams_transaction() -> Kind:
+        targets = [new_stream(), new_stream()]
+        made = client.transaction_over(targets, "string", ledger=f"s/{uuid.uuid4()}", app_id="fork")
+
+        def write() -> None:
+            value = done.next()
+            made.write(targets[0], value)
+            made.flush()
+            done.values.append(value)
+
+        def check() -> None:
+            made.commit()
+            done.check(list(client.read(targets[0], "string")))
+
+        uses = {"write": lambda: made.write(targets[0], done.next()), "flush": made.flush, "ping": made.ping}
+        only_child = {"commit-": made.commit, "abort-": made.abort}
+        return Kind(uses | only_child | {"version*": lambda: made.version}, write, lambda: None, "append", check)
+
     def known_transaction() -> Kind:
         target = new_stream()
         made = client.transaction(target, client.transactions(target).begin().id)

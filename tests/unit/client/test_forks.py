@@ -16,7 +16,8 @@ OBJECTS = (
     *("byte_writer", "registry_client", "async_client"),
 )
 OTHERS = (
-    *("known_transaction", "transactional_writer", "lease_keeper", "streams_reader", "value_reader", "read_iterator"),
+    *("known_transaction", "transactional_writer", "streams_transaction", "lease_keeper", "streams_reader"),
+    *("value_reader", "read_iterator"),
     *("reader_group", "exactly_once_reader", "synchronizer", "byte_reader", "ledger", "key_value_table"),
     *("async_writer", "async_reader", "async_events", "async_group_reader", "async_registry_client"),
 )
