@@ -1,11 +1,13 @@
 """``python -m tools.model [small|full|mutants|groups|steps]``: explore a machine's world, and print what was found.
 
 The first three are of the exactly-once sink's table. ``groups`` has the readers of a group, ``steps`` the protocol of
-ingestion and exactly-once readers. Both come with their mutants.
+ingestion and exactly-once readers. Both come with their mutants. A world of the sink's table with more states than
+``--states`` is explored within a number of steps, which is printed.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -29,16 +31,18 @@ _WORLDS: dict[type, Any] = {
 }
 
 
-def _run(config: _Config, mutated: bool) -> _Found:
+def _run(config: _Config, mutated: bool, limit: int | None) -> _Found:
+    gc.disable()  # states form no cycles, and a million of them make each collection slow
     start = time.process_time()
-    result = explore(config, first_only=mutated, world=_WORLDS[type(config)])
+    result = explore(config, limit=limit, first_only=mutated, world=_WORLDS[type(config)])
     return {
         "world": _describe(config, mutated),
         "states": result.states,
+        "depth": result.depth,
         "seconds": round(time.process_time() - start, 1),
         "traces": result.traces,
         "reported": {outcome: count for outcome, count in result.reported.items() if count},
-        "wrong": bool(result.traces) is not mutated or result.cut or (config in NEVER_TORN and bool(result.reported)),
+        "wrong": bool(result.traces) is not mutated or (config in NEVER_TORN and bool(result.reported)),
     }
 
 
@@ -76,7 +80,8 @@ def _describe_steps(config: step_world.Config, mutated: bool) -> str:
 
 
 def _show(found: _Found, traces: bool) -> None:
-    print(f"{found['world']} {found['states']:>9,} states {found['seconds']:7.1f} s  ", end="")
+    within = "all" if found["depth"] is None else f"{found['depth']} steps"
+    print(f"{found['world']} {found['states']:>9,} states {within:>9} {found['seconds']:7.1f} s  ", end="")
     print(f"violations {', '.join(found['traces']) or 0}  reported {found['reported'] or 0}", flush=True)
     for kind, trace in found["traces"].items() if traces or found["wrong"] else ():
         print(f"    {kind}", *trace, sep="\n        ")
@@ -92,13 +97,14 @@ def _known(file: Path | None) -> list[_Found]:
 @click.argument("which", type=click.Choice(["small", "full", "mutants", "groups", "steps"]), default="full")
 @click.option("--traces", is_flag=True, help="Show the shortest way to each violation, of mutants too.")
 @click.option("--jobs", default=2, show_default=True, help="How many worlds are explored at a time.")
+@click.option("--states", default=1_000_000, show_default=True, help="Limit of a world, for the sink's table.")
 @click.option(
     "--json",
     "file",
     type=click.Path(path_type=Path),
     help="Keep what was found there, a line for each world; worlds that are there are not explored again.",
 )
-def main(which: str, traces: bool, jobs: int, file: Path | None) -> None:
+def main(which: str, traces: bool, jobs: int, states: int, file: Path | None) -> None:
     # The largest worlds stand last, and take longest.
     worlds = [] if which == "mutants" else SMALL if which == "small" else [*NEVER_TORN, *reversed(FULL)]
     work: list[tuple[_Config, bool]] = [(config, False) for config in worlds]
@@ -109,19 +115,22 @@ def main(which: str, traces: bool, jobs: int, file: Path | None) -> None:
     if which == "steps":
         work = [(config, False) for config in reversed(step_worlds.FULL)]
         work += [(config, True) for _, config in step_worlds.MUTANTS]
+    limit = None if which in ("groups", "steps") else states
     found = _known(file)
     done = {one["world"] for one in found}
     for one in found:
         _show(one, traces)
     with ProcessPoolExecutor(jobs) as pool:
-        for future in as_completed(pool.submit(_run, *job) for job in work if _describe(*job) not in done):
+        for future in as_completed(pool.submit(_run, *job, limit) for job in work if _describe(*job) not in done):
             found.append(future.result())
             _show(found[-1], traces)
             if file is not None:
                 with file.open("a") as lines:
                     lines.write(json.dumps(found[-1]) + "\n")
     failed = sum(one["wrong"] for one in found)
-    print(f"{sum(one['states'] for one in found):,} states; ", end="")
+    depths = [one["depth"] for one in found if one["depth"] is not None]
+    part = f", {len(depths)} of them only within {min(depths)} to {max(depths)} steps" if depths else ""
+    print(f"{sum(one['states'] for one in found):,} states of {len(found)} worlds{part}; ", end="")
     print("all as it should be" if not failed else f"{failed} NOT as they should be")
     sys.exit(bool(failed))
 

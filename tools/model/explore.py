@@ -40,18 +40,23 @@ class Result:
     """What was found; a trace is the shortest way to the first violation of its kind."""
 
     states: int = 0
-    cut: bool = False
+    depth: int | None = None
+    """Steps within which each state was explored, if there are more states than the limit; None if all were."""
     traces: dict[str, list[str]] = field(default_factory=dict)
     reported: Counter[str] = field(default_factory=Counter)
 
 
-def explore(config: Any, *, limit: int = 6_000_000, first_only: bool = False, world: World = exactly_once) -> Result:
-    """Every state that can be reached, at most ``limit``. With ``first_only`` stop at the first violation."""
+def explore(config: Any, *, limit: int | None = None, first_only: bool = False, world: World = exactly_once) -> Result:
+    """Explore each state that can be reached. With ``first_only`` stop at the first violation.
+
+    If there are more than ``limit`` states, only states within some steps are explored. Then it is not checked that an
+    end can be reached from each.
+    """
     search = _Search(config, world)
     result = Result()
     while search.position < len(search.states):
-        if len(search.states) > limit:
-            result.cut = True
+        if limit is not None and len(search.states) > limit:
+            result.depth = search.depth()
             break
         search.expand(result)
         if first_only and result.traces:
@@ -118,6 +123,13 @@ class _Search:
             number, label = self.parents[number]
             trace.append(label)
         result.traces[kind] = trace[::-1]
+
+    def depth(self) -> int:
+        """Return the steps to the next state: all states within as many were found."""
+        number, steps = self.position, 0
+        while number > 0:
+            number, steps = self.parents[number][0], steps + 1
+        return steps
 
     def check_progress(self, result: Result) -> None:
         """From every state an end must be reachable, without waiting for time to pass: nothing is stuck or circles."""

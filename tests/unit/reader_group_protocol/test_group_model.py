@@ -10,7 +10,7 @@ from tools.model.group_worlds import MUTANTS, SMALL
 @pytest.mark.parametrize("config", SMALL, ids=lambda config: f"{config.readers}-{config.scaling}")
 def test_no_segment_is_lost_or_read_twice_or_too_early(config):
     found = explore(config, limit=50_000, world=group_world)
-    assert (found.traces, found.cut) == ({}, False)
+    assert (found.traces, found.depth) == ({}, None)
     assert found.states > 1000
 
 

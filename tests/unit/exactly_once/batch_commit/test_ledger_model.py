@@ -21,9 +21,16 @@ SLOW = (
 )
 def test_nothing_is_lost_or_doubled_or_torn_in_silence(config: Config) -> None:
     result = explore(config)
-    assert not result.cut
+    assert result.depth is None
     assert result.traces == {}
     assert result.states > 500, "the faults have made no difference: the world is not the one that was meant"
+
+
+def test_a_world_beyond_the_limit_is_explored_within_some_steps() -> None:
+    found = explore(SMALL[0], limit=1000)
+    assert found.depth is not None
+    assert found.depth > 5
+    assert 1000 < found.states < explore(SMALL[0]).states
 
 
 @pytest.mark.parametrize("config", [NEVER_TORN[2], pytest.param(NEVER_TORN[3], marks=pytest.mark.long)], ids=str)
