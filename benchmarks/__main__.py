@@ -1,4 +1,4 @@
-"""``python -m benchmarks [client|groups|serde|spark|real-time|ingest]``: comparisons in one run, as ratios."""
+"""``python -m benchmarks [client|groups|streams|serde|spark|real-time|ingest]``: comparisons in one run, as ratios."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from benchmarks._spark import SparkPlan, run_spark
 from benchmarks._spark_peer import ScalaPeer
 from benchmarks._spark_results import Results, document
 from benchmarks._stats import Result, as_json, as_table
+from benchmarks._streams import run_streams
 from benchmarks.serde import run_serde
 
 QUICK_EVENTS = 100_000
@@ -61,7 +62,9 @@ _BUILD = Path(__file__).parent.parent / "build"
 
 @click.command(help=__doc__)
 @click.argument(
-    "part", type=click.Choice(["client", "groups", "serde", "spark", "real-time", "ingest", "all"]), default="all"
+    "part",
+    type=click.Choice(["client", "groups", "streams", "serde", "spark", "real-time", "ingest", "all"]),
+    default="all",
 )
 @click.option("--quick", is_flag=True, help="Few events, two rounds: shows that all works, and no more.")
 @click.option(
@@ -119,6 +122,8 @@ def main(
             measured.append(_measured("Client", run_client(**how)))
         if part in ("groups", "all"):
             measured.append(_measured("Reader groups", run_groups(**how)))
+        if part in ("streams", "all"):
+            measured.append(_measured("Several streams", run_streams(**how)))
         if part in ("serde", "all"):
             measured.append(_measured("Serializers", run_serde(**how)))
         if part in ("spark", "all"):

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,6 +49,9 @@ _FEED: Final = 10  # events of a micro-batch
 _FIRST_BATCHES: Final = 8  # of a query; they start processes and import modules
 _FEW_BATCHES: Final = 4
 _MICRO_ROWS: Final = 1_000
+_STREAMS: Final = 3
+_ONE: Final = "one stream"
+_THREE: Final = "three streams"
 
 Note = Callable[[str], None]
 
@@ -70,7 +73,7 @@ class SparkPlan:
         wanted = [row for row in ROWS if self.only in row.name]
         if (most := self.most_events) is None:
             return wanted
-        few = (Work.LATENCY, Work.OWN_LATENCY)
+        few = (Work.LATENCY, Work.OWN_LATENCY, Work.STREAMS_LATENCY)
         return [replace(row, events=min(row.events, _FEW_BATCHES if row.work in few else most)) for row in wanted]
 
 
@@ -134,6 +137,10 @@ class _Suite:
             return self._own_write(row, rounds, warm_ups)
         if row.work is Work.OWN_LATENCY:
             return self._own_latency(row, rounds)
+        if row.work is Work.STREAMS_WRITE:
+            return self._streams_write(row, rounds, warm_ups)
+        if row.work is Work.STREAMS_LATENCY:
+            return self._streams_latency(row, rounds)
         make = {Work.LATENCY: self._latency, Work.WRITE: self._write, Work.WRITE_STREAM: self._write}
         size, once = make.get(row.work, self._read)(row)
         aims = {side: aim for side, aim in ((_OURS, row.aim), (JVM, row.jvm_aim)) if aim is not None}
@@ -273,7 +280,7 @@ class _Suite:
     def _latency_once(self, side: str, row: Row) -> Mapping[str, Any]:
         """Run one query from stream to stream. It gets ten new events when it has processed the last ones."""
         feeds = _FIRST_BATCHES + row.events
-        source, sink = self._pair(feeds * _FEED, row.segments)
+        source, sink = self._together(feeds * _FEED, feeds * _FEED, segments=row.segments)
         mode = row.theirs if side == _SCALA else row.ours
         columns = {} if side == _SCALA else {"columns": "event", **self._reader(side)}
         with PravegaClient(self._server.uri) as client, client.writer(source) as writer:
@@ -329,12 +336,12 @@ class _Suite:
         took = {"seconds": sum(batches) / 1000, "events": len(batches), "rows": answer["rows"], "cpu": cpu * part}
         return took if side == NOTHING else took | {"server_cpu": server * part}
 
-    def _pair(self, events: int, segments: int) -> tuple[StreamName, StreamName]:
-        """Create two streams on one server, which may be replaced for the second."""
-        first = self._server.stream(events, _SIZE, segments=segments)
+    def _together(self, *events: int, segments: int = 3) -> list[StreamName]:
+        """Create streams for these events on one server, which may be replaced for a later stream."""
+        first = self._server.stream(events[0], _SIZE, segments=segments)
         life = self._server.life
-        second = self._server.stream(events, _SIZE, segments=segments)
-        return (first, second) if self._server.life == life else self._pair(events, segments)
+        streams = [first, *(self._server.stream(each, _SIZE, segments=segments) for each in events[1:])]
+        return streams if self._server.life == life else self._together(*events, segments=segments)
 
     # ---- our own modes -----------------------------------------------------------------------------------------------
 
@@ -379,6 +386,55 @@ class _Suite:
         stream = self._server.stream(_MICRO_ROWS * row.events * 3, _SIZE)
         taken_apart = steps(self._server.uri, stream, batches=row.events, rows=_MICRO_ROWS)
         return replace(result, remarks=(*result.remarks, *taken_apart))
+
+    # ---- several streams ---------------------------------------------------------------------------------------------
+
+    def _streams_write(self, row: Row, rounds: int, warm_ups: int) -> Result:
+        """Measure exactly-once batch writes to one stream, and to three with one decision."""
+        peer, ids, runs = self._peer(_OURS), write_modes()[EXACTLY_ONCE], itertools.count(1)
+        parquet, total = self._parquet(row.events), row.events * (rounds + warm_ups)
+        one, *three = self._together(total, *[total // 3] * _STREAMS)
+        asks = self._one_or_three(one, three)
+
+        def once(side: str) -> Mapping[str, Any]:
+            ask = asks[side]
+            options = {**ask["options"], **ids, "txn_version": str(next(runs))}
+            return self._timed(peer, "write", **{**ask, "options": options}, parquet=parquet, events=row.events)
+
+        case = Case(
+            name=_title(row),
+            event_size=_SIZE,
+            baseline=_ONE,
+            peers={side: partial(once, side) for side in asks},
+            aims={} if row.aim is None else {_THREE: row.aim},
+        )
+        result = run_case(case, rounds=rounds, warm_ups=warm_ups, note=self._note)
+        found = [
+            peer.ask("check", options=self._options(each, {"columns": "event"}))["events"] for each in (one, *three)
+        ]
+        if [found[0], sum(found[1:])] != [total, total]:
+            raise PeerError(f"{found} events in streams of {total} events")
+        return result
+
+    def _streams_latency(self, row: Row, rounds: int) -> Result:
+        """Measure queries of small batches that write to one stream, and to three with one decision."""
+
+        def once(side: str) -> Mapping[str, Any]:
+            total = _MICRO_ROWS * row.events * 2
+            one, *three = self._together(total, *[total // 3] * _STREAMS)
+            ask = self._one_or_three(one, three)[side]
+            return self._timed(self._peer(_OURS), "micro_batches", **ask, rows=_MICRO_ROWS, batches=row.events)
+
+        return micro_batch_case(_title(row), once, rounds=rounds, warm_ups=1, note=self._note, modes=(_ONE, _THREE))
+
+    def _one_or_three(self, one: StreamName, three: Sequence[StreamName]) -> dict[str, dict[str, Any]]:
+        """Return the requests to our application for each side."""
+        mode = {"writer_mode": EXACTLY_ONCE}
+        ledger = {"controller": self._server.uri, "scope": SCOPE, "ledger": f"{three[0].stream}-decisions"}
+        return {
+            _ONE: {"options": self._options(one, mode)},
+            _THREE: {"options": ledger | mode, "targets": [str(each) for each in three]},
+        }
 
     # ---- processes ---------------------------------------------------------------------------------------------------
 
@@ -445,6 +501,6 @@ def _write_feed(writer: EventWriter[bytes], number: int) -> None:
 def _title(row: Row) -> str:
     if row.work is Work.LATENCY:
         return f"{row.name}, {row.events} × {_FEED} events"
-    if row.work is Work.OWN_LATENCY:
+    if row.work in (Work.OWN_LATENCY, Work.STREAMS_LATENCY):
         return f"{row.name}, {row.events} × {_MICRO_ROWS} rows"
     return f"{row.name}, {row.events:,}"

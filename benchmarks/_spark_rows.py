@@ -26,6 +26,8 @@ class Work(StrEnum):
     LATENCY = "the micro-batches of a query from stream to stream, ten events each"
     OWN_WRITE = "a batch write from Parquet, beside our own at least once"
     OWN_LATENCY = "micro-batches of 1,000 rows, beside our own at least once"
+    STREAMS_WRITE = "an exactly-once batch write to three streams, compared with one stream"
+    STREAMS_LATENCY = "exactly-once micro-batches of 1,000 rows to three streams, compared with one stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ class Row:
     @property
     def is_own(self) -> bool:
         """True if only our own modes are compared."""
-        return self.work in (Work.OWN_WRITE, Work.OWN_LATENCY)
+        return self.work in (Work.OWN_WRITE, Work.OWN_LATENCY, Work.STREAMS_WRITE, Work.STREAMS_LATENCY)
 
 
 _EXACTLY_ONCE: Final = ({"writer_mode": "exactly_once"}, {"exactly_once": "true", "transaction_timeout_ms": "120000"})
@@ -140,6 +142,8 @@ def _latencies() -> Iterator[Row]:
 def _own() -> Iterator[Row]:
     yield Row(name="own batch write, exactly once", work=Work.OWN_WRITE, events=1_000_000, aim=0.92)
     yield Row(name="own micro-batches, exactly once", work=Work.OWN_LATENCY, events=40)
+    yield Row(name="own batch write, three streams", work=Work.STREAMS_WRITE, events=1_000_000, aim=0.67)
+    yield Row(name="own micro-batches, three streams", work=Work.STREAMS_LATENCY, events=40)
 
 
 #: In the order of measurement. Rows that read the same stream are adjacent.

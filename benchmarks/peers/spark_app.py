@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,12 +179,14 @@ class Application:
 
     # ---- writes ------------------------------------------------------------------------------------------------------
 
-    def write(self, options: dict[str, str], parquet: str, events: int, stream: bool = False) -> dict[str, Any]:
+    def write(
+        self, options: dict[str, str], parquet: str, events: int, stream: bool = False, targets: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Time a write of a Parquet folder with the columns ``event`` and ``routing_key``.
 
-        The write is a batch or a query.
+        The write is a batch or a query. A batch may write to several streams.
         """
-        frame = self.spark.read.parquet(parquet)
+        frame = _with_targets(self.spark.read.parquet(parquet), targets)
         if not stream:
             start = time.perf_counter()
             frame.write.format(self._connector).options(**options).mode("append").save()
@@ -195,10 +198,12 @@ class Application:
             writer.trigger(availableNow=True).start().awaitTermination()
             return {"seconds": time.perf_counter() - start, "events": events}
 
-    def micro_batches(self, options: dict[str, str], rows: int, batches: int) -> dict[str, Any]:
-        """Run a query of small batches to a stream. Return Spark's reported time of each of the last ones."""
+    def micro_batches(
+        self, options: dict[str, str], rows: int, batches: int, targets: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Run a query of small batches to streams. Return Spark's reported time of each of the last ones."""
         source = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows)
-        frame = source.option("numPartitions", 2).load().selectExpr(*_KEY_AND_EVENT)
+        frame = _with_targets(source.option("numPartitions", 2).load().selectExpr(*_KEY_AND_EVENT), targets)
         with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
             writer = frame.writeStream.format(self._connector).options(**options, checkpointLocation=checkpoint)
             query = writer.start()
@@ -269,6 +274,16 @@ class Application:
         self._checkpoint.cleanup()
         self._query = self._checkpoint = None
         return query
+
+
+def _with_targets(frame: DataFrame, targets: Sequence[str]) -> DataFrame:
+    """Return the rows with the stream of each, by its routing key."""
+    if not targets:
+        return frame
+    names = ", ".join(f"'{target}'" for target in targets)
+    return frame.selectExpr(
+        "*", f"element_at(array({names}), pmod(hash(routing_key), {len(targets)}) + 1) AS target_stream"
+    )
 
 
 def _type_of(schema: str) -> DataType:
