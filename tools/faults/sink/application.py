@@ -45,9 +45,14 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     events = spark.readStream.format("pravega").options(**options).load(spec["source"])
     # Leading zeros keep the number, and make an event that no replay repeats.
     zeros = "repeat('0', CAST(rand() * 1000 AS INT))" if spec.get("random") else "''"
-    events = events.selectExpr(
-        f"{zeros} || {NUMBER} AS event", f"CAST(CAST({NUMBER} AS INT) % {spec['keys']} AS STRING) AS routing_key"
-    )
+    columns = [
+        f"{zeros} || {NUMBER} AS event",
+        f"CAST(CAST({NUMBER} AS INT) % {spec['keys']} AS STRING) AS routing_key",
+    ]
+    if targets := spec.get("targets"):
+        names = ", ".join(f"'{target}'" for target in targets)
+        columns.append(f"element_at(array({names}), CAST({NUMBER} AS INT) % {len(targets)} + 1) AS target_stream")
+    events = events.selectExpr(*columns)
     if spec.get("pause_ms"):
         # A task must last long enough to be killed in the middle.
         events = events.where(f"reflect('java.lang.Thread', 'sleep', {spec['pause_ms']}L) <> 'awake'")
@@ -60,6 +65,8 @@ def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
     options["commit_timeout_ms"] = str(lease * 9 // 10)
     options |= spec.get("client_options", {}) | spec.get("sink_options", {})
     writer = frame(spark, spec).writeStream.option("checkpointLocation", spec["checkpoint"]).trigger(availableNow=True)
+    if spec.get("targets"):
+        return writer.format("pravega").options(**options).start()
     if not spec.get("foreach_batch"):
         return writer.format("pravega").options(**options).start(spec["target"])
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
 from pravega_connector.errors import ConnectorError
-from pravega_connector.exactly_once.batch_commit import Ledger, ledger_name
+from pravega_connector.exactly_once.batch_commit import Ledger
 from pravega_connector.local import ClusterOptions
 from pravega_connector.local.cluster import Cluster
 from tests.interop._java import JavaPeer
@@ -73,8 +74,12 @@ class SinkSetup(Setup):
 
     def judge(self, verdict: Verdict, trial: Trial) -> None:
         await_that("commits are complete", lambda: TransactionStatus.COMMITTING not in trial.statuses().values())
-        found = [bytes(event.payload) for event in self.java.read(trial.target)]
-        followed = trial.follower.seen(len(found))
+        by_java = {target: [bytes(event.payload) for event in self.java.read(target)] for target in trial.followers}
+        followed_by = {target: trial.followers[target].seen(len(events)) for target, events in by_java.items()}
+        for readers in (by_java, followed_by):
+            if misplaced := sum(trial.misplaced(target, map(_number, events)) for target, events in readers.items()):
+                verdict.failures.append(f"{misplaced} events are in another stream")
+        found, followed = (list(chain.from_iterable(events.values())) for events in (by_java, followed_by))
         sources = [source.numbers for source in trial.sources]
         # Java's batch client reads segments side by side, without an order.
         verdict.counts["Java"] = count(map(_number, found), sources, ordered=False)
@@ -85,7 +90,7 @@ class SinkSetup(Setup):
         verdict.measures = {"reported": trial.reported, "transactions": len(statuses), "replayed": trial.replayed()}
         if aborted := sum(not statuses[_transaction(event)].is_committed for event in found + followed if statuses):
             verdict.failures.append(f"{aborted} events of aborted transactions were read")
-        with Ledger(self.client.stores, ledger_name(trial.target)) as ledger:
+        with Ledger(self.client.stores, trial.ledger) as ledger:
             apps = ledger.read()[1].values()
         verdict.failures += [f"{app.app} has an open batch {app.open.batch}" for app in apps if app.open is not None]
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import random
 import re
+import time
 from collections.abc import Callable
+from random import Random
 from typing import Any, Final
 
 from pravega_connector.client import StreamName
 from pravega_connector.exactly_once.batch_commit import Ledger, Outcome, Recovery, ledger_name
 from tools.faults.harness import Table
+from tools.faults.processes import await_that
 from tools.faults.record import PROOFS, Column, measured
 from tools.faults.sink.setup import CLUSTER, LONG_LEASE, SHORT_LEASE, SinkScenario, SinkSettings, SinkSetup
 from tools.faults.sink.trial import Fault, Trial, fault_environment
 from tools.faults.spark_cluster import SparkCluster
-from tools.faults.streams import Source
+from tools.faults.streams import KEYS, Source
 
 Play = Callable[[Trial], None]
 
@@ -274,7 +276,7 @@ def _chained(trial: Trial) -> None:
 
 def _readers_changed(trial: Trial) -> None:
     """Each of 50 runs dies in another batch, and the next one has the other reader."""
-    faults, choose = [fault for fault, _ in _DRIVERS.values()], random.Random(_SEED)
+    faults, choose = [fault for fault, _ in _DRIVERS.values()], Random(_SEED)
     size = len(trial.source.numbers) // (_RESTARTS_OF_READERS + 1)
     for batch in range(_RESTARTS_OF_READERS):
         fault = choose.choice(faults) | {"batch": batch}
@@ -282,6 +284,86 @@ def _readers_changed(trial: Trial) -> None:
         (trial.folder / "fired").rename(trial.folder / f"fired-{batch}")
     trial.start(rows_per_batch=size).succeeds()
     trial.proofs.append(f"{_RESTARTS_OF_READERS} kills, the readers in turn")
+
+
+# ---- several streams -------------------------------------------------------------------------------------------------
+
+
+def _three_streams(trial: Trial) -> Fault:
+    """Return the settings of a query that writes to three streams."""
+    return trial.spread_over(trial.source, [trial.target, trial.new_stream("second"), trial.new_stream("third")])
+
+
+def _streams_differ(trial: Trial) -> None:
+    """Assert that the batch is committed in a part of its streams only."""
+    counts = trial.committed(1).values()
+    assert 0 < sum(map(bool, counts)) < len(counts), f"the fault was not between the commits of streams: {counts}"
+    trial.proofs.append(f"committed in {sum(map(bool, counts))} of {len(counts)} streams")
+
+
+def _streams_die(fault: Fault, *, late: bool = False, between: bool = False) -> Play:
+    def play(trial: Trial) -> None:
+        checked = _streams_differ if between else (lambda trial: None)
+        _dies(fault, late=late, meanwhile=checked, **_three_streams(trial))(trial)
+
+    return play
+
+
+def _streams_worker_dies(trial: Trial) -> None:
+    """Two of its three transactions are begun."""
+    spec = _three_streams(trial)
+    trial.start(_worker("after begin", nth=2), **spec).fails("Python worker exited unexpectedly")
+    trial.start(**spec).succeeds()
+
+
+def _streams_two_drivers(trial: Trial) -> None:
+    spec = _three_streams(trial)
+    first = trial.start({"at": "after COMMIT_PILOT", "action": "stop-all", "batch": 1}, **spec)
+    trial.await_fired(first)
+    _streams_differ(trial)
+    trial.start(**spec).succeeds()
+    first.resume()
+    first.fails("PRAVEGA-FENCED")
+    _assert_replayed(trial, 1)
+
+
+def _sharing_queries(trial: Trial, source: Source, other: Source) -> list[Fault]:
+    """Return the settings of two queries of three streams each, which share one stream and the ledger."""
+    trial.sources = [source, other]
+    first = [trial.target, trial.new_stream("second"), trial.new_stream("shared")]
+    second = [first[2], trial.new_stream("fourth"), trial.new_stream("fifth")]
+    return [
+        trial.spread_over(source, first),
+        trial.spread_over(other, second) | {"checkpoint": str(trial.folder / "checkpoint-2")},
+    ]
+
+
+def _own_source(trial: Trial, name: str, rows: int, first: int) -> Source:
+    return Source(trial.client, StreamName(trial.target.scope, f"{trial.target.stream}-{name}"), rows, first)
+
+
+def _streams_shared(trial: Trial) -> None:
+    numbers = trial.source.numbers
+    other = _own_source(trial, "2", len(numbers), numbers.stop)
+    _dies(_AFTER_PILOT, queries=_sharing_queries(trial, trial.source, other))(trial)
+
+
+def _streams_soak(trial: Trial) -> None:
+    """Two queries that share a stream die at random times, until the time is over."""
+    random, ends, kills = Random(trial.folder.name), time.monotonic() + _SOAK_SECONDS, 0
+    sources = [_own_source(trial, name, KEYS, first) for name, first in (("1", 0), ("2", KEYS * 10**6))]
+    spec: Fault = {"queries": _sharing_queries(trial, *sources), "rows_per_batch": 5 * KEYS}
+    while time.monotonic() < ends:
+        for source in sources:
+            source.add(trial.client, KEYS * random.randrange(10, 40))
+        job = trial.start(**spec)
+        await_that("the application works", lambda: trial.has_begun(job) or job.has_ended, 300.0)  # noqa: B023
+        time.sleep(random.uniform(0.0, 8.0))
+        if job.has_ended:
+            job.succeeds()
+        else:
+            trial.proofs[:] = [f"{(kills := kills + 1)} kills at random times, {job.kill()}"]
+    trial.start(**spec).succeeds()
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -302,6 +384,26 @@ _DRIVERS: Final = {
     "all-committed": (_driver("before RECORD"), "all are committed, COMMITTED is not recorded"),
     "committed": (_driver("after RECORD"), "COMMITTED is recorded, Spark's commit log has nothing"),
 }
+_STREAMS: Final = {
+    "prepared": (_streams_die(_driver("after PREPARE")), "PREPARED is recorded, nothing is committed in any stream"),
+    "in-pilot": (_streams_die(_driver("during COMMIT_PILOT")), "the pilot's commit is in flight"),
+    "pilot": (_streams_die(_AFTER_PILOT, between=True), "the pilot is committed, in one of three streams"),
+    "between": (
+        _streams_die(_driver("after one commit", nth=2), between=True),
+        "two of three streams have a committed transaction",
+    ),
+    "each-stream": (_streams_die(_driver("after one commit", nth=3)), "each stream has a committed transaction"),
+    "before-last": (_streams_die(_driver("after one commit", nth=8)), "all transactions but one are committed"),
+    "all-committed": (_streams_die(_driver("before RECORD")), "all are committed, COMMITTED is not recorded"),
+    "committed": (_streams_die(_driver("after RECORD")), "COMMITTED is recorded, Spark's commit log has nothing"),
+}
+_LATE_STREAMS: Final = {
+    "pilot": _streams_die(_AFTER_PILOT, late=True, between=True),
+    "between": _streams_die(_driver("after one commit", nth=2), late=True, between=True),
+    "before-last": _streams_die(_driver("after one commit", nth=8), late=True),
+}
+#: Seconds of the scenario with random kills.
+_SOAK_SECONDS: Final = 1200.0
 _SECOND: Final = {"before": "before PREPARE", "prepared": "after PREPARE", "pilot": "after COMMIT_PILOT"}
 _LATE: Final = "… and everything is down longer than the lease"
 #: Name, fault, play; those whose names begin with "late-" have the short lease.
@@ -361,6 +463,16 @@ def _scenarios() -> list[SinkScenario]:
     for name, (fault, about) in _DRIVERS.items():
         found.append(SinkScenario(f"driver-{name}", f"the driver dies: {about}", _dies(fault)))
         found.append(SinkScenario(f"late-{name}", f"{_LATE}: {about}", _dies(fault, late=True), lease=SHORT_LEASE))
+    for name, (play, about) in _STREAMS.items():
+        found.append(SinkScenario(f"streams-{name}", f"three streams, the driver dies: {about}", play))
+    for name, play in _LATE_STREAMS.items():
+        found.append(SinkScenario(f"late-streams-{name}", f"{_LATE}: {_STREAMS[name][1]}", play, lease=SHORT_LEASE))
+    found += [
+        SinkScenario("streams-worker", "three streams, a worker dies: two are begun", _streams_worker_dies, lease=20.0),
+        SinkScenario("streams-two-drivers", "three streams, two drivers; the first stops", _streams_two_drivers),
+        SinkScenario("streams-shared", "two queries share one of three streams, and die", _streams_shared),
+        SinkScenario("streams-soak", "… at random times, for 20 minutes", _streams_soak, by_name=True),
+    ]
     for name, at in _SECOND.items():
         about = f"two drivers; the first stops {at}"
         found.append(SinkScenario(f"two-drivers-{name}", about, _two_drivers(at)))

@@ -6,12 +6,13 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from pravega_connector.config import PravegaConfig
+from pravega_connector.exactly_once.batch_commit import ledger_name
 from pravega_connector.local.cluster import Cluster
 from tools.faults.processes import ROOT, Process, await_that, kill_server
 from tools.faults.streams import KEYS, Follower, Source
@@ -75,7 +76,10 @@ class Job(Process):
 
 
 class Trial:
-    """A target stream with a follower, a checkpoint, and applications that copy the source to it. Context manager."""
+    """Target streams with followers, a checkpoint, and applications that copy sources to them. Context manager.
+
+    There is one target, unless :meth:`spread_over` adds others.
+    """
 
     def __init__(
         self,
@@ -89,9 +93,12 @@ class Trial:
         self.config, self.client, self.source, self.folder, self.lease = config, client, source, folder, lease
         self._cluster = cluster
         self.target = self.new_stream("target")
-        self.follower = Follower(config, self.target)
+        self.followers = {self.target: Follower(config, self.target)}
+        self.ledger = ledger_name(self.target)
         self.sources: list[Source] = [source]
-        """Sources of all events that the target must have."""
+        """Sources of all events that the targets must have."""
+        self.spread: dict[Source, list[StreamName]] = {}
+        """Targets of a source with several: number n is in the target n % len(targets)."""
         self.reported = 0
         """Rows that an error has reported as lost."""
         self.proofs: list[str] = []
@@ -108,6 +115,21 @@ class Trial:
         stream = StreamName(self.source.stream.scope, f"{name}-{uuid.uuid4().hex[:12]}")
         self.client.create_stream(stream, ScalingPolicy.fixed(3))
         return stream
+
+    def spread_over(self, source: Source, targets: list[StreamName]) -> Fault:
+        """Follow the targets of a source. Return the settings of a query that copies it to all of them."""
+        self.spread[source] = targets
+        for target in targets:
+            if target not in self.followers:
+                self.followers[target] = Follower(self.config, target)
+        self.ledger = StreamName(self.target.scope, f"{self.target.stream}-decisions")
+        options = {"ledger": str(self.ledger)}
+        return {"source": str(source.stream), "targets": [str(target) for target in targets], "sink_options": options}
+
+    def misplaced(self, target: StreamName, numbers: Iterable[int]) -> int:
+        """Return how many numbers of a target belong to another one."""
+        found = [(source, n) for n in numbers for source in self.spread if n in source.numbers]
+        return sum(targets[n % len(targets)] != target for source, n in found if (targets := self.spread[source]))
 
     def start(
         self,
@@ -216,6 +238,20 @@ class Trial:
         for line in self.noted("commit"):
             runs.setdefault(line["batch"], set()).add(line["run"])
         return sorted(batch for batch, of in runs.items() if len(of) > 1)
+
+    def has_begun(self, job: Job) -> bool:
+        """Return True if an application has begun a transaction."""
+        return any(line["run"] == job.run for line in self.noted("begun"))
+
+    def committed(self, batch: int) -> dict[str, int]:
+        """Return the number of committed transactions of a batch, by stream."""
+        statuses = self.statuses()
+        counts: dict[str, int] = {}
+        for line in self.noted("begun"):
+            if line.get("batch") == batch:
+                done = statuses[uuid.UUID(line["transaction"])].is_committed
+                counts[line["stream"]] = counts.get(line["stream"], 0) + done
+        return counts
 
     def statuses(self) -> dict[uuid.UUID, TransactionStatus]:
         """Return the status of every transaction that a process has begun."""
