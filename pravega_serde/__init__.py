@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from pravega_serde.avro import AvroSerializer as AvroSerializer
     from pravega_serde.avro import avro_schema_of as avro_schema_of
     from pravega_serde.cbor import CborSerializer as CborSerializer
+    from pravega_serde.envelopes import Envelope as Envelope
+    from pravega_serde.envelopes import Enveloped as Enveloped
     from pravega_serde.errors import DeserializationError as DeserializationError
     from pravega_serde.errors import ForkedError as ForkedError
     from pravega_serde.errors import LimitExceededError as LimitExceededError
@@ -70,6 +72,7 @@ else:
             "adapters": "FunctionSerializer TypedSerializer arrow_type_of typed",
             "avro": "AvroSerializer avro_schema_of",
             "cbor": "CborSerializer",
+            "envelopes": "Envelope Enveloped",
             "errors": (
                 "DeserializationError ForkedError LimitExceededError MissingExtraError PravegaError "
                 "RegistryAuthenticationError RegistryConflictError RegistryError RegistryNotFoundError "

@@ -1,4 +1,4 @@
-"""The table of all formats, and the serializer of a format by its name.
+"""The tables of all formats and envelopes, and the serializer of a format by its name.
 
 This module imports no codec: the module of a format, and pyarrow with it, is loaded on first use.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pravega_serde.text import ByteArraySerializer, UTF8StringSerializer
 
 __all__ = [
+    "ENVELOPES",
     "FORMATS",
     "Format",
     "FormatOption",
@@ -182,6 +183,13 @@ FORMATS: Final[Mapping[str, Format]] = {
         ),
         Format("string", "pravega_serde.text:UTF8StringSerializer"),
     )
+}
+
+#: Places of the readers and writers of envelopes, by the name of the envelope.
+ENVELOPES: Final[Mapping[str, str]] = {
+    "cloudevents": "pravega_serde.envelopes.cloudevents_json:JsonEvents",
+    "cloudevents+avro": "pravega_serde.envelopes.cloudevents_avro:AvroEvents",
+    "cloudevents+protobuf": "pravega_serde.envelopes.cloudevents_protobuf:ProtobufEvents",
 }
 
 # What a format is called elsewhere.

@@ -54,6 +54,9 @@ codecs.register_error(_JAVA_REPLACE, _replace_as_java)
 class UTF8StringSerializer:
     """Text as plain UTF-8. Reading never fails: see :func:`java_decode`. Arrow type ``string``."""
 
+    #: Content type of the events in an envelope.
+    content_type = "text/plain"
+
     arrow_type = pa.string()
 
     def serialize(self, value: str) -> bytes:

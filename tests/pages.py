@@ -67,6 +67,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/client/notebooks.md#With Spark": WITH_SPARK,
     "docs/operate/monitoring.md": WITH_SPARK,
     "docs/serialization/confluent-and-apicurio.md#Spark": WITH_SPARK,
+    "docs/serialization/envelopes.md#Spark": WITH_SPARK,
     "docs/serialization/schema-registry.md#Spark": WITH_SPARK,
     "docs/serialization/schema-registry.md#Column functions": WITH_SPARK,
     "docs/serialization/schema-registry.md#SQL": WITH_SPARK,

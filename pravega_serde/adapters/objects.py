@@ -63,6 +63,8 @@ class TypedSerializer(Generic[T]):
         #: True if a read or a write may wait for a registry.
         self.read_may_block: bool = getattr(inner, "read_may_block", False)
         self.write_may_block: bool = getattr(inner, "write_may_block", False)
+        #: Content type of the events in an envelope.
+        self.content_type: str = getattr(inner, "content_type", "application/octet-stream")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._inner, self._kind, self._java_classes, self._others)

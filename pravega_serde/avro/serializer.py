@@ -32,6 +32,9 @@ class AvroSerializer(ColumnSerializer):
     Raises :class:`SchemaError` for an invalid schema, and for a reader's schema that does not fit the writer's.
     """
 
+    #: Content type of the events in an envelope.
+    content_type = "application/avro"
+
     def __init__(self, schema: SchemaLike, *, reader_schema: SchemaLike | None = None) -> None:
         self._writer, self._text = load(schema)
         self._reader: Type = self._writer

@@ -40,6 +40,9 @@ class CborSerializer(ColumnSerializer):
     Raises :class:`SchemaError` for an unsupported Arrow type. Requires the ``cbor`` extra.
     """
 
+    #: Content type of the events in an envelope.
+    content_type = "application/cbor"
+
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, deterministic: bool = False) -> None:
         self._arrow_type = None if arrow_type is None else columns_type(arrow_type)
         self._deterministic = deterministic

@@ -129,6 +129,9 @@ class JavaSerializer(ColumnSerializer):
     Immutable except for caches, thread safe, can be pickled.
     """
 
+    #: Content type of the events in an envelope.
+    content_type = "application/x-java-serialized-object"
+
     def __init__(
         self,
         java_type: str | ClassDescriptor | None = None,

@@ -42,6 +42,9 @@ class JsonSerializer(ColumnSerializer):
     Raises :class:`SchemaError` for an invalid schema and for an unsupported Arrow type.
     """
 
+    #: Content type of the events in an envelope.
+    content_type = "application/json"
+
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, schema: SchemaLike | None = None) -> None:
         self._arrow_type = None if arrow_type is None else columns_type(arrow_type)
         self._schema = None if schema is None else _json_schema(schema)

@@ -51,9 +51,9 @@ def column_writer(kind: pa.DataType) -> Write:
 
     def write(column: pa.Array) -> pa.BinaryArray:
         if column.null_count == 0:
-            return _join(render(column), len(column)).view(pa.binary())
+            return join_texts(render(column), len(column)).view(pa.binary())
         there = column.drop_null()
-        return expand(_join(render(there), len(there)), valid_rows(column)).view(pa.binary())
+        return expand(join_texts(render(there), len(there)), valid_rows(column)).view(pa.binary())
 
     return write
 
@@ -65,7 +65,7 @@ def _renderer(kind: pa.DataType, path: str = "$") -> Render:
     raise no_form(kind, "JSON", path)
 
 
-def _join(parts: Parts, count: int) -> pa.StringArray:
+def join_texts(parts: Parts, count: int) -> pa.StringArray:
     """Return the texts of ``count`` rows. Neighboring constants are joined first: each part costs a pass."""
     merged: Parts = []
     for part in parts:
@@ -95,7 +95,7 @@ def _nullable(render: Render, column: pa.Array) -> Parts:
     column = column.cast(_STORED.get(column.type, column.type))
     there = column.drop_null()
     present = column.is_valid().to_numpy(zero_copy_only=False)
-    return [expand(_join(render(there), len(there)), present).fill_null("null")]
+    return [expand(join_texts(render(there), len(there)), present).fill_null("null")]
 
 
 def _cast(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
@@ -209,7 +209,7 @@ def _list(kind: pa.DataType, path: str) -> Render:
 
     def render(column: pa.Array) -> Parts:
         lengths, items = list_items(column)
-        return ["[", _joined(lengths, _join(_nullable(inner, items), len(items))), "]"]
+        return ["[", joined_items(lengths, join_texts(_nullable(inner, items), len(items))), "]"]
 
     return render
 
@@ -222,14 +222,14 @@ def _map(kind: pa.DataType, path: str) -> Render:
     def render(column: pa.Array) -> Parts:
         lengths, keys, values = map_entries(column)
         entries = ['"', escaped(keys.cast(pa.string())), '":', *_nullable(inner, values)]
-        return ["{", _joined(lengths, _join(entries, len(keys))), "}"]
+        return ["{", joined_items(lengths, join_texts(entries, len(keys))), "}"]
 
     return render
 
 
-def _joined(lengths: Any, items: pa.StringArray) -> pa.StringArray:
-    """Join the items of each row with commas; ``lengths`` is the number of ``items`` of each row."""
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items), ",")
+def joined_items(lengths: Any, items: pa.StringArray, between: str = ",") -> pa.StringArray:
+    """Join the items of each row; ``lengths`` is the number of ``items`` of each row."""
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items), between)
 
 
 def _struct(kind: pa.DataType, path: str) -> Render:

@@ -40,6 +40,9 @@ class ProtobufSerializer(ColumnSerializer):
     Raises :class:`SchemaError` for a schema that is malformed, incomplete, or lacks the message.
     """
 
+    #: Content type of the events in an envelope.
+    content_type = "application/protobuf"
+
     def __init__(self, schema: ProtobufSchema, *, message_type: str | None = None) -> None:
         self._message = load(schema, message_type)
         self._plan = plan(descriptor_of(self._message))

@@ -144,7 +144,7 @@ def envelope_of(value: Any) -> str:
     """Return the name of the envelope that a JSON value is, or an empty string."""
     if not isinstance(value, dict):
         return ""
-    if value.get("specversion") in ("1.0", "0.3") and all(isinstance(value.get(name), str) for name in _CLOUDEVENTS):
+    if value.get("specversion") == "1.0" and all(isinstance(value.get(name), str) for name in _CLOUDEVENTS):
         return "cloudevents"
     if _is_change(value):
         return "debezium"

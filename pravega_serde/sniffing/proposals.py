@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from pravega_serde.envelopes import enveloped_fields
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS
 from pravega_serde.java import JavaSerializer
@@ -27,6 +28,7 @@ _OTHER_REGISTRIES: Final = {
 _LARGEST_SAMPLE: Final = 1024
 _ENVELOPES: Final = frozenset({"cloudevents", "debezium", "kafka-connect"})
 _CLASSES: Final = {
+    "bytes": "pravega_serde.ByteArraySerializer()",
     "cbor": "pravega_serde.CborSerializer()",
     "java": "pravega_serde.JavaSerializer()",
     "json": "pravega_serde.JsonSerializer()",
@@ -45,18 +47,26 @@ def proposal(
 ) -> SniffedProposal:
     """Return the proposal for a part. ``java`` has its classes and its smallest event."""
     outer = [name for name in framing if name not in _ENVELOPES]
-    if outer[:1] == ["pravega-registry"]:
-        return _from_registry(stream, format_name, columns[0])
-    if len(outer) == 1 and outer[0] in _OTHER_REGISTRIES:
-        return _from_other_registry(stream, outer[0])
     if outer:
-        return _bytes(stream, _unwrapping(outer, format_name), format_name, columns[0], avro_schema)
+        return _framed(stream, outer, format_name, columns[0], avro_schema)
+    if "cloudevents" in framing:
+        return _cloudevents(stream, columns[0])
     read_as = READ_AS.get(format_name, "bytes")
     if read_as == "java" and java is not None:
         return _java(stream, *java)
     if read_as in ("json", "cbor"):
         return _documents(stream, read_as, *columns)
     return _SIMPLE.get(read_as, _bytes)(stream) if read_as != "avro" else _avro(stream, avro_schema)
+
+
+def _framed(
+    stream: str, framing: Sequence[str], format_name: str, columns: pa.Schema | None, avro_schema: str
+) -> SniffedProposal:
+    if framing[0] == "pravega-registry":
+        return _from_registry(stream, format_name, columns)
+    if len(framing) == 1 and framing[0] in _OTHER_REGISTRIES:
+        return _from_other_registry(stream, framing[0])
+    return _bytes(stream, _unwrapping(framing, format_name), format_name, columns, avro_schema)
 
 
 def _read(stream: str, serializer: str = "") -> str:
@@ -83,6 +93,21 @@ def _documents(stream: str, read_as: str, columns: pa.Schema | None, left_out: S
         schema_file=schema,
         schema_suffix=".json" if schema else "",
         notes=tuple(notes),
+    )
+
+
+def _cloudevents(stream: str, columns: pa.Schema | None) -> SniffedProposal:
+    """Return the proposal for CloudEvents, by the columns of whole events."""
+    names = [] if columns is None else columns.names
+    kind = columns.field("data").type if columns is not None and "data" in names else pa.binary()
+    if pa.types.is_binary(kind) or "data_base64" in names:
+        kind, data = pa.binary(), "bytes"
+    else:
+        data = "string" if pa.types.is_string(kind) else "json"
+    return SniffedProposal(
+        {"format": data, "envelope": "cloudevents"},
+        ddl(pa.schema(enveloped_fields(kind))),
+        _read(stream, f"pravega_serde.Enveloped({_CLASSES[data]})"),
     )
 
 

@@ -226,7 +226,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "guide, see [serializers](../../serialization/serializers.md).",
         {
             _SERDE: "serializer_for formats typed TypedSerializer Serializer FunctionSerializer UTF8StringSerializer "
-            "ByteArraySerializer ByteBufferSerializer arrow_type_of"
+            "ByteArraySerializer ByteBufferSerializer Enveloped Envelope arrow_type_of"
         },
         values={
             _SERDE: {

@@ -19,10 +19,18 @@ import pyarrow as pa
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options.declaration import flag, number, option, text
+from pravega_connector.spark.options.declaration import choice, flag, number, option, text
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import UnsupportedFormatError
-from pravega_serde.format_table import FORMATS, Format, FormatOption, formats, registry_formats, serializer_for
+from pravega_serde.format_table import (
+    ENVELOPES,
+    FORMATS,
+    Format,
+    FormatOption,
+    formats,
+    registry_formats,
+    serializer_for,
+)
 from pravega_serde.serializer_interface import Serializer
 from pravega_serde.suggestions import did_you_mean
 
@@ -450,6 +458,19 @@ class CommonOptions(ConnectionOptions, RegistryOptions):
         None, "`scope/stream`, or `stream` with the scope given elsewhere; `load()` and `save()` set it"
     )
     stream: str | None = option(None, "name of the stream, or `scope/stream`")
+    envelope: str | None = option(
+        None,
+        "envelope of the events, which adds a key, a time and headers: `cloudevents` (JSON), `cloudevents+avro` or "
+        "`cloudevents+protobuf`. The columns are then `key`, `time`, `headers` and `value`, and `format` or `registry` "
+        "is the format of `value`",
+        choice(*ENVELOPES),
+    )
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an envelope around raw events."""
+        super().__post_init__()
+        if self.envelope is not None and self.format is None and not self.from_registry:
+            raise ConfigError("option 'envelope' requires option 'format': for data that stays raw, set format=bytes")
 
     _NO_STREAM: ClassVar[str] = "no stream is set: set option 'stream', or load('scope/stream')"
 

@@ -90,6 +90,12 @@ class SinkOptions(CommonOptions):
         "part of the event",
     )
     routing_key: str | None = option(None, "one routing key for all events: one order, one segment at a time")
+    cloudevents_source: str | None = option(
+        None, "with `envelope`: source of the events without the header `source`, such as `/shop/orders`"
+    )
+    cloudevents_type: str | None = option(
+        None, "with `envelope`: type of the events without the header `type`, such as `order.created`"
+    )
     event_time_column: str | None = option(
         None,
         "column (TIMESTAMP, TIMESTAMP_NTZ, DATE, or BIGINT in milliseconds since 1970) with the rows' event "

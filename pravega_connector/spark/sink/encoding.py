@@ -125,6 +125,8 @@ def _check_target(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -
 
 
 def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
+    if options.envelope is not None:
+        return _enveloped_encoder(schema, options, options.envelope, streaming=streaming)
     if options.from_registry:
         return _registry_encoder(schema, options, streaming=streaming)
     if options.format is None:
@@ -154,19 +156,56 @@ def value_encoding(columns: Sequence[pa.Field], options: FormatOptions) -> tuple
 
 
 def _registry_encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
+    router, key = _routing(schema, options)
+    columns = _written(schema, options, key)
+    single, serializer = _registry_encoding([schema.field(name) for name in columns], options, streaming=streaming)
+    return EventEncoder(columns, single, Portable(serializer), router)
+
+
+def _registry_encoding(
+    columns: Sequence[pa.Field], options: SinkOptions, *, streaming: bool
+) -> tuple[bool, Serializer[Any]]:
+    """Return True if the only column is the whole value, and the serializer with a schema of the registry."""
     from pravega_connector.spark.sink.registry_schema import registry_encoding, registry_encoding_of_query  # noqa: PLC0415 - takes a second; only streams with a registry need it
+
+    # Without metadata, which may depend on the origin of the columns.
+    kinds = pa.schema([column.remove_metadata() for column in columns])
+    found = (registry_encoding_of_query if streaming else registry_encoding)(options, kinds)
+    return found.single, found.serializer
+
+
+def _enveloped_encoder(schema: pa.Schema, options: SinkOptions, envelope: str, *, streaming: bool) -> EventEncoder:
+    from pravega_serde.envelopes import VALUE, Enveloped  # noqa: PLC0415 - most streams have no envelopes
 
     router, key = _routing(schema, options)
     columns = _written(schema, options, key)
-    # Without metadata, which may depend on the origin of the columns.
-    kinds = pa.schema([schema.field(name).remove_metadata() for name in columns])
-    found = (registry_encoding_of_query if streaming else registry_encoding)(options, kinds)
-    return EventEncoder(columns, found.single, Portable(found.serializer), router)
+    if VALUE not in columns:
+        raise ColumnTypeError(
+            f"the DataFrame has no column 'value' for the data of the envelopes (it has: {', '.join(schema.names)}): "
+            "put the fields into a struct, such as struct('id', 'item').alias('value')"
+        )
+    if "headers" not in columns:
+        for name in ("cloudevents_source", "cloudevents_type"):
+            if getattr(options, name) is None:
+                raise ConfigError(f"option 'envelope' requires option {name!r}, or a column 'headers'")
+    value = schema.field(VALUE)
+    if options.from_registry:
+        fields = list(value.type) if pa.types.is_struct(value.type) else [value]
+        inner = _registry_encoding(fields, options, streaming=streaming)[1]
+    else:
+        inner = options.serializer()
+    serializer = Enveloped(inner, envelope, source=options.cloudevents_source, type=options.cloudevents_type)
+    try:
+        serializer.check_encodable(pa.struct([schema.field(name) for name in columns]))
+    except SchemaError as error:
+        raise ColumnTypeError(f"the columns cannot be written as {envelope}: {error.message}") from error
+    return EventEncoder(columns, False, Portable(serializer), router)
 
 
 def _written(schema: pa.Schema, options: SinkOptions, key: str | None) -> tuple[str, ...]:
-    """Return the columns that become the event. A key column is included only if an option names it."""
-    return tuple(name for name in schema.names if options.routing_key_field or name != key)
+    """Return the columns that become the event: all except a column ``routing_key`` that no option names."""
+    dropped = _ROUTING_KEY if key == _ROUTING_KEY and options.routing_key_field is None else None
+    return tuple(name for name in schema.names if name != dropped)
 
 
 def _is_record(serializer: Serializer[Any]) -> bool:
@@ -201,12 +240,16 @@ def is_bytes(kind: pa.DataType) -> bool:
 
 
 def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str | None]:
-    """Return the router and its column: from an option, otherwise the column ``routing_key``, otherwise none."""
+    """Return the router and its column.
+
+    It is the column of an option, otherwise ``routing_key``, otherwise the ``key`` of envelopes, otherwise none.
+    """
     if options.routing_key is not None:
         if options.routing_key_field is not None:
             raise ConfigError("options 'routing_key' and 'routing_key_field' both set the routing key: set only one")
         return ByConstant(options.routing_key), None
-    path = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in schema.names else None)
+    defaults = [_ROUTING_KEY, *(["key"] if options.envelope is not None else [])]
+    path = options.routing_key_field or next((name for name in defaults if name in schema.names), None)
     if path is None:
         return Unrouted(), None
     router: EventRouter = ByColumn(path) if path in schema.names else ByField(path)

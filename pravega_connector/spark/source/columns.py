@@ -28,6 +28,7 @@ from pravega_connector.spark.pickling import Portable
 from pravega_connector.spark.source.streams import of_each
 from pravega_connector.wire import StreamName, Watermark
 from pravega_serde.serializer_interface import Serializer
+from pravega_serde.text import ByteArraySerializer
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -45,19 +46,40 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequenc
     ``wanted`` is the schema of the rows that the user set with ``.schema(…)``. ``ids`` are the registry schemas of the
     query. Raises ConfigError, SchemaError, RegistryErrors.
     """
+    columns = None if wanted is None else _decoded_ones(options, wanted)
+    if options.envelope is not None:
+        return Portable(_enveloped(options, columns, ids))
     if options.from_registry:
-        from pravega_connector.spark.source.registry_schemas import registry_reader  # noqa: PLC0415 - a second that only its streams need
-
-        named = None if wanted is None or ids is not None else pa.struct(_decoded_ones(options, wanted))
-        return Portable(registry_reader(options, named, ids))
+        return Portable(_registry_reader(options, columns, ids))
     if options.format is None:
         return None
-    if wanted is None:
+    if columns is None:
         return Portable(options.column_serializer())
-    columns = _decoded_ones(options, wanted)
     # Fields of Java objects come by a sample, or by their names.
     single = options.says_single and len(columns) == 1
     return Portable(options.column_serializer(columns[0].type if single else pa.struct(columns)))
+
+
+def _enveloped(options: SourceOptions, columns: list[pa.Field] | None, ids: Sequence[int] | None) -> Serializer[Any]:
+    """Return the serializer of events in envelopes; the data is not decoded if no column has it."""
+    from pravega_serde.envelopes import VALUE, Enveloped  # noqa: PLC0415 - most streams have no envelopes
+
+    assert options.envelope is not None
+    value = None if columns is None else next((field.type for field in columns if field.name == VALUE), None)
+    if columns is not None and value is None:
+        return Enveloped(ByteArraySerializer(), options.envelope)
+    if options.from_registry:
+        fields = list(value) if value is not None and pa.types.is_struct(value) else None
+        return Enveloped(_registry_reader(options, fields, ids), options.envelope)
+    return Enveloped(options.column_serializer(value), options.envelope)
+
+
+def _registry_reader(
+    options: SourceOptions, columns: list[pa.Field] | None, ids: Sequence[int] | None
+) -> Serializer[Any]:
+    from pravega_connector.spark.source.registry_schemas import registry_reader  # noqa: PLC0415 - a second that only its streams need
+
+    return registry_reader(options, None if columns is None or ids is not None else pa.struct(columns), ids)
 
 
 def _decoded_ones(options: SourceOptions, wanted: pa.Schema) -> list[pa.Field]:

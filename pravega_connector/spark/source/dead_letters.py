@@ -17,7 +17,10 @@ from pravega_connector.spark.options import FormatOptions
 from pravega_connector.spark.options.source import SourceOptions
 
 # Options that decide which events are malformed, in addition to the options of the format.
-_DECIDING: Final = ("group", "also_group", "namespace", "registry_type", "schema_evolution", "unknown_encoding_ids")
+_DECIDING: Final = (
+    *("envelope", "group", "also_group", "namespace", "registry_type"),
+    *("schema_evolution", "unknown_encoding_ids"),
+)
 
 
 def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, SchemaError
 from pravega_serde.format_table import FORMATS, imported, serializer_for
+from pravega_serde.text import ByteArraySerializer
 
 #: Maximum sampled events of each stream, and maximum bytes of them. Sampling takes the driver only a moment.
 SAMPLE_EVENTS: Final = 1000
@@ -31,10 +33,14 @@ def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iter
     """
     if options.format is None or options.from_registry or not FORMATS[options.format].infer:
         return None
-    batches = (batch for stream in streams for batch in _sample(client, stream))
-    return columns_in(
-        batches, options.format, "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema"
-    )
+    batches: Iterable[Sample] = (batch for stream in streams for batch in _sample(client, stream))
+    fix = "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema"
+    if options.envelope is None:
+        return columns_in(batches, options.format, fix)
+    from pravega_serde.envelopes import enveloped_fields  # noqa: PLC0415 - most streams have no envelopes
+
+    found = columns_in((_opened(batch, options.envelope) for batch in batches), options.format, fix)
+    return pa.schema(enveloped_fields(pa.struct(list(found))))
 
 
 def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
@@ -45,6 +51,22 @@ def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
             rows, size = rows + len(batch.events), size + batch.events.nbytes
             if rows >= SAMPLE_EVENTS or size >= SAMPLE_BYTES:
                 return
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """Data of the events of one origin."""
+
+    stream: object
+    events: pa.BinaryArray
+
+
+def _opened(batch: Sample, envelope: str) -> _Data:
+    """Return the data in a batch of envelopes, without malformed events."""
+    from pravega_serde.envelopes import VALUE, Enveloped  # noqa: PLC0415 - most streams have no envelopes
+
+    opened = Enveloped(ByteArraySerializer(), envelope).decode_column(batch.events, on_error=lambda _: None)
+    return _Data(batch.stream, opened.drop_null().field(VALUE).drop_null())
 
 
 class Sample(Protocol):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_serde import ClassDescriptor, JavaSerializer, sniff
+from pravega_serde import ClassDescriptor, Envelope, Enveloped, JavaSerializer, JsonSerializer, sniff
 
 COUNT = 40
 ORDER = ClassDescriptor.of("org.example.Order", 7, {"id": "long", "item": "java.lang.String"})
@@ -34,6 +34,10 @@ STREAMS = {
     "cbor": [cbor2.dumps(document(i)) for i in range(COUNT)],
     "java": [JavaSerializer().serialize(ORDER.new(id=i, item=f"item {i}")) for i in range(COUNT)],
     "longs": [JavaSerializer().serialize(1 << 40 | i) for i in range(COUNT)],
+    "cloudevents": [
+        Enveloped(JsonSerializer(), source="/", type="t").serialize(Envelope(document(i), key=f"k{i}"))
+        for i in range(COUNT)
+    ],
     "text": [f"line {i} of some text".encode() for i in range(COUNT)],
     "unknown": [bytes([i, 255, 0, 7]) for i in range(COUNT)],
 }
@@ -58,7 +62,8 @@ def test_spark_reads_the_events_as_proposed(
     rows = frame.collect()
     assert len(rows) == COUNT
     assert all(row[0] is not None for row in rows)
-    if name in ("json", "cbor"):
-        row = next(row for row in rows if row["id"] == 7)
+    if name in ("json", "cbor", "cloudevents"):
+        values = [row["value"] for row in rows] if name == "cloudevents" else rows
+        row = next(value for value in values if value["id"] == 7)
         assert row["when"] is not None
         assert row["odd name"]["lines"][0]["n`o"] == 1.5

@@ -259,6 +259,8 @@ def test_a_proposal_reads_the_events(each, tmp_path):
         name = options.pop("format", None)
         if name is None or name in ("avro", "protobuf") or part.framing[:1] == ("pravega-registry",):
             continue
+        if options.pop("envelope", None):
+            continue
         arguments = {{"java_type": "java_type", "java_sample": "sample"}[key]: text for key, text in options.items()}
         if name in ("json", "cbor"):
             arguments = {"arrow_type": _columns(part)}
@@ -287,6 +289,24 @@ def test_the_proposal_of_a_registry_stream_names_its_group():
     assert part.proposal.spark == {"registry": "http://localhost:9092"}
     assert part.proposal.registry_format == "Json"
     assert 'group="orders"' in part.proposal.client
+
+
+@pytest.mark.parametrize(
+    ("data", "format_name", "value"),
+    [
+        ({"data": {"item": "tea"}}, "json", "STRUCT<item: STRING>"),
+        ({"data": "tea"}, "string", "STRING"),
+        ({"data_base64": "dGVh"}, "bytes", "BINARY"),
+        ({}, "bytes", "BINARY"),
+    ],
+)
+def test_the_proposal_for_cloudevents_names_the_envelope(data, format_name, value):
+    event = {"specversion": "1.0", "source": "/", "type": "t", "datacontenttype": "text/plain", **data}
+    (part,) = sniff([text_json({**event, "id": f"{i}"}) for i in range(30)], stream="shop/orders").parts
+    assert part.framing == ("cloudevents",)
+    assert part.proposal.spark == {"format": format_name, "envelope": "cloudevents"}
+    assert part.proposal.columns == f"key STRING, time TIMESTAMP, headers MAP<STRING, STRING>, value {value}"
+    assert part.proposal.client.startswith('client.read("shop/orders", pravega_serde.Enveloped(pravega_serde.')
 
 
 # ---- the result ----

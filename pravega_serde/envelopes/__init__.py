@@ -1,0 +1,13 @@
+"""Envelopes: events with a key, a time and headers, which Pravega's events lack.
+
+- ``envelope`` is the value that programs write and read.
+- ``serializer`` puts the events of another serializer into envelopes.
+- ``attributes`` splits and joins columns of attributes.
+- ``cloudevents`` has the rules of CloudEvents. ``cloudevents_json``, ``cloudevents_avro`` and ``cloudevents_protobuf``
+  are its event formats.
+"""
+
+from pravega_serde.envelopes.envelope import Envelope
+from pravega_serde.envelopes.serializer import VALUE, Enveloped, enveloped_fields
+
+__all__ = ["VALUE", "Envelope", "Enveloped", "enveloped_fields"]
