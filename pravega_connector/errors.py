@@ -54,6 +54,7 @@ __all__ = [
     "ReaderOfflineError",
     "ReaderOnlineError",
     "ReplayDiffersError",
+    "RoutingKeyError",
     "ScopeExistsError",
     "ScopeNotFoundError",
     "SegmentSealedError",
@@ -728,6 +729,37 @@ class DataLossError(ConnectorError):
 
     code = "PRAVEGA-DATA-LOSS"
     fault = "remote"
+
+
+class RoutingKeyError(ConnectorError):
+    """A read of one routing key found an event whose routing key is unknown, or belongs to another segment.
+
+    Cause: the router of the read raised an error for the event. Or it returned another key than the writer has used:
+    the writer had another router, or wrote the event without a routing key. Then events of the wanted key may also be
+    in other segments, so the read stops.
+
+    Fix: pass the router of the writer. If the router raises an error for events without a key, pass one that returns
+    None for them. If writers used different keys or none, read the whole stream and filter the events by the field.
+    """
+
+    code = "PRAVEGA-ROUTING-KEY"
+    fault = "data"
+
+    @classmethod
+    def foreign(cls, place: str, key: str) -> RoutingKeyError:
+        """Error for an event whose routing key belongs to another segment."""
+        return cls(
+            f"{place}: the router returned routing key {key!r}, which belongs to another segment, so the writer used "
+            "another key or none for this event, and a read of one key could miss events; pass the router of the "
+            "writer, or read the whole stream and filter it"
+        )
+
+    @classmethod
+    def unknown(cls, place: str, reason: str) -> RoutingKeyError:
+        """Error for an event for which the router raised an error."""
+        return cls(
+            f"{place}: {reason}; pass the router of the writer, or one that returns None for events without a key"
+        )
 
 
 class TimeUnknownError(ConnectorError):

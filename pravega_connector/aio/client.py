@@ -35,7 +35,15 @@ from pravega_connector.aio.objects import (
 )
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.core.arguments import NamedTable, Place, ReadOptions, Stream, Streams
+from pravega_connector.core.arguments import (
+    FollowOptions,
+    KeyOptions,
+    NamedTable,
+    Place,
+    ReadOptions,
+    Stream,
+    Streams,
+)
 from pravega_connector.core.events import MAX_EVENT_SIZE, SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import Counters
 from pravega_connector.reader.slices import EventBatch
@@ -276,10 +284,17 @@ class AsyncPravegaClient:
         )
 
     def read_columns(
-        self, stream: Streams, *, start: Place | None = None, end: Place | None = None
+        self,
+        stream: Streams,
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        **by_key: Unpack[KeyOptions],
     ) -> AsyncEvents[EventBatch]:
         """Return the events between two positions as Arrow columns; see PravegaClient.read_columns."""
-        return AsyncEvents(self._home, lambda: iter(self._client.read_columns(stream, start=start, end=end)), at_once=1)
+        return AsyncEvents(
+            self._home, lambda: iter(self._client.read_columns(stream, start=start, end=end, **by_key)), at_once=1
+        )
 
     @overload
     def read(
@@ -321,35 +336,35 @@ class AsyncPravegaClient:
         return AsyncEvents(self._home, lambda: self._client.read(stream, serializer, **places))
 
     @overload
-    def follow(self, stream: Streams, serializer: None = None, *, start: Place | None = None) -> AsyncTailReader: ...
+    def follow(self, stream: Streams, serializer: None = None, **options: Unpack[FollowOptions]) -> AsyncTailReader: ...
 
     @overload
     def follow(
-        self, stream: Streams, serializer: Literal["bytes"] | type[bytes], *, start: Place | None = None
+        self, stream: Streams, serializer: Literal["bytes"] | type[bytes], **options: Unpack[FollowOptions]
     ) -> AsyncValueReader[bytes]: ...
 
     @overload
     def follow(
-        self, stream: Streams, serializer: Literal["string"] | type[str], *, start: Place | None = None
+        self, stream: Streams, serializer: Literal["string"] | type[str], **options: Unpack[FollowOptions]
     ) -> AsyncValueReader[str]: ...
 
     @overload
     def follow(
-        self, stream: Streams, serializer: SupportsDeserialize[T], *, start: Place | None = None
+        self, stream: Streams, serializer: SupportsDeserialize[T], **options: Unpack[FollowOptions]
     ) -> AsyncValueReader[T]: ...
 
     @overload
-    def follow(self, stream: Streams, serializer: str, *, start: Place | None = None) -> AsyncValueReader[Any]: ...
+    def follow(self, stream: Streams, serializer: str, **options: Unpack[FollowOptions]) -> AsyncValueReader[Any]: ...
 
     def follow(
-        self, stream: Streams, serializer: Any = None, *, start: Place | None = None
+        self, stream: Streams, serializer: Any = None, **options: Any
     ) -> AsyncTailReader | AsyncValueReader[Any]:
         """Return a reader of events as they arrive; see PravegaClient.follow.
 
         It opens when entered, awaited or used.
         """
         kind: Any = AsyncTailReader if serializer is None else AsyncValueReader
-        return kind(self._home, lambda: self._client.follow(stream, serializer, start=start))  # type: ignore[no-any-return]
+        return kind(self._home, lambda: self._client.follow(stream, serializer, **options))  # type: ignore[no-any-return]
 
     # ---------------------------------------------------------------- reader groups
 

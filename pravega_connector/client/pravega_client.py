@@ -14,7 +14,15 @@ from weakref import WeakSet
 from pravega_connector.client.administration import Administration
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import IfExists, NamedTable, Place, ReadOptions, Stream, Streams
+from pravega_connector.core.arguments import (
+    FollowOptions,
+    IfExists,
+    NamedTable,
+    Place,
+    ReadOptions,
+    Stream,
+    Streams,
+)
 from pravega_connector.core.connection import ConnectionPool, Tls
 from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsDeserialize, SupportsSerialize
 from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
@@ -23,10 +31,10 @@ from pravega_connector.metrics import attach_if_loaded
 from pravega_connector.reader.positions import cuts_of
 from pravega_connector.reader.slices import (
     EventBatch,
-    SegmentSlice,
+    ReadRange,
     decoded_values,
-    read_slices,
-    slices_between,
+    range_between,
+    read_ranges,
     whole_stream,
 )
 from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
@@ -48,7 +56,9 @@ if TYPE_CHECKING:
     from pravega_connector.client.reader_group import ReaderGroup
     from pravega_connector.exactly_once.streams_transaction import Decisions, StreamsTransaction
     from pravega_connector.reader.event_columns import EventColumns
+    from pravega_connector.reader.key_filter import WantedKey
     from pravega_connector.tables.table import Table
+    from pravega_serde.routing import EventRouter
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -488,32 +498,39 @@ class PravegaClient(Administration):
         end: Place | None = None,
         metadata: Sequence[str] | None = None,
         on_error: OnError | None = None,
+        key: str | None = None,
+        router: EventRouter | None = None,
+        keep_other_keys: bool = False,
     ) -> EventColumns:
         """Return the events between two positions as Arrow columns; see EventColumns.
 
-        pyarrow, pandas, polars and DuckDB read them without a copy. Streams and positions are those of :meth:`read`. An
-        iteration yields undecoded events, segment by segment, predecessors first. Raises StreamNotFoundError,
-        DataLossError, MalformedStreamCutError.
+        pyarrow, pandas, polars and DuckDB read them without a copy. Streams, positions and ``key`` are those of
+        :meth:`read`; the router gets columns. An iteration yields undecoded events, segment by segment, predecessors
+        first. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError, and SchemaError if the columns have
+        no routing key.
         """
         from pravega_connector.reader.event_columns import EventColumns  # noqa: PLC0415 - most clients read no columns
 
         chosen = arguments.serializer_of(serializer, "decode_column")
         arguments.error_handler(on_error)
+        wanted = _wanted_key(key, router, keep_other_keys)
         names = arguments.stream_names(stream, self.config.scope)
-        found = self._ranges(names, start, end)
-        ranges = [(first, last) for first, last, _ in found]
-        slices = [piece for _, _, pieces in found for piece in pieces]
-        return EventColumns(self.stores, ranges, slices, chosen, metadata=metadata, on_error=on_error)
+        select = None if wanted is None else wanted.by_column(chosen)
+        found = self._ranges(names, start, end, wanted)
+        return EventColumns(self.stores, found, chosen, metadata=metadata, on_error=on_error, select=select)
 
     def _ranges(
-        self, names: list[StreamName], start: Place | None, end: Place | None
-    ) -> list[tuple[StreamCut, StreamCut, list[SegmentSlice]]]:
-        """Return the start, the end and the slices of each stream."""
-        if start is None and end is None:
+        self, names: list[StreamName], start: Place | None, end: Place | None, key: WantedKey | None
+    ) -> list[ReadRange]:
+        """Return the range to read of each stream, with a key only its segments."""
+        if start is None and end is None and key is None:
             return [whole_stream(self.stores, name) for name in names]
         starts = cuts_of(self, names, start, "start", default="head")
         ends = cuts_of(self, names, end, "end", default="tail")
-        return [(*cuts, slices_between(self.stores, *cuts)) for cuts in zip(starts, ends, strict=True)]
+        return [
+            range_between(self.stores, *cuts, None if key is None else key.lineage(self.stores, cuts[0].stream))
+            for cuts in zip(starts, ends, strict=True)
+        ]
 
     @overload
     def read(
@@ -555,6 +572,9 @@ class PravegaClient(Administration):
         start: Place | None = None,
         end: Place | None = None,
         limit: int | None = None,
+        key: str | None = None,
+        router: EventRouter | None = None,
+        keep_other_keys: bool = False,
     ) -> Iterator[Any]:
         """Yield the events between two positions one by one. Without a serializer, they are bytes.
 
@@ -562,14 +582,22 @@ class PravegaClient(Administration):
         stream cuts or their text, ``earliest`` or ``head``, ``latest`` or ``tail``, or
         ``timestamp:2026-11-21T10:00:00Z`` (:meth:`cut_at`). For several streams, they can also be a list with a cut per
         stream. The default is from the head to the current tail. ``limit`` is the largest number of events. Order holds
-        per routing key of a stream. Raises StreamNotFoundError, DataLossError, DeserializationError,
-        MalformedStreamCutError, ConfigError.
+        per routing key of a stream.
+
+        With ``key``, only the segments that own this routing key are read, through every scaling. ``router`` returns
+        the routing key of a value, as it did for the writer, and events with other keys are left out. With
+        ``keep_other_keys``, all events of these segments are returned.
+
+        Raises StreamNotFoundError, DataLossError, DeserializationError, MalformedStreamCutError, ConfigError, and
+        RoutingKeyError if the router does not return the keys that the writer used.
         """
         chosen = arguments.serializer_of(serializer, "deserialize")
+        deserialize = None if chosen is None else chosen.deserialize
         arguments.count("limit", limit)
-        found = self._ranges(arguments.stream_names(stream, self.config.scope), start, end)
-        slices = [piece for _, _, pieces in found for piece in pieces]
-        return self._values(read_slices(self.stores, slices), None if chosen is None else chosen.deserialize, limit)
+        wanted = _wanted_key(key, router, keep_other_keys)
+        select = None if wanted is None else wanted.by_value(deserialize)
+        found = self._ranges(arguments.stream_names(stream, self.config.scope), start, end, wanted)
+        return self._values(read_ranges(self.stores, found, select), deserialize, limit)
 
     @overload
     def fetch(self, pointer: EventPointer, serializer: Literal["bytes"] | type[bytes] | None = None) -> bytes: ...
@@ -643,42 +671,57 @@ class PravegaClient(Administration):
 
     @overload
     def follow(  # type: ignore[overload-overlap]  # a str is one stream, though iterable
-        self, stream: Stream, serializer: None = None, *, start: Place | None = None
+        self, stream: Stream, serializer: None = None, **options: Unpack[FollowOptions]
     ) -> TailReader: ...
 
     @overload
     def follow(
-        self, stream: Iterable[Stream], serializer: None = None, *, start: Place | None = None
+        self, stream: Iterable[Stream], serializer: None = None, **options: Unpack[FollowOptions]
     ) -> StreamsReader: ...
 
     @overload
     def follow(
-        self, stream: Streams, serializer: Literal["bytes"] | type[bytes], *, start: Place | None = None
+        self, stream: Streams, serializer: Literal["bytes"] | type[bytes], **options: Unpack[FollowOptions]
     ) -> ValueReader[bytes]: ...
 
     @overload
     def follow(
-        self, stream: Streams, serializer: Literal["string"] | type[str], *, start: Place | None = None
+        self, stream: Streams, serializer: Literal["string"] | type[str], **options: Unpack[FollowOptions]
     ) -> ValueReader[str]: ...
 
     @overload
     def follow(
-        self, stream: Streams, serializer: SupportsDeserialize[T], *, start: Place | None = None
+        self, stream: Streams, serializer: SupportsDeserialize[T], **options: Unpack[FollowOptions]
     ) -> ValueReader[T]: ...
 
     @overload
-    def follow(self, stream: Streams, serializer: str, *, start: Place | None = None) -> ValueReader[Any]: ...
+    def follow(self, stream: Streams, serializer: str, **options: Unpack[FollowOptions]) -> ValueReader[Any]: ...
 
     def follow(
-        self, stream: Streams, serializer: Any = None, *, start: Place | None = None
+        self,
+        stream: Streams,
+        serializer: Any = None,
+        *,
+        start: Place | None = None,
+        key: str | None = None,
+        router: EventRouter | None = None,
+        keep_other_keys: bool = False,
     ) -> TailReader | StreamsReader | ValueReader[Any]:
         """Return a reader of events as they arrive, from a position as in :meth:`read`, by default the current tail.
 
-        Without a serializer it returns batches of Arrow columns, with a serializer the events' values.
+        Without a serializer it returns batches of Arrow columns, with a serializer the events' values. ``key`` is as in
+        :meth:`read`. Without a serializer, the router gets the column ``event``. The positions of such a reader are
+        for readers of the same key: events of other keys may be before them.
         """
         chosen = arguments.serializer_of(serializer, "deserialize")
+        wanted = _wanted_key(key, router, keep_other_keys)
         names = arguments.stream_names(stream, self.config.scope)
-        readers = [TailReader(self.stores, cut) for cut in cuts_of(self, names, start, "start", default="tail")]
+        cuts = cuts_of(self, names, start, "start", default="tail")
+        if wanted is None:
+            readers = [TailReader(self.stores, cut) for cut in cuts]
+        else:
+            select = wanted.by_column(None) if chosen is None else wanted.by_value(chosen.deserialize)
+            readers = [TailReader(self.stores, cut, wanted.lineage(self.stores, cut.stream), select) for cut in cuts]
         reader = readers[0] if arguments.is_one_stream(stream) else StreamsReader(readers)
         return reader if chosen is None else ValueReader(reader, chosen)
 
@@ -798,6 +841,14 @@ class PravegaClient(Administration):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def _wanted_key(key: str | None, router: EventRouter | None, keep_other_keys: bool) -> WantedKey | None:
+    if key is None and router is None and not keep_other_keys:
+        return None
+    from pravega_connector.reader.key_filter import WantedKey  # noqa: PLC0415 - most clients read all keys
+
+    return WantedKey.of(key, router, keep_other_keys)
 
 
 def _config(config: Any, settings: dict[str, Any]) -> PravegaConfig:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from pravega_connector.core.values import ScalingPolicy
 from pravega_connector.errors import ConfigError, InvalidNameError, MalformedStreamCutError
 from pravega_connector.wire import StreamCut, StreamName, TableName
 from pravega_serde.format_table import formats, serializer_for
 from pravega_serde.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from pravega_serde.routing import EventRouter
 
 #: A stream: its full name, or its name in the configured scope.
 Stream = StreamName | str
@@ -23,10 +26,23 @@ Streams = Stream | Iterable[Stream]
 Place = StreamCut | str | Iterable[StreamCut | str]
 
 
-class ReadOptions(TypedDict, total=False):
-    """Options of :meth:`PravegaClient.read`."""
+class KeyOptions(TypedDict, total=False):
+    """Options of a read of one routing key."""
+
+    key: str | None
+    router: EventRouter | None
+    keep_other_keys: bool
+
+
+class FollowOptions(KeyOptions, total=False):
+    """Options of :meth:`PravegaClient.follow`."""
 
     start: Place | None
+
+
+class ReadOptions(FollowOptions, total=False):
+    """Options of :meth:`PravegaClient.read`."""
+
     end: Place | None
     limit: int | None
 

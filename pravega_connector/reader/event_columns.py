@@ -12,7 +12,7 @@ import pyarrow as pa
 from pravega_connector.errors import ConfigError
 from pravega_connector.notebook import table
 from pravega_connector.reader.rows import METADATA, RowBuilder, row_fields
-from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, read_slices
+from pravega_connector.reader.slices import EventBatch, ReadRange, Select, joined, read_ranges
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut
 from pravega_serde.errors import DeserializationError, MissingExtraError
@@ -49,15 +49,15 @@ class EventColumns:
     def __init__(
         self,
         stores: SegmentStores,
-        ranges: Sequence[tuple[StreamCut, StreamCut]],
-        slices: Sequence[SegmentSlice],
+        ranges: Sequence[ReadRange],
         serializer: Serializer[Any] | None = None,
         *,
         metadata: Sequence[str] | None = None,
         on_error: OnError | None = None,
+        select: Select | None = None,
     ) -> None:
-        self._stores, self._ranges, self._slices = stores, tuple(ranges), tuple(slices)
-        self._serializer, self._on_error = serializer, on_error
+        self._stores, self._ranges = stores, tuple(ranges)
+        self._serializer, self._on_error, self._select = serializer, on_error, select
         self._metadata = tuple((_METADATA if serializer is None else ()) if metadata is None else metadata)
         for name in self._metadata:
             if name not in _METADATA:
@@ -68,18 +68,18 @@ class EventColumns:
     @property
     def ranges(self) -> tuple[tuple[StreamCut, StreamCut], ...]:
         """Start and end cut of each stream."""
-        return self._ranges
+        return tuple((each.start, each.end) for each in self._ranges)
 
     @property
     def size(self) -> int:
-        """Bytes of the range in the segments."""
-        return sum(piece.end - piece.start for piece in self._slices)
+        """Bytes of the range in the segments that are read."""
+        return sum(piece.end - piece.start for each in self._ranges for piece in each.slices)
 
     # ---------------------------------------------------------------- batches
 
     def __iter__(self) -> Generator[EventBatch, None, None]:
         """Yield the undecoded events, batch by batch."""
-        return read_slices(self._stores, list(self._slices))
+        return read_ranges(self._stores, self._ranges, self._select)
 
     def record_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows, batch by batch. Closing the generator closes its connection."""
@@ -181,12 +181,12 @@ class EventColumns:
     # ---------------------------------------------------------------- what a notebook shows
 
     def __repr__(self) -> str:
-        streams = ", ".join(str(start.stream) for start, _ in self._ranges)
+        streams = ", ".join(str(each.start.stream) for each in self._ranges)
         fields = ", ".join(f"{field.name}: {field.type}" for field in self.schema)
         return f"EventColumns({streams}, {self.size:,} bytes, [{fields}])"
 
     def _repr_html_(self) -> str:
-        streams = ", ".join(str(start.stream) for start, _ in self._ranges)
+        streams = ", ".join(str(each.start.stream) for each in self._ranges)
         return table(
             f"events of {streams}: {self.size:,} bytes",
             ["column", "type"],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -18,12 +18,13 @@ from pravega_connector.core.connection import Connection
 from pravega_connector.errors import ConnectionLostError, DataLossError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.notebook import table
 from pravega_connector.stores.segment_stores import SegmentStores, error_of
-from pravega_connector.stores.segments import tail_cut
+from pravega_connector.stores.segments import Lineage, tail_cut
 from pravega_connector.wire import (
     EVENT_HEADER_SIZE,
     EventPointer,
     FrameParser,
     RangeRead,
+    SegmentRange,
     SegmentRead,
     StreamCut,
     StreamName,
@@ -95,6 +96,23 @@ class EventBatch:
             segment_id=self.segment_id,
             offset=int(self.offsets[row]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRange:
+    """Range between two cuts of a stream, as slices of its segments, predecessors before their successors.
+
+    For a read of one routing key, ``owned`` has the keys of each segment.
+    """
+
+    start: StreamCut
+    end: StreamCut
+    slices: tuple[SegmentSlice, ...]
+    owned: Mapping[int, SegmentRange] = field(default_factory=dict)
+
+
+#: Returns the wanted events of a batch; the range has the routing keys of its segment.
+Select = Callable[[EventBatch, SegmentRange], EventBatch]
 
 
 def decoded_values(batch: EventBatch, deserialize: Callable[[bytes], T]) -> Iterator[T]:
@@ -236,15 +254,21 @@ def data_loss(stream: StreamName, segment_id: int, position: int, error: Excepti
 
 
 def slices_between(
-    stores: SegmentStores, start: StreamCut, end: StreamCut, *, skip_lost: bool = False
+    stores: SegmentStores,
+    start: StreamCut,
+    end: StreamCut,
+    *,
+    skip_lost: bool = False,
+    lineage: Lineage | None = None,
 ) -> list[SegmentSlice]:
     """Return the slices between two cuts of a stream, predecessors before their successors.
 
     Empty slices are omitted. With ``skip_lost``, truncated or deleted parts are omitted too. Without it, raises
-    DataLossError if the end of a segment is no longer known.
+    DataLossError if the end of a segment is no longer known. With a ``lineage`` of one routing key, the slices are
+    those of its segments.
     """
     stream = start.stream
-    ids = stores.controller.segments_between(start, end)
+    ids = (lineage or Lineage(stores, stream)).between(start, end)
     infos = stores.segment_infos(stream, [i for i in ids if skip_lost or i not in end.positions])
     slices = []
     for segment_id in ids:
@@ -263,22 +287,46 @@ def slices_between(
     return slices
 
 
-def whole_stream(stores: SegmentStores, stream: StreamName) -> tuple[StreamCut, StreamCut, list[SegmentSlice]]:
-    """Return the head and present tail of a stream, and the slices between them.
+def range_between(stores: SegmentStores, start: StreamCut, end: StreamCut, lineage: Lineage | None = None) -> ReadRange:
+    """Return the range between two cuts, with a ``lineage`` of one routing key only its segments.
+
+    Raises the errors of :func:`slices_between`.
+    """
+    slices = slices_between(stores, start, end, lineage=lineage)
+    owned = {} if lineage is None else {piece.segment_id: lineage.range_of(piece.segment_id) for piece in slices}
+    return ReadRange(start, end, tuple(slices), owned)
+
+
+def whole_stream(stores: SegmentStores, stream: StreamName) -> ReadRange:
+    """Return the range from the head of a stream to its present tail.
 
     While the segments of the head are open, the stream has no other segments, so one call to the controller is enough.
     """
     head = stores.controller.head_cut(stream)
     infos = stores.segment_infos(stream, head.positions)
     if not infos or any(info.sealed or not info.exists for info in infos.values()):
-        tail = tail_cut(stores, stream)
-        return head, tail, slices_between(stores, head, tail)
+        return range_between(stores, head, tail_cut(stores, stream))
     tail = StreamCut(stream, {segment_id: infos[segment_id].write_offset for segment_id in head.positions})
     slices = [SegmentSlice(stream, i, begin, tail.positions[i]) for i, begin in sorted(head.positions.items())]
-    return head, tail, [piece for piece in slices if piece.start < piece.end]
+    return ReadRange(head, tail, tuple(piece for piece in slices if piece.start < piece.end))
 
 
-def read_slices(stores: SegmentStores, slices: list[SegmentSlice]) -> Generator[EventBatch, None, None]:
+def read_slices(stores: SegmentStores, slices: Iterable[SegmentSlice]) -> Generator[EventBatch, None, None]:
     """Yield the events of slices, one slice after the other. Closing the generator closes its connection."""
     for piece in slices:
         yield from read_slice(stores, piece)
+
+
+def read_ranges(
+    stores: SegmentStores, ranges: Iterable[ReadRange], select: Select | None = None
+) -> Generator[EventBatch, None, None]:
+    """Yield the events of ranges, one slice after the other, as far as ``select`` keeps them."""
+    for each in ranges:
+        with closing(read_slices(stores, each.slices)) as batches:
+            if select is None:
+                yield from batches
+                continue
+            for batch in batches:
+                kept = select(batch, each.owned[batch.segment_id])
+                if len(kept.offsets):
+                    yield kept

@@ -36,13 +36,14 @@ from pravega_connector.errors import (
     ConnectorError,
     DeadlineExceededError,
     NoSuchSegmentError,
+    RoutingKeyError,
     SegmentSealedError,
     SegmentStoreError,
     SegmentTruncatedError,
     UnexpectedReplyError,
     WrongHostError,
 )
-from pravega_connector.reader.slices import EventBatch, data_loss
+from pravega_connector.reader.slices import EventBatch, Select, data_loss
 from pravega_connector.stores.segment_stores import SegmentStores, error_of
 from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import (
@@ -97,14 +98,22 @@ class TailReader(HintedNames):
     reader again.
     """
 
-    def __init__(self, stores: SegmentStores, start: StreamCut) -> None:
+    def __init__(
+        self,
+        stores: SegmentStores,
+        start: StreamCut,
+        lineage: Lineage | None = None,
+        select: Select | None = None,
+    ) -> None:
+        """With a ``lineage`` of one routing key, only its segments are read. ``select`` filters their events."""
         self._stores = stores
         self._stream = start.stream
         self._label = str(start.stream)
-        self._lineage = Lineage(stores, start.stream)
+        self._lineage = lineage or Lineage(stores, start.stream)
+        self._select = select
         self._positions = dict(start.positions)
         self._finished: set[int] = set()
-        self._tails = {i: self._tail(i, offset) for i, offset in self._positions.items()}
+        self._tails = {i: self._tail(i, self._positions[i]) for i in self._lineage.included(start)}
         self._connections: dict[Endpoint, Connection] = {}
         self._pinged: dict[Endpoint, float] = {}  # time of the keep-alive that was not answered yet
         self._now = 0.0  # time of the last pass over the segments
@@ -161,6 +170,8 @@ class TailReader(HintedNames):
         self._begin_call()
         try:
             batch = self._next(time.monotonic() + timeout)
+        except RoutingKeyError:
+            raise  # as after an interrupt: the next call reads the events again
         except Exception:
             self._in_call = False
             raise
@@ -191,7 +202,7 @@ class TailReader(HintedNames):
         self._disconnect()
         self._pinged.clear()
         self._errands = self._new_errands()
-        open_ = self._positions.keys() - self._finished
+        open_ = filter(self._lineage.includes, self._positions.keys() - self._finished)
         self._tails = {segment_id: self._tail(segment_id, self._positions[segment_id]) for segment_id in open_}
         self._in_call = False
 
@@ -460,8 +471,14 @@ class TailReader(HintedNames):
         if column is None or not len(column.offsets):
             return None
         metrics.CONSUMED_EVENTS.add(len(column.offsets), self._label)
+        batch = EventBatch(self._stream, tail.id, column.payload, column.offsets)
+        if self._select is not None:
+            batch = self._select(batch, self._lineage.range_of(tail.id))
+            if not len(batch.offsets):
+                self._positions[tail.id] = tail.parser.offset
+                return None
         self._handed = tail.id, tail.parser.offset
-        return EventBatch(self._stream, tail.id, column.payload, column.offsets)
+        return batch
 
     def _finish(self, tail: _SegmentTail, *, followed: bool) -> None:
         tail.parser.finish()

@@ -14,11 +14,12 @@ from functools import partial
 
 from pravega_connector.core.connection import Endpoint
 from pravega_connector.core.deadline import Deadline
-from pravega_connector.errors import ConnectorError, SegmentStoreError
+from pravega_connector.errors import ConnectorError, MalformedStreamCutError, SegmentStoreError
 from pravega_connector.stores.segment_stores import SegmentStores, error_of
 from pravega_connector.wire import (
     SCOPES_TABLE,
     TABLES,
+    SegmentRange,
     StreamCut,
     StreamName,
     TableRead,
@@ -27,24 +28,38 @@ from pravega_connector.wire import (
     metadata_table,
     read_table,
     sealed_key,
+    segment_epoch,
+    segment_name,
     streams_table,
 )
 
 
 class Lineage:
-    """Cache of the successors of sealed segments, which never change."""
+    """Cache of the successors of sealed segments, which never change.
 
-    def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
+    With ``key``, a position on the key line [0, 1), it has only the segments that own the key: one at a time.
+    """
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, key: float | None = None) -> None:
         self._stores = stores
         self.stream = stream
+        self._key = key
         self._successors: dict[int, dict[int, tuple[int, ...]]] = {}
+        self._epochs: dict[int, list[SegmentRange]] = {}
+        self._ranges: dict[int, SegmentRange] = {}
 
     def successors(self, segment_id: int) -> dict[int, tuple[int, ...]]:
-        """Return successor id -> ids of all its predecessors; empty while the segment is open or the last one."""
+        """Return successor id -> ids of all its predecessors; empty while the segment is open or the last one.
+
+        With a key, return only the successor that owns the key, which follows no other segment of the key.
+        """
         known = self._successors.get(segment_id)
         if known is None:
             found = self._stores.controller.successors(self.stream, segment_id)
-            known = {s.range.id: tuple(s.predecessors) for s in found}
+            if self._key is None:
+                known = {s.range.id: tuple(s.predecessors) for s in found}
+            else:
+                known = {s.range.id: (segment_id,) for s in found if self.includes(s.range.id)}
             if known:
                 self._successors[segment_id] = known
         return known
@@ -54,16 +69,20 @@ class Lineage:
 
         The segments that one scaling sealed are replaced as a group, when all of them are finished. So the order per
         routing key holds across scaling, and ``positions``, which is changed in place, stays a valid cut. ``among`` are
-        the segments that finished after the last call. Pass it only if the last call has checked the others.
+        the segments that finished after the last call. Pass it only if the last call has checked the others. With a
+        key, the positions of other segments stay, unless the new segment continues them, too.
         """
         started: list[int] = []
         for segment_id in sorted((finished if among is None else among) & positions.keys()):
             if segment_id in positions and (group := self._group(segment_id, finished)) is not None:
                 predecessors, successors = group
+                started += sorted(successors)
+                if self._key is not None:
+                    self._enter(positions, *successors)
+                    continue
                 for predecessor in predecessors:
                     positions.pop(predecessor, None)
                 positions.update(dict.fromkeys(successors, 0))
-                started += sorted(successors)
         return started
 
     def _group(self, segment_id: int, finished: set[int]) -> tuple[set[int], set[int]] | None:
@@ -77,6 +96,87 @@ class Lineage:
                 frontier += set(others) - predecessors
                 predecessors.update(others)
         return (predecessors, successors) if successors else None
+
+    # ---- one routing key ----
+
+    def range_of(self, segment_id: int) -> SegmentRange:
+        """Return the routing keys that a segment owns. Raises MalformedStreamCutError for an unknown segment."""
+        if segment_id not in self._ranges:
+            self._ranges |= {each.id: each for each in self._epoch(segment_epoch(segment_id))}
+        if segment_id not in self._ranges:
+            raise MalformedStreamCutError(
+                f"stream {self.stream} has no segment {segment_name(self.stream, segment_id)}"
+            )
+        return self._ranges[segment_id]
+
+    def _epoch(self, epoch: int) -> list[SegmentRange]:
+        if epoch not in self._epochs:
+            self._epochs[epoch] = self._stores.controller.epoch_segments(self.stream, epoch)
+        return self._epochs[epoch]
+
+    def includes(self, segment_id: int) -> bool:
+        """Return True if the segment owns the key, or if there is no key."""
+        if self._key is None:
+            return True
+        owned = self.range_of(segment_id)
+        return owned.low <= self._key < owned.high
+
+    def included(self, cut: StreamCut) -> list[int]:
+        """Return the segments of a cut that own the key, or all without a key.
+
+        Raises MalformedStreamCutError if no segment of the cut, or several, own the key.
+        """
+        if self._key is None:
+            return list(cut.positions)
+        newest_first = sorted(cut.positions, key=segment_epoch, reverse=True)  # an epoch knows earlier segments, too
+        found = [segment_id for segment_id in newest_first if self.includes(segment_id)]
+        if len(found) != 1:
+            raise MalformedStreamCutError(
+                f"the stream cut {cut} does not cover stream {self.stream} exactly once: use a cut that Pravega "
+                "returned"
+            )
+        return found
+
+    def between(self, start: StreamCut, end: StreamCut) -> list[int]:
+        """Return the ids of the segments from ``start`` to ``end`` inclusive, in a valid order to read them.
+
+        Raises MalformedStreamCutError if ``end`` is before ``start``.
+        """
+        ids = self._stores.controller.segments_between(start, end)
+        if self._key is None:
+            return ids
+        found: list[int] = []
+        following = self.included(start)
+        while following and following[0] in ids:
+            (segment_id,) = following
+            found.append(segment_id)
+            following = [] if segment_id in end.positions else list(self.successors(segment_id))
+        return found
+
+    def _enter(self, positions: dict[int, int], owner: int) -> None:
+        """Change a cut so that it has ``owner`` in place of its predecessors, and covers every key exactly once.
+
+        The cut keeps its other segments, except those that ``owner`` continues. Their other keys go to segments of the
+        epoch of ``owner``.
+        """
+        entered = {owner}
+        while True:
+            left = [i for i in positions if any(self._overlap(i, each) for each in entered)]
+            more = {
+                each.id
+                for each in self._epoch(segment_epoch(owner))
+                if each.id not in entered and any(self._overlap(each.id, i) for i in left)
+            }
+            if not more:
+                break
+            entered |= more
+        for segment_id in left:
+            del positions[segment_id]
+        positions.update(dict.fromkeys(sorted(entered), 0))
+
+    def _overlap(self, one: int, other: int) -> bool:
+        first, second = self.range_of(one), self.range_of(other)
+        return first.low < second.high and second.low < first.high
 
 
 def tail_cut(stores: SegmentStores, stream: StreamName) -> StreamCut:

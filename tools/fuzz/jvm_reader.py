@@ -319,7 +319,7 @@ def _event_bounds(client: PravegaClient, stream: StreamName, segments: list[int]
     """Return the offsets of the events of each segment, and its end."""
     starts: dict[int, list[int]] = {each: [] for each in segments}
     ends = dict.fromkeys(segments, 0)
-    for batch in read_slices(client.stores, whole_stream(client.stores, stream)[2]):
+    for batch in read_slices(client.stores, whole_stream(client.stores, stream).slices):
         starts[batch.segment_id] += batch.offsets.tolist()
         ends[batch.segment_id] = batch.end
     return {each: [*starts[each], ends[each]] for each in segments}
