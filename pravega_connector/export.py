@@ -26,11 +26,11 @@ import pyarrow.parquet as pq
 from pravega_connector.atomic_file import WholeFile
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.reader.slices import EventBatch, read_slices, slices_between
+from pravega_connector.reader.slices import EventBatch, ReadRange, range_between, read_ranges
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.bounds import Positions
-from pravega_connector.spark.source.columns import Decoder, decoded_fields, row_builder, serializer_of
+from pravega_connector.spark.source.columns import Decoder, decoded_fields, key_filter, row_builder, serializer_of
 from pravega_connector.spark.source.inference import columns_in
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
@@ -127,9 +127,9 @@ class _Export:
         codec: str,
     ) -> None:
         self._client, self._path, self._format, self._codec = client, path, format, codec
-        self._start, self._end = _range(client, options)
-        self._slices = slices_between(client.stores, self._start, self._end)
+        self._range = _range(client, options)
         self._schema, decoder = columns_of(options, schema, self._events)
+        self._select = key_filter(options, decoder)
         self._rows = row_builder(self._schema, options, decoder)
         nullable = decoder is not None and options.mode == "PERMISSIVE"
         self._avro = None if format != "avro" else avro_schema_of_rows(self._schema, decoder, nullable=nullable)
@@ -146,41 +146,47 @@ class _Export:
                 raise
             size = sink.tell()
         seconds = time.monotonic() - begun
-        return ExportSummary(self._path, self._format, self._start, self._end, events, rows, size, seconds)
+        start, end = self._range.start, self._range.end
+        return ExportSummary(self._path, self._format, start, end, events, rows, size, seconds)
 
     def _copy(self, writer: FileWriter, on_progress: Progress) -> tuple[int, int]:
         events = rows = done = 0
-        total = sum(piece.end - piece.start for piece in self._slices)
+        total = sum(piece.end - piece.start for piece in self._range.slices)
         on_progress(0, total)
         with closing(self._events()) as batches:
             for batch in batches:
-                for built in self._rows.build_all(batch):
+                kept = self._kept(batch)
+                for built in self._rows.build_all(kept) if len(kept.events) else ():
                     if built.num_rows:
                         writer.write(built)
                     rows += built.num_rows
-                events += len(batch.events)
+                events += len(kept.events)
                 done += batch.end - int(batch.offsets[0])
                 on_progress(done, total)
         return events, rows
 
+    def _kept(self, batch: EventBatch) -> EventBatch:
+        """Return the events of the routing key that the options select."""
+        return batch if self._select is None else self._select(batch, self._range.owned[batch.segment_id])
+
     def _events(self) -> Generator[EventBatch, None, None]:
-        return read_slices(self._client.stores, self._slices)
+        return read_ranges(self._client.stores, [self._range])
 
     def _notes(self) -> dict[str, str]:
         """Return the origin of the rows, for formats that can store it."""
         return {
-            "pravega.stream": str(self._start.stream),
-            "pravega.start": self._start.to_text(),
-            "pravega.end": self._end.to_text(),
+            "pravega.stream": str(self._range.start.stream),
+            "pravega.start": self._range.start.to_text(),
+            "pravega.end": self._range.end.to_text(),
         }
 
 
-def _range(client: PravegaClient, options: SourceOptions) -> tuple[StreamCut, StreamCut]:
-    """Return the cuts at the start and the end, fixed now."""
-    stream = options.stream_name()
-    start = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest").bounded(stream)
-    end = Positions(client, "end_stream_cut", options.end_stream_cut, "latest", end=True).bounded(stream)
-    return start, end
+def _range(client: PravegaClient, options: SourceOptions) -> ReadRange:
+    """Return the range between the cuts at the start and the end, fixed now."""
+    stream, key = options.stream_name(), options.routing_key
+    start = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest", key=key).bounded(stream)
+    end = Positions(client, "end_stream_cut", options.end_stream_cut, "latest", end=True, key=key).bounded(stream)
+    return range_between(client.stores, start, end, None if key is None else options.lineage(client.stores, stream))
 
 
 # ---- columns ----

@@ -26,7 +26,9 @@ from pravega_connector.cli.position_argument import read_cut_file
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.errors import MalformedStreamCutError
 from pravega_connector.monitoring import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, read_cut, stream_lag
+from pravega_connector.stores.segments import Lineage
 from pravega_serde.errors import PravegaError
+from pravega_serde.routing import segment_key
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Events = dict[tuple[str, str], int]
@@ -95,7 +97,7 @@ def lag(position: str, *, reader: str | None, **given: Any) -> None:
 
     def poll(client: PravegaClient, name: str | None) -> tuple[int | None, list[StreamLag]]:
         batch, positions = _positions(position)
-        return batch, [stream_lag(client, cut, reader=name) for cut in positions]
+        return batch, [_lag(client, cut, name, key) for cut, key in positions]
 
     report_lag(poll, _name(position) if reader is None else reader, **given)
 
@@ -160,18 +162,30 @@ def _report(
         raise SystemExit(code)
 
 
-def _positions(text: str) -> tuple[int | None, list[StreamCut]]:
-    """Return the batch and the positions of a checkpoint; for a stream cut, None and one position."""
+def _lag(client: PravegaClient, position: StreamCut, reader: str | None, key: str | None) -> StreamLag:
+    """Return the lag of a reader, for a reader of one routing key that of the key's segments."""
+    if key is None:
+        return stream_lag(client, position, reader=reader)
+    lineage = Lineage(client.stores, position.stream, segment_key(key))
+    return stream_lag(client, position, reader=reader, lineage=lineage)
+
+
+def _positions(text: str) -> tuple[int | None, list[tuple[StreamCut, str | None]]]:
+    """Return the batch and the positions of a checkpoint; for a stream cut, None and one position.
+
+    Each position has the routing key of its query, or None.
+    """
     if text == "-":
-        return None, [read_cut(sys.stdin.read())]
+        return None, [(read_cut(sys.stdin.read()), None)]
     if (path := Path(text)).is_file():
-        return None, [read_cut_file(path)]
+        return None, [(read_cut_file(path), None)]
     if not path.is_dir():
         try:
-            return None, [read_cut(text)]
+            return None, [(read_cut(text), None)]
         except MalformedStreamCutError:
             pass  # a checkpoint, or the error for a missing one
-    return committed_batch(text), [cut for offset in committed_offsets(text) for cut in cuts_of(offset).values()]
+    offsets = committed_offsets(text)
+    return committed_batch(text), [(cut, offset.get("key")) for offset in offsets for cut in cuts_of(offset).values()]
 
 
 def _serve(poll: _Poll, controller: str | None, interval: float, reader: str) -> NoReturn:

@@ -8,7 +8,7 @@ deleted segment is not a loss if it was read to its end. Its length then comes f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pravega_connector import metrics
@@ -201,13 +201,20 @@ class StreamLag:
         return value if self.exists else value | {"deleted": True}
 
 
-def stream_lag(client: PravegaClient, position: StreamCut, *, reader: str | None = None) -> StreamLag:
+def stream_lag(
+    client: PravegaClient, position: StreamCut, *, reader: str | None = None, lineage: Lineage | None = None
+) -> StreamLag:
     """Return the lag of a reader at ``position``. For a deleted stream, ``exists`` is False; it raises no error.
 
     If all segments of the reader are open, the controller is not called. If you pass the name of a ``reader``, which
-    may be empty, the lag is also a metric of this process.
+    may be empty, the lag is also a metric of this process. With the ``lineage`` of a routing key, the lag and
+    the losses are those of its segments.
     """
     found = _stream_lag(client, position)
+    if lineage is not None:
+        segments = tuple(each for each in found.segments if lineage.includes(each.segment_id))
+        losses = tuple(each for each in found.losses if each.deleted or lineage.includes(each.segment_id))
+        found = replace(found, segments=segments, losses=losses)
     if reader is not None:
         note_lag(found, reader)
     return found

@@ -21,6 +21,8 @@ from pravega_connector.wire import StreamName
 from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
+    from pravega_connector.stores.segment_stores import SegmentStores
+    from pravega_connector.stores.segments import Lineage
     from pravega_serde.registry.registry_config import RegistryConfig
 
 # The Scala connector's columns, in its order.
@@ -91,6 +93,21 @@ class SourceOptions(CommonOptions):
     end_stream_cut: str | None = option(
         None,
         f"end position: `latest`, `unbounded`, {_POSITIONS} (default: batch latest, streaming unbounded)",
+    )
+    routing_key: str | None = option(
+        None,
+        "read the events of one routing key: only the segments that own it, through every scaling. An event does not "
+        "carry its key, so also set `routing_key_field` or `keep_other_keys`",
+    )
+    routing_key_field: str | None = option(
+        None,
+        "with `routing_key`: decoded column with the routing key of an event, or a field in it, as in the sink. "
+        "Events with other keys have no rows. A key that belongs to another segment raises an error",
+    )
+    keep_other_keys: bool = option(
+        False,
+        "with `routing_key`: read all events of the segments that own the key, also those with other keys",
+        flag,
     )
     fail_on_data_loss: bool = option(
         True,
@@ -216,6 +233,7 @@ class SourceOptions(CommonOptions):
             for name in ("stream", "path", "paths"):
                 if getattr(self, name) is not None:
                     raise ConfigError(f"options 'stream_pattern' and {name!r} both select the streams: set only one")
+        self._check_routing_key()
         if self.infer_schema and self.format is None and not self.from_registry:
             raise ConfigError(
                 "option 'infer_schema' requires option 'format' or 'registry': raw events have one column"
@@ -228,6 +246,39 @@ class SourceOptions(CommonOptions):
             raise ConfigError(
                 "a dead-letter queue gets events that cannot be decoded: set option 'format' or 'registry'"
             )
+
+    def _check_routing_key(self) -> None:
+        # A table has the options of its sink, too: there, 'routing_key_field' alone is valid.
+        if self.routing_key is None:
+            if self.keep_other_keys:
+                raise ConfigError("option 'keep_other_keys' requires option 'routing_key'")
+            return
+        if (self.routing_key_field is None) == (not self.keep_other_keys):
+            raise ConfigError(
+                "option 'routing_key' requires one of 'routing_key_field' and 'keep_other_keys', because an event does "
+                "not carry its routing key: set 'routing_key_field' to the column with the key. Or set "
+                "keep_other_keys=true to read all events of the segments that own the key"
+            )
+        if self.routing_key_field is not None and self.format is None and not self.from_registry:
+            raise ConfigError(
+                "option 'routing_key_field' requires option 'format' or 'registry': raw events have no fields. Or set "
+                "keep_other_keys=true, and filter the rows"
+            )
+
+    def lineage(self, stores: SegmentStores, stream: StreamName) -> Lineage:
+        """Return the segments of a stream that the options select, by their routing key."""
+        from pravega_connector.stores.segments import Lineage  # noqa: PLC0415 - column functions need no client
+
+        return Lineage(stores, stream, self.key_position)
+
+    @property
+    def key_position(self) -> float | None:
+        """Position of the routing key to read on the key line, or None for all keys."""
+        if self.routing_key is None:
+            return None
+        from pravega_serde.routing import segment_key  # noqa: PLC0415 - most queries read all keys
+
+        return segment_key(self.routing_key)
 
     @property
     def has_dead_letters(self) -> bool:

@@ -11,7 +11,7 @@ from pravega_connector.checkpoint import committed_offset
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.reader.positions import parse_place, valid_cut
-from pravega_connector.spark.source.offsets import cut_of, from_offset
+from pravega_connector.spark.source.offsets import Offset, cut_of
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.errors import PravegaError
 
@@ -26,11 +26,21 @@ class Positions:
     """Start or end positions of streams from the text of an option.
 
     ``default`` applies to streams that the text does not mention. If the default is ``unbounded``, the text may use
-    this word, too. Raises ConfigError for an invalid text.
+    this word, too. ``key`` is the routing key of a query that reads only one. Raises ConfigError for an invalid text.
     """
 
-    def __init__(self, client: PravegaClient, name: str, text: str | None, default: str, *, end: bool = False) -> None:
+    def __init__(
+        self,
+        client: PravegaClient,
+        name: str,
+        text: str | None,
+        default: str,
+        *,
+        end: bool = False,
+        key: str | None = None,
+    ) -> None:
         self._client, self._name, self._is_end, self._may_be_open = client, name, end, default == _OPEN
+        self._key = key
         self._default: Any = default if text is None else text.strip()
         self._own: dict[StreamName, Any] = {}
         self._checkpoints: dict[str, dict[StreamName, StreamCut]] = {}
@@ -94,8 +104,18 @@ class Positions:
     def _checkpoint(self, path: str) -> dict[StreamName, StreamCut]:
         with self._lock:
             if path not in self._checkpoints:
-                self._checkpoints[path] = from_offset(committed_offset(path))
+                self._checkpoints[path] = self._from_offset(committed_offset(path))
             return self._checkpoints[path]
+
+    def _from_offset(self, value: Mapping[str, Any]) -> dict[StreamName, StreamCut]:
+        """Return the positions in an offset. Raises ConfigError for the offset of a query of another routing key."""
+        offset = Offset.from_json(value)
+        if offset.key not in (None, self._key):
+            raise ConfigError(
+                f"option {self._name!r} has the position of a query that reads only routing key {offset.key!r}: this "
+                "query would miss events of other keys"
+            )
+        return dict(offset.cuts)
 
     def _no_position(self, stream: StreamName, positions: Mapping[StreamName, Any]) -> ConfigError:
         return ConfigError(
@@ -122,6 +142,6 @@ class Positions:
         except ValueError as error:
             raise ConfigError(f"option {self._name!r} has invalid JSON: {error}") from None
         if "streams" in value and "version" in value:
-            return dict(from_offset(value)), None
+            return self._from_offset(value), None
         others = value.pop(_OTHERS, default)
         return {self._client.name(key): place for key, place in value.items()}, others

@@ -20,13 +20,14 @@ import pyarrow as pa
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError, StreamNotFoundError
-from pravega_connector.reader.rows import NO_TIMES, OnBad, RowBuilder, corrupt_names, row_fields
-from pravega_connector.reader.slices import SegmentSlice
+from pravega_connector.reader.rows import NO_TIMES, OnBad, RowBuilder, corrupt_names, row_fields, value_fields
+from pravega_connector.reader.slices import SegmentSlice, Select
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.spark.options.source import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
 from pravega_connector.spark.pickling import Portable
 from pravega_connector.spark.source.streams import of_each
 from pravega_connector.wire import StreamName, Watermark
+from pravega_serde.errors import SchemaError
 from pravega_serde.serializer_interface import Serializer
 from pravega_serde.text import ByteArraySerializer
 
@@ -124,6 +125,26 @@ def row_builder(
         check_type=check_type,
         component="source",
     )
+
+
+def key_filter(options: SourceOptions, serializer: Decoder) -> Select | None:
+    """Return the filter of events by their routing keys, or None without one.
+
+    Raises ConfigError if the decoded columns have no such field.
+    """
+    if options.routing_key is None or options.routing_key_field is None or serializer is None:
+        return None
+    from pravega_connector.reader.key_filter import WantedKey  # noqa: PLC0415 - most queries read all keys
+    from pravega_serde.routing import ByColumn, ByField  # noqa: PLC0415
+
+    path, decoder = options.routing_key_field, serializer.get()
+    is_column = path in {field.name for field in value_fields(decoder.arrow_type)}
+    try:
+        return WantedKey(options.routing_key, ByColumn(path) if is_column else ByField(path)).by_column(decoder)
+    except SchemaError as error:
+        raise ConfigError(
+            f"option 'routing_key_field' does not name a decoded column or a field in one: {error.message}"
+        ) from error
 
 
 def check_type(kind: pa.DataType, field: pa.Field) -> None:

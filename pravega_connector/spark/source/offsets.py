@@ -7,6 +7,7 @@
      "parts":   {"scope/stream": {"0.#epoch.0": [700, 900]}},  positions that divide segments among tasks
      "tasks":   262144,                                        bytes up to which segments share a task
      "marks":   {"scope/stream": 339, …},                      end of the watermarks, if columns use them
+     "key":     "camera 7",                                    routing key, if the query reads only one
      "version": 1}
 
 The range of a batch depends only on the offset before it and on its own. So a replay after a crash reads the same bytes
@@ -40,7 +41,8 @@ class Offset:
     """End of a batch: positions, the streams with another start than the previous end, and divided segments.
 
     ``marks`` is the end of the watermarks of each stream. ``task_bytes`` is the number of bytes up to which segments
-    share a task (0: each has its own).
+    share a task (0: each has its own). ``key`` is the routing key of a query that reads only one: the positions in
+    segments of other keys have no meaning.
     """
 
     cuts: Cuts
@@ -48,6 +50,7 @@ class Offset:
     parts: Parts = field(default_factory=dict)
     marks: Mapping[StreamName, int] = field(default_factory=dict)
     task_bytes: int = 0
+    key: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON value."""
@@ -65,6 +68,8 @@ class Offset:
             value["tasks"] = self.task_bytes
         if self.marks:
             value["marks"] = {str(name): end for name, end in sorted(self.marks.items())}
+        if self.key is not None:
+            value["key"] = self.key
         return value | {"version": _VERSION}
 
     @classmethod
@@ -79,10 +84,12 @@ class Offset:
             cuts, begins = _cuts(value["streams"]), _cuts(value.get("from", {}))
             parts = {StreamName.parse(text): _places(text, of) for text, of in value.get("parts", {}).items()}
             marks = {StreamName.parse(text): int(end) for text, end in value.get("marks", {}).items()}
-            task_bytes = int(value.get("tasks", 0))
+            task_bytes, key = int(value.get("tasks", 0)), value.get("key")
+            if not isinstance(key, str | None):
+                raise TypeError(f"a routing key must be a text, not {key!r}")
         except (KeyError, AttributeError, TypeError, ValueError, PravegaError) as error:
             raise ConfigError(f"the checkpoint has an offset that this connector did not write: {error}") from error
-        return cls(cuts, begins, parts, marks, task_bytes)
+        return cls(cuts, begins, parts, marks, task_bytes, key)
 
     def slices_from(self, start: Offset) -> Iterator[SegmentSlice]:
         """Yield the slices of the batch between two offsets, in the order of its tasks. No server is called."""

@@ -71,8 +71,10 @@ _NO_CEILING: Final = Ceiling(frozenset(), {})
 class _PatientLineage(Lineage):
     """Lineage that requests the successors of a sealed stream's last segments once a second, for one of them only."""
 
-    def __init__(self, stores: SegmentStores, stream: StreamName, clock: Callable[[], float]) -> None:
-        super().__init__(stores, stream)
+    def __init__(
+        self, stores: SegmentStores, stream: StreamName, clock: Callable[[], float], key: float | None
+    ) -> None:
+        super().__init__(stores, stream, key)
         self._clock = clock
         self._last: set[int] = set()
         self._next_look = 0.0
@@ -90,12 +92,22 @@ class _PatientLineage(Lineage):
 
 
 class StreamPlanner:
-    """Planner of the batches of one stream. Its state is not needed after a restart."""
+    """Planner of the batches of one stream. Its state is not needed after a restart.
 
-    def __init__(self, client: PravegaClient, stream: StreamName, clock: Callable[[], float] = time.monotonic) -> None:
+    With ``key``, the position of a routing key on the key line, it plans only the segments that own the key.
+    """
+
+    def __init__(
+        self,
+        client: PravegaClient,
+        stream: StreamName,
+        clock: Callable[[], float] = time.monotonic,
+        key: float | None = None,
+    ) -> None:
         self._client = client
         self.stream = stream
-        self._lineage = _PatientLineage(client.stores, stream, clock)
+        self.lineage: Lineage = _PatientLineage(client.stores, stream, clock, key)
+        """Segments that are read."""
         self._ceilings: list[Ceiling] = []
         self.growing: dict[int, int] = {}
         """Ends of the segments that were read completely at the last backlog, but may get more."""
@@ -132,6 +144,8 @@ class StreamPlanner:
         """Return the part of a loss that the query should read; None if there is none."""
         if not self._is_wanted(loss.segment_id, loss.offset):
             return None
+        if not loss.deleted and not self.lineage.includes(loss.segment_id):
+            return None
         end = min(ceiling.ends.get(loss.segment_id, OPEN_END) for ceiling in (*self._ceilings, _NO_CEILING))
         return loss if loss.bytes is None else replace(loss, bytes=min(loss.bytes, end - loss.offset))
 
@@ -144,12 +158,15 @@ class StreamPlanner:
         Raises DataLossError if a segment was deleted or truncated before it was read, StreamNotFoundError.
         """
         positions = dict(start.positions)
-        infos = self._enter_successors(positions)
-        ends = {}
-        for segment_id, begin in positions.items():
+        infos = self._enter_successors(positions, self.lineage.included(start))
+        ends = dict(positions)
+        for segment_id in infos.keys() & positions.keys():
             lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, OPEN_END) for c in self._ceilings)]
-            ends[segment_id] = max(begin, min(lengths)) if self._below([segment_id]) else begin
-        self.growing = {i: end for i, end in ends.items() if _is_growing(infos[i]) and end == infos[i].write_offset}
+            if self._below([segment_id]):
+                ends[segment_id] = max(positions[segment_id], min(lengths))
+        self.growing = {
+            i: end for i, end in ends.items() if i in infos and _is_growing(infos[i]) and end == infos[i].write_offset
+        }
         return Backlog(self.stream, positions, ends)
 
     def slices(self, start: StreamCut) -> Iterator[SegmentSlice]:
@@ -178,19 +195,18 @@ class StreamPlanner:
     def _below(self, segment_ids: Iterable[int]) -> bool:
         return all(ceiling.segments.issuperset(segment_ids) for ceiling in self._ceilings)
 
-    def _enter_successors(self, positions: dict[int, int]) -> dict[int, SegmentInfo]:
-        """Replace finished segments with their successors.
+    def _enter_successors(self, positions: dict[int, int], entered: Iterable[int]) -> dict[int, SegmentInfo]:
+        """Replace finished segments with their successors. ``entered`` are the segments that are read.
 
-        Each remaining segment has bytes, or may get more, or waits for another predecessor of its successor.
+        Each of these that remains has bytes, or may get more, or waits for another predecessor of its successor.
         """
         infos: dict[int, SegmentInfo] = {}
         finished: set[int] = set()
-        entered: Iterable[int] = list(positions)
         while entered:
             infos |= self._client.stores.segment_infos(self.stream, entered)
             ended = {i for i in entered if self._is_finished(infos[i], positions[i])}
             finished |= ended
-            entered = self._lineage.advance(positions, finished, ended)
+            entered = self.lineage.advance(positions, finished, ended)
         return infos
 
     def _is_finished(self, info: SegmentInfo, at: int) -> bool:
@@ -201,7 +217,7 @@ class StreamPlanner:
         if not self._is_wanted(info.id, at):
             return False
         self._check_present(info, at)
-        return info.sealed and at >= info.write_offset and self._below(self._lineage.successors(info.id))
+        return info.sealed and at >= info.write_offset and self._below(self.lineage.successors(info.id))
 
     def _check_present(self, info: SegmentInfo, at: int) -> None:
         if info.exists and at >= info.start_offset:
@@ -213,6 +229,16 @@ class StreamPlanner:
             f"stream {self.stream}, segment {info.id}, offset {at}: {lost} was truncated before it was read; "
             "start at the head of the stream with a new checkpoint, or keep the data longer (retention)"
         )
+
+
+def stream_planner(
+    client: PravegaClient,
+    options: SourceOptions,
+    stream: StreamName,
+    clock: Callable[[], float] = time.monotonic,
+) -> StreamPlanner:
+    """Return the planner of a stream for the routing key that the options select, or for all keys."""
+    return StreamPlanner(client, stream, clock, options.key_position)
 
 
 class _Followed(NamedTuple):
@@ -228,6 +254,10 @@ def _with(streams: tuple[StreamName, ...], more: tuple[StreamName, ...]) -> tupl
     return tuple(sorted((*streams, *more))) if more else streams
 
 
+def _key_text(key: str | None) -> str:
+    return "all routing keys" if key is None else f"routing key {key!r}"
+
+
 def _is_growing(info: SegmentInfo) -> bool:
     return info.exists and not info.sealed
 
@@ -240,7 +270,9 @@ class QueryPlan:
     ) -> None:
         self._client, self._options, self._clock = client, options, clock
         self._streams = Streams(client, options, clock)
-        self._ends = Positions(client, "end_stream_cut", options.end_stream_cut, "unbounded", end=True)
+        self._ends = Positions(
+            client, "end_stream_cut", options.end_stream_cut, "unbounded", end=True, key=options.routing_key
+        )
         self._boundaries = Boundaries(client.stores)
         limits = Limits(options.max_bytes_per_trigger, options.max_rows_per_trigger)
         self._admission = Admission(self._boundaries, limits)
@@ -258,7 +290,10 @@ class QueryPlan:
 
     def first(self) -> Offset:
         """Return the beginning of the query: the start position of each existing stream."""
-        starts = Positions(self._client, "start_stream_cut", self._options.start_stream_cut, "latest")
+        options = self._options
+        starts = Positions(
+            self._client, "start_stream_cut", options.start_stream_cut, "latest", key=options.routing_key
+        )
         streams = self._streams.now()
         if self._options.stream_pattern is None:
             starts.check(streams)
@@ -267,14 +302,14 @@ class QueryPlan:
         cuts = dict(zip(streams, of_each(starts.bounded, streams), strict=True))
         if self._options.end_stream_cut is not None:
             of_each(self._check_end, cuts.values())
-        return Offset(cuts)
+        return Offset(cuts, key=options.routing_key)
 
     def _check_end(self, begin: StreamCut) -> None:
         """Report the loss if the query begins after its end, because truncation has passed the end."""
         passed: list[Loss] = []
         with suppress(DataLossError, StreamNotFoundError):  # it is missed when the batch is planned
             end = self._ends.cut(begin.stream)
-            passed = [] if end is None else StreamPlanner(self._client, begin.stream, self._clock).end_at(begin, end)
+            passed = [] if end is None else self._planner_of(begin.stream).end_at(begin, end)
         self.losses.note(passed)
 
     def end_here(self) -> None:
@@ -353,6 +388,11 @@ class QueryPlan:
 
     def _known(self, start: Offset) -> Sequence[StreamName]:
         """Return the streams to read now. Streams that the query no longer reads keep their positions."""
+        if start.key != self._options.routing_key:
+            raise ConfigError(
+                f"the checkpoint is of a query that reads {_key_text(start.key)}, but this query reads "
+                f"{_key_text(self._options.routing_key)}: use a separate checkpoint for each routing key"
+            )
         streams = self._streams.now()
         streams = _with(streams, self._streams.gone(start.cuts))
         if start.cuts and streams and not any(map(self._streams.covers, start.cuts)):
@@ -394,8 +434,11 @@ class QueryPlan:
             self._boundaries.note(stream, segment_id, end)
         return backlog
 
+    def _planner_of(self, stream: StreamName) -> StreamPlanner:
+        return stream_planner(self._client, self._options, stream, self._clock)
+
     def _new_planner(self, stream: StreamName, begin: StreamCut) -> StreamPlanner:
-        planner = StreamPlanner(self._client, stream, self._clock)
+        planner = self._planner_of(stream)
         for end in (self._ends.cut(stream), None if self._available is None else self._available.get(stream, begin)):
             if end is not None:
                 planner.end_at(begin, end)
@@ -420,7 +463,7 @@ class QueryPlan:
         if self._options.stream_pattern is not None:  # a stream that is created again counts as new
             kept = {stream: cut for stream, cut in kept.items() if stream not in gone}
         parts = self._parts(begins, ends) if divided else {}
-        return Offset({**kept, **ends}, moved, parts, task_bytes=shared)
+        return Offset({**kept, **ends}, moved, parts, task_bytes=shared, key=self._options.routing_key)
 
     def _parts(
         self, begins: Mapping[StreamName, StreamCut], ends: Mapping[StreamName, StreamCut]

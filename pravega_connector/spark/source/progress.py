@@ -32,6 +32,7 @@ from pravega_connector.monitoring import StreamLag, lost_bytes, stream_lag
 from pravega_connector.reader_groups.subscriber import Subscriber
 from pravega_connector.spark.source.data_loss import DataLoss
 from pravega_connector.spark.source.streams import of_each
+from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import StreamCut, StreamName
 
 _log: Final = logging.getLogger(__name__)
@@ -44,8 +45,17 @@ _RETRY: Final = 5.0
 class Progress:
     """Progress report of one run; it never fails a query."""
 
-    def __init__(self, client: PravegaClient, losses: DataLoss, clock: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._losses, self._clock = client, losses, clock
+    def __init__(
+        self,
+        client: PravegaClient,
+        losses: DataLoss,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        key: float | None = None,
+    ) -> None:
+        """``key`` is the position on the key line of the only routing key that the run reads."""
+        self._client, self._losses, self._clock, self._key = client, losses, clock, key
+        self._lineages: dict[StreamName, Lineage] = {}
         self._at: Mapping[StreamName, StreamCut] = {}
         self._report: dict[str, Any] | None = None
         self._stale = 0.0
@@ -62,7 +72,7 @@ class Progress:
         if not end or (end == self._at and self._clock() < self._stale):
             return
         try:
-            lags = of_each(lambda stream: stream_lag(self._client, end[stream], reader=""), sorted(end))
+            lags = of_each(self._lag, [end[stream] for stream in sorted(end)])
         except ConnectorError as error:
             _log.info("the lag of the streams is unknown: %s", error)
             self._at, self._stale = dict(end), self._clock() + _FRESH
@@ -70,6 +80,12 @@ class Progress:
         self._at, self._report = dict(end), self._tell(lags)
         # The lag of sealed streams does not change.
         self._stale = math.inf if all(lag.is_final and lag.exists for lag in lags) else self._clock() + _FRESH
+
+    def _lag(self, position: StreamCut) -> StreamLag:
+        stream = position.stream
+        if self._key is not None and stream not in self._lineages:
+            self._lineages[stream] = Lineage(self._client.stores, stream, self._key)
+        return stream_lag(self._client, position, reader="", lineage=self._lineages.get(stream))
 
     def _tell(self, lags: list[StreamLag]) -> dict[str, Any]:
         streams = {str(lag.stream): _without_losses(lag.to_json()) for lag in lags}

@@ -30,7 +30,15 @@ from pravega_connector.core.io import in_background
 from pravega_connector.errors import ConfigError, DataLossError, MalformedStreamCutError
 from pravega_connector.monitoring import Loss
 from pravega_connector.reader.rows import NO_TIMES
-from pravega_connector.reader.slices import EventBatch, SegmentSlice, batch_part, joined, read_slice, slices_between
+from pravega_connector.reader.slices import (
+    EventBatch,
+    SegmentSlice,
+    Select,
+    batch_part,
+    joined,
+    read_slice,
+    slices_between,
+)
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import note_answer
@@ -40,6 +48,7 @@ from pravega_connector.spark.source.admission import Boundaries, divide
 from pravega_connector.spark.source.bounds import Positions
 from pravega_connector.spark.source.columns import (
     Decoder,
+    key_filter,
     marks_end,
     row_builder,
     times_along,
@@ -48,11 +57,11 @@ from pravega_connector.spark.source.columns import (
 from pravega_connector.spark.source.data_loss import DataLoss, pass_over
 from pravega_connector.spark.source.dead_letters import check_letter_box, letter_box
 from pravega_connector.spark.source.offsets import Offset
-from pravega_connector.spark.source.planner import QueryPlan, StreamPlanner
+from pravega_connector.spark.source.planner import QueryPlan, stream_planner
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.streams import Streams, of_each
 from pravega_connector.spark.source.tasks import TASK_BYTES, SlicesPartition, partitions_of
-from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from pravega_serde.errors import PravegaError
 
 # Seconds after which Spark gets an answer during an outage; the progress then shows the outage.
@@ -99,8 +108,9 @@ def read_rows(
     *,
     times: SegmentTimes = NO_TIMES,
     stop: int | None = None,
+    select: Callable[[EventBatch], EventBatch] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the events in a slice, only those before offset ``stop`` if it is set.
+    """Yield the rows of the events in a slice, only those before offset ``stop`` and those of ``select`` if set.
 
     If the options name a dead-letter queue, malformed events are durable there before the rows of their batch are
     passed on. Lost data raises DataLossError or is skipped, as the options say.
@@ -113,14 +123,20 @@ def read_rows(
                 with closing(read_slice(client.stores, replace(piece, start=at))) as events:
                     for batch in joined(events, builder.bytes_at_once):
                         kept = batch if stop is None else _before(batch, stop)
-                        if len(kept.events):
-                            yield from (rows for rows in builder.build_all(kept) if rows.num_rows)
+                        chosen = kept if select is None else select(kept)
+                        if len(chosen.events):
+                            yield from (rows for rows in builder.build_all(chosen) if rows.num_rows)
                         if kept is not batch:
                             return
                         at = batch.end
                 return
             except DataLossError as error:
                 at = pass_over(piece, at, error, fail=options.fail_on_data_loss)
+
+
+def _within(keys: Select, owned: SegmentRange) -> Callable[[EventBatch], EventBatch]:
+    """Return the filter of the events of a segment that owns these keys."""
+    return lambda batch: keys(batch, owned)
 
 
 def _before(batch: EventBatch, stop: int) -> EventBatch:
@@ -141,6 +157,7 @@ class _Reader(Exchanged):
         # Raise for invalid settings and columns here, before any task. Tasks get the configuration in the pickle.
         _ = options.config
         row_builder(schema, options, serializer)
+        key_filter(options, serializer)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""
@@ -151,8 +168,37 @@ class _Reader(Exchanged):
         for piece, place in zip(partition.slices, partition.places, strict=True):
             if place is not None:
                 client.stores.take_place(piece.stream, piece.segment_id, place)
-        for piece, times in zip(partition.slices, partition.times, strict=True):
-            yield from read_rows(client, options, self.schema, self.serializer, piece, times=times, stop=partition.stop)
+        keys = key_filter(options, self.serializer)
+        for at, (piece, times) in enumerate(zip(partition.slices, partition.times, strict=True)):
+            yield from read_rows(
+                client,
+                options,
+                self.schema,
+                self.serializer,
+                piece,
+                times=times,
+                stop=partition.stop,
+                select=None if keys is None else _within(keys, partition.owned[at]),
+            )
+
+    def _tasks(
+        self,
+        client: PravegaClient | None,
+        slices: Sequence[SegmentSlice],
+        times: Iterable[SegmentTimes],
+        task_bytes: int,
+        stop: int | None = None,
+    ) -> list[InputPartition]:
+        """Return the partitions of slices; see ``partitions_of``."""
+        if key_filter(self.options, self.serializer) is None:
+            return partitions_of(client, slices, times, task_bytes, stop=stop)
+        stores = (client or self.options.client(service=True)).stores
+        lineages = {piece.stream: self.options.lineage(stores, piece.stream) for piece in slices}
+
+        def owned(piece: SegmentSlice) -> SegmentRange:
+            return lineages[piece.stream].range_of(piece.segment_id)
+
+        return partitions_of(client, slices, times, task_bytes, stop=stop, owned=owned)
 
     def _times(
         self, slices: Sequence[SegmentSlice], ends: Mapping[StreamName, int] | None = None
@@ -173,22 +219,23 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         """Return the tasks that read the segments between the start and the end cut of each stream."""
         client, options = self.options.client(), self.options
         check_letter_box(client, options)
-        starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest")
+        key = options.routing_key
+        starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest", key=key)
         end = "latest" if (options.end_stream_cut or "").strip().lower() == "unbounded" else options.end_stream_cut
-        ends = Positions(client, "end_stream_cut", end, "latest", end=True)
+        ends = Positions(client, "end_stream_cut", end, "latest", end=True, key=key)
         streams = Streams(client, options).now()
         if options.stream_pattern is None:
             starts.check(streams)
             ends.check(streams)
         losses = DataLoss(client, fail=options.fail_on_data_loss)
         cuts = of_each(lambda stream: (starts.bounded(stream), ends.bounded(stream)), streams)
-        slices = [piece for of in of_each(lambda cut: _slices(client, losses, *cut), cuts) for piece in of]
+        slices = [piece for of in of_each(lambda cut: _slices(client, options, losses, *cut), cuts) for piece in of]
         places = dict(divide(Boundaries(client.stores), slices, options.min_partitions))
         parts = [part for piece in slices for part in _divided(piece, places.get(piece, ()))]
         stop = None
         if self._pushed is not None:
             parts, stop = self._pushed.keep(parts), self._pushed.stop
-        return partitions_of(client, parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
+        return self._tasks(client, parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
 
 
 @called_by_spark("pushFilters")
@@ -207,8 +254,10 @@ def batch_reader(options: SourceOptions, schema: pa.Schema, serializer: Decoder)
     return reader(options, schema, serializer)
 
 
-def _slices(client: PravegaClient, losses: DataLoss, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
-    planner = StreamPlanner(client, start.stream)
+def _slices(
+    client: PravegaClient, options: SourceOptions, losses: DataLoss, start: StreamCut, end: StreamCut
+) -> list[SegmentSlice]:
+    planner = stream_planner(client, options, start.stream)
 
     def wanted(loss: Loss) -> Loss | None:
         if loss.deleted:
@@ -220,7 +269,7 @@ def _slices(client: PravegaClient, losses: DataLoss, start: StreamCut, end: Stre
     if remaining is None:
         return []
     try:
-        return slices_between(client.stores, start, end, skip_lost=remaining != start)
+        return slices_between(client.stores, start, end, skip_lost=remaining != start, lineage=planner.lineage)
     except MalformedStreamCutError:
         losses.note(planner.end_at(remaining, end))
         return list(planner.slices(remaining))
@@ -335,7 +384,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._planned = last.cuts
         slices = list(last.slices_from(Offset.from_json(start)))
         # After a restart, a reader that has made no request knows no segment stores.
-        return partitions_of(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
+        return self._tasks(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
 
     def prepare_for_real_time(self) -> None:
         """Raise ConfigError if the query cannot run in Spark's real-time mode."""
@@ -404,7 +453,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
     @property
     def _progress(self) -> Progress:
         if self._own_progress is None:
-            self._own_progress = Progress(self._client, self._plan.losses)
+            self._own_progress = Progress(self._client, self._plan.losses, key=self.options.key_position)
         return self._own_progress
 
     @property

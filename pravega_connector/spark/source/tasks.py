@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.stores.segment_stores import SegmentPlace
+from pravega_connector.wire import SegmentRange
 
 #: Bytes of several segments that one task reads. Reading less takes less time than the start of a Spark task.
 TASK_BYTES: Final = 256 * 1024
@@ -27,13 +28,14 @@ class SlicesPartition(Exchanged, InputPartition):  # type: ignore[misc]
 
     ``times`` are the event times along each range. ``places`` are the segment stores of the segments, as known to the
     driver. So a new process neither calls the controller nor loads gRPC. ``stop`` is the offset from which a filter
-    rejects all events.
+    rejects all events. ``owned`` has the routing keys of each segment, if the task filters events by their keys.
     """
 
     slices: tuple[SegmentSlice, ...]
     times: tuple[SegmentTimes, ...]
     places: tuple[SegmentPlace | None, ...]
     stop: int | None = None
+    owned: tuple[SegmentRange, ...] = ()
 
 
 def partitions_of(
@@ -41,9 +43,14 @@ def partitions_of(
     slices: Sequence[SegmentSlice],
     times: Iterable[SegmentTimes],
     task_bytes: int,
+    *,
     stop: int | None = None,
+    owned: Callable[[SegmentSlice], SegmentRange] | None = None,
 ) -> list[InputPartition]:
-    """Return the partitions of slices, in order. ``client``, if not None, may know their segment stores."""
+    """Return the partitions of slices, in order. ``client``, if not None, may know their segment stores.
+
+    ``owned`` returns the routing keys of a segment, if tasks filter events by their keys.
+    """
 
     def place(piece: SegmentSlice) -> SegmentPlace | None:
         return None if client is None else client.stores.known_place(piece.stream, piece.segment_id)
@@ -51,7 +58,11 @@ def partitions_of(
     along = iter(times)
     return [
         SlicesPartition(
-            tuple(task), tuple(itertools.islice(along, len(task))), tuple(place(piece) for piece in task), stop
+            tuple(task),
+            tuple(itertools.islice(along, len(task))),
+            tuple(place(piece) for piece in task),
+            stop,
+            () if owned is None else tuple(map(owned, task)),
         )
         for task in shared_tasks(slices, task_bytes)
     ]

@@ -374,3 +374,17 @@ def test_a_lease_that_a_commit_can_outlast_is_refused(given, commit):
 def test_the_default_lease_is_longer_than_a_commit():
     sink(path="a/b").check_lease()
     sink(path="a/b", transaction_timeout_ms="60001", commit_timeout_ms="60000").check_lease()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"routing_key": "a"}, "requires one of 'routing_key_field' and 'keep_other_keys'"),
+        ({"routing_key": "a", "routing_key_field": "k", "keep_other_keys": "true"}, "requires one of"),
+        ({"keep_other_keys": "true"}, "'keep_other_keys' requires option 'routing_key'"),
+        ({"routing_key": "a", "routing_key_field": "k"}, "'routing_key_field' requires option 'format' or 'registry'"),
+    ],
+)
+def test_options_of_a_routing_key_that_do_not_go_together(given, words):
+    with pytest.raises(ConfigError, match=words):
+        parse_options(SourceOptions, {"path": "a/b", **given})
