@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pravega_connector.core.values import Successor
+from pravega_connector.errors import MalformedStreamCutError
 from pravega_connector.stores.segments import Lineage
-from pravega_connector.wire import SegmentRange, StreamName
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName, segment_id
 
 STREAM = StreamName("s", "t")
 
@@ -152,3 +153,109 @@ def test_positions_stay_a_valid_cut_and_every_segment_is_started_once_after_all_
 def first_epoch(history):
     followers = {s.range.id for after in history.followers.values() for s in after}
     return [i for i in history.ranges if i not in followers]
+
+
+# ---- one routing key -------------------------------------------------------------------------------------------------
+
+# Bounds of segments are multiples of an eighth. A scaling seals segments between two bounds, and divides their part of
+# the key line at some of the bounds within.
+EIGHTHS = st.integers(0, 8)
+SCALINGS = st.lists(st.tuples(EIGHTHS, EIGHTHS, st.sets(EIGHTHS)), max_size=6)
+
+
+class Epochs:
+    """Segments of each epoch, as a controller answers."""
+
+    def __init__(self, scalings):
+        self.epochs = [[SegmentRange(segment_id(n, 0), n / 2, n / 2 + 0.5) for n in range(2)]]
+        self.followers = {}
+        self.numbers = itertools.count(2)
+        for first, last, within in scalings:
+            self.scale(min(first, last) / 8, max(first, last) / 8, [each / 8 for each in within])
+
+    def scale(self, low, high, within):
+        current = self.epochs[-1]
+        sealed = [each for each in current if low <= each.low and each.high <= high]
+        if not sealed:
+            return
+        low, high = sealed[0].low, sealed[-1].high
+        bounds = [low, *sorted(each for each in within if low < each < high), high]
+        epoch = len(self.epochs)
+        new = [SegmentRange(segment_id(next(self.numbers), epoch), a, b) for a, b in itertools.pairwise(bounds)]
+        for old in sealed:
+            self.followers[old.id] = [
+                Successor(each, tuple(o.id for o in sealed if o.low < each.high and each.low < o.high))
+                for each in new
+                if each.low < old.high and old.low < each.high
+            ]
+        left = [each for each in current if each not in sealed]
+        self.epochs.append(sorted([*left, *new], key=lambda each: each.low))
+
+    def epoch_segments(self, stream, epoch):
+        return self.epochs[epoch]
+
+    def successors(self, stream, segment):
+        return self.followers.get(segment, [])
+
+    def segments_between(self, start, end):
+        found, frontier = set(), list(start.positions)
+        while frontier:
+            found.add(segment := frontier.pop())
+            frontier += [] if segment in end.positions else [each.range.id for each in self.successors(STREAM, segment)]
+        return sorted(found)
+
+    def owners(self, key):
+        """The segments that own the key, in order."""
+        found = [each.id for ranges in self.epochs for each in ranges if each.low <= key < each.high]
+        return list(dict.fromkeys(found))
+
+    def bounds(self, segments):
+        ranges = {each.id: each for of_epoch in self.epochs for each in of_epoch}
+        return sorted((ranges[each].low, ranges[each].high) for each in segments)
+
+
+@given(SCALINGS, st.floats(0, 1, exclude_max=True))
+def test_the_segments_of_a_key_follow_each_other_and_the_position_stays_a_valid_cut(scalings, key):
+    epochs = Epochs(scalings)
+    lineage = Lineage(SimpleNamespace(controller=epochs), STREAM, key)
+    positions = {each.id: 7 for each in epochs.epochs[0]}
+    (owner,) = lineage.included(StreamCut(STREAM, positions))
+    read, finished = [owner], set()
+    while True:
+        finished.add(owner)
+        started = lineage.advance(positions, finished)
+        bounds = epochs.bounds(positions)
+        assert [0.0, *(high for _, high in bounds)] == [*(low for low, _ in bounds), 1.0]
+        if not started:
+            break
+        (owner,) = started
+        assert positions[owner] == 0
+        assert lineage.included(StreamCut(STREAM, positions)) == [owner]
+        read.append(owner)
+    assert read == epochs.owners(key)
+    ends = [{each.id: 9 for each in ranges} for ranges in (epochs.epochs[0], epochs.epochs[-1])]
+    head, tail = (StreamCut(STREAM, each) for each in ends)
+    assert lineage.between(head, tail) == read
+    assert lineage.between(tail, tail) == read[-1:]
+
+
+def test_positions_in_segments_of_other_keys_stay_as_long_as_they_can():
+    epochs = Epochs([(4, 8, {6}), (0, 4, {2}), (2, 6, set())])
+    lineage = Lineage(SimpleNamespace(controller=epochs), STREAM, 0.3)
+    first, second = (each.id for each in epochs.epochs[0])
+    positions = {first: 100, second: 50}
+    (part,) = lineage.advance(positions, {first})
+    assert positions == {part: 0, second: 50, part - 1: 0}
+    (merged,) = lineage.advance(positions, {first, part})  # with a part of the second segment
+    assert epochs.bounds(positions) == [(0.0, 0.25), (0.25, 0.75), (0.75, 1.0)]
+    assert (positions[merged], second in positions) == (0, False)
+
+
+def test_a_cut_in_which_no_segment_or_two_own_the_key():
+    epochs = Epochs([(0, 4, {2})])
+    lineage = Lineage(SimpleNamespace(controller=epochs), STREAM, 0.3)
+    for ids in ([1], [0, segment_id(2, 1), segment_id(3, 1)]):
+        with pytest.raises(MalformedStreamCutError, match="does not cover"):
+            lineage.included(StreamCut(STREAM, dict.fromkeys(ids, 0)))
+    with pytest.raises(MalformedStreamCutError, match=r"no segment s/t/9\.#epoch\.0"):
+        lineage.range_of(9)
