@@ -39,8 +39,8 @@ else:
             "checkpoint": "",
             "client": (
                 "EventBatch EventColumns EventPointer EventWriter ExactlyOnceReader GroupCheckpoint GroupEvent "
-                "GroupNotification GroupReader LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision "
-                "RevisionedStreamClient ScalingPolicy SegmentDistribution StateSynchronizer StreamConfig "
+                "GroupNotification GroupReader LeaseKeeper PravegaClient ReaderGroup RecordBatches RetentionPolicy "
+                "Revision RevisionedStreamClient ScalingPolicy SegmentDistribution StateSynchronizer StreamConfig "
                 "StreamCut StreamDescription StreamName StreamsReader StreamsTransaction Subscriber TailReader "
                 "TimeWindow Transaction TransactionalWriter TransactionStatus ValueReader Watermark"
             ),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pravega_connector.exactly_once.group_reader import ExactlyOnceReader as ExactlyOnceReader
     from pravega_connector.exactly_once.streams_transaction import StreamsTransaction as StreamsTransaction
     from pravega_connector.reader.event_columns import EventColumns as EventColumns
+    from pravega_connector.reader.splits import RecordBatches as RecordBatches
     from pravega_connector.reader_groups.delivery import GroupEvent as GroupEvent
     from pravega_connector.reader_groups.reader import GroupReader as GroupReader
 
@@ -44,6 +45,7 @@ __all__ = [
     "LeaseKeeper",
     "PravegaClient",
     "ReaderGroup",
+    "RecordBatches",
     "RetentionPolicy",
     "Revision",
     "RevisionedStreamClient",
@@ -71,6 +73,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
     def __getattr__(name: str) -> Any:
         if name == "EventColumns":
             from pravega_connector.reader import event_columns as module  # noqa: PLC0415
+        elif name == "RecordBatches":
+            from pravega_connector.reader import splits as module  # noqa: PLC0415
         elif name == "ExactlyOnceReader":
             from pravega_connector.exactly_once import group_reader as module  # noqa: PLC0415
         elif name == "StreamsTransaction":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -96,7 +95,7 @@ class PravegaClient(Administration):
         attach_if_loaded()
         self.config = config
         self.health = ClusterHealth(timeout, failover_timeout, service=service)
-        self.stores = SegmentStores(config, ConnectionPool(_tls(config), self.health), self.health)
+        self.stores = SegmentStores(config, ConnectionPool(Tls.of(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
         self._groups: WeakSet[ReaderGroup] = WeakSet()
         self._decisions: Decisions | None = None
@@ -865,17 +864,3 @@ def _config(config: Any, settings: dict[str, Any]) -> PravegaConfig:
     if config is not None and "controller" in settings:
         raise ConfigError("the controller is set twice, by position and by name: set it once")
     return PravegaConfig.resolve(**({"controller": config} | settings))
-
-
-def _tls(config: PravegaConfig) -> Tls | None:
-    if not config.uses_tls_to_stores:
-        return None
-    try:
-        context = ssl.create_default_context(cadata=config.authorities())
-    except ssl.SSLError as error:
-        raise ConfigError(
-            f"the CA certificates in {config.tls_ca_file} are invalid: {error.reason or error}; check "
-            "pravega.tls.ca.file"
-        ) from None
-    context.check_hostname = config.tls_validate_hostname
-    return Tls(context, config.tls_server_name)

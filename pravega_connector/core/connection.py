@@ -15,10 +15,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
+from pravega_connector.config import PravegaConfig
 from pravega_connector.core import addresses, io
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.retry import ClusterHealth
-from pravega_connector.errors import AuthenticationError, ConnectionLostError, ProtocolError, UnexpectedReplyError
+from pravega_connector.errors import (
+    AuthenticationError,
+    ConfigError,
+    ConnectionLostError,
+    ProtocolError,
+    UnexpectedReplyError,
+)
 from pravega_connector.wire import (
     Hello,
     KeepAlive,
@@ -54,6 +61,21 @@ class Tls:
 
     context: ssl.SSLContext
     server_name: str | None
+
+    @classmethod
+    def of(cls, config: PravegaConfig) -> Tls | None:
+        """Return the settings for segment stores, or None without TLS. Raises ConfigError."""
+        if not config.uses_tls_to_stores:
+            return None
+        try:
+            context = ssl.create_default_context(cadata=config.authorities())
+        except ssl.SSLError as error:
+            raise ConfigError(
+                f"the CA certificates in {config.tls_ca_file} are invalid: {error.reason or error}; check "
+                "pravega.tls.ca.file"
+            ) from None
+        context.check_hostname = config.tls_validate_hostname
+        return cls(context, config.tls_server_name)
 
 
 def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
+from pravega_connector.core import arguments
 from pravega_connector.errors import ConfigError
 from pravega_connector.notebook import table
 from pravega_connector.reader.rows import METADATA, RowBuilder, row_fields
 from pravega_connector.reader.slices import EventBatch, ReadRange, Select, joined, read_ranges
+from pravega_connector.reader.splits import RecordBatches, end_of, position_in, ranges_after, split_ranges
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut
 from pravega_serde.errors import DeserializationError, MissingExtraError
@@ -81,11 +84,17 @@ class EventColumns:
         """Yield the undecoded events, batch by batch."""
         return read_ranges(self._stores, self._ranges, self._select)
 
-    def record_batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the rows, batch by batch. Closing the generator closes its connection."""
-        return self._record_batches(join=True)
+    def record_batches(self, start: str | None = None) -> RecordBatches:
+        """Return an iterator over the rows, batch by batch, from the first row or the position ``start``.
 
-    def _record_batches(self, *, join: bool) -> Generator[pa.RecordBatch, None, None]:
+        The iterator has a ``position`` after the rows that it has returned. Store it with your results, and pass it as
+        ``start`` to resume, also in another process. Raises ConfigError for a position that is not in the range.
+        """
+        ranges = self._ranges if start is None else ranges_after(self._ranges, start)
+        return RecordBatches(self._rows(ranges, join=True), start, end_of(ranges) or start)
+
+    def _rows(self, ranges: Sequence[ReadRange], *, join: bool) -> Generator[tuple[pa.RecordBatch, str], None, None]:
+        """Yield the rows of ranges, with the position after them."""
         on_error = self._on_error
 
         def on_bad(_: EventBatch, errors: Sequence[DeserializationError]) -> None:
@@ -100,9 +109,33 @@ class EventColumns:
             mode="FAILFAST" if on_error is None else "PERMISSIVE",
             on_bad=on_bad,
         )
-        with closing(iter(self)) as batches:
+        with closing(read_ranges(self._stores, ranges, self._select)) as batches:
             for batch in joined(batches, rows.bytes_at_once if join else 0):
-                yield from rows.build_all(batch)
+                done = 0
+                for built in rows.build_all(batch):
+                    done += built.num_rows  # each event has a row
+                    yield built, position_in(batch, done)
+
+    # ---------------------------------------------------------------- parallel reads
+
+    def splits(self, count: int) -> list[EventColumns]:
+        """Return at most ``count`` parts of the range, of similar size, to read in parallel.
+
+        Each part is an object of this class. It is independent and can be pickled, with the settings and credentials of
+        the client; in another process it connects on first use. The parts are in the order of the range: the rows of
+        one part after the other are those of the range.
+
+        With enough segments, the parts have whole segments. Otherwise segments are divided between events: then this
+        call reads the range up to the last division, of large events only their headers. ``on_error`` is called in the
+        process that reads. Raises ConfigError, DataLossError.
+        """
+        arguments.count("count", count, 1)
+        return [self._part(ranges) for ranges in split_ranges(self._stores, self._ranges, count)]
+
+    def _part(self, ranges: Sequence[ReadRange]) -> EventColumns:
+        part = copy.copy(self)
+        part._ranges = tuple(ranges)
+        return part
 
     # ---------------------------------------------------------------- Arrow and its readers
 
@@ -170,8 +203,8 @@ class EventColumns:
     def head(self, rows: int = _SHOWN) -> pa.Table:
         """Return the first rows. Nothing beyond them is read."""
         found: list[pa.RecordBatch] = []
-        with closing(self._record_batches(join=False)) as batches:
-            for batch in batches:
+        with closing(self._rows(self._ranges, join=False)) as batches:
+            for batch, _ in batches:
                 found.append(batch.slice(0, rows))
                 rows -= found[-1].num_rows
                 if not rows:

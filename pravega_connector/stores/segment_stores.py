@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pravega_connector.config import PravegaConfig
-from pravega_connector.core.connection import ConnectionPool, Endpoint
+from pravega_connector.core.connection import ConnectionPool, Endpoint, Tls
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.retry import ClusterHealth
 from pravega_connector.errors import (
@@ -60,6 +60,7 @@ from pravega_connector.wire import (
 )
 from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
+from pravega_serde.per_process import PerProcess
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
@@ -148,7 +149,10 @@ class SegmentPlace:
 
 
 class SegmentStores:
-    """Thread safe access to all segment stores of a cluster."""
+    """Thread safe access to all segment stores of a cluster.
+
+    It can be pickled. All copies of one pickled object share their connections in a process.
+    """
 
     def __init__(self, config: PravegaConfig, pool: ConnectionPool, health: ClusterHealth) -> None:
         self._config = config
@@ -164,6 +168,9 @@ class SegmentStores:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Callable[..., SegmentStores], tuple[PravegaConfig, float, float, bool]]:
+        return _copy, (self._config, self.health.timeout, self.health.failover_timeout, self.health.service)
 
     @property
     def controller(self) -> ControllerClient:
@@ -534,3 +541,16 @@ class SegmentCalls:
             return self._stores.run(self._stream, self._id, attempt)
         except NoSuchSegmentError:
             raise self.missing() from None
+
+
+_copies: Final[PerProcess[tuple[PravegaConfig, float, float, bool], SegmentStores]] = PerProcess(SegmentStores.close)
+
+
+def _copy(config: PravegaConfig, timeout: float, failover_timeout: float, service: bool) -> SegmentStores:
+    """Return the process's copy of a pickled object."""
+
+    def connected() -> SegmentStores:
+        health = ClusterHealth(timeout, failover_timeout, service=service)
+        return SegmentStores(config, ConnectionPool(Tls.of(config), health), health)
+
+    return _copies.get((config, timeout, failover_timeout, service), connected)

@@ -80,7 +80,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Readers",
         "Read a range of events as Arrow columns, follow a stream, and publish the position of a reader. For a guide, "
         "see [read and write events](../../client/read-and-write.md) and [notebooks](../../client/notebooks.md).",
-        {_CONNECTOR: "EventColumns EventBatch TailReader ValueReader StreamsReader Subscriber"},
+        {_CONNECTOR: "EventColumns RecordBatches EventBatch TailReader ValueReader StreamsReader Subscriber"},
     ),
     "transactions": ApiPage(
         "Transactions",
@@ -328,6 +328,7 @@ FACTORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "SniffedProposal": ("SniffedPart.proposal",),
     "EventWriter": ("PravegaClient.writer",),
     "EventColumns": ("PravegaClient.read_columns",),
+    "RecordBatches": ("EventColumns.record_batches",),
     "EventBatch": ("TailReader.poll", "StreamsReader.poll", "GroupReader.poll_columns"),
     "TailReader": ("PravegaClient.follow",),
     "ValueReader": ("PravegaClient.follow",),

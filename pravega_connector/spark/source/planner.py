@@ -28,9 +28,10 @@ from pravega_connector.errors import (
     StreamNotFoundError,
 )
 from pravega_connector.monitoring import Loss
+from pravega_connector.reader.boundaries import Boundaries, divide
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.admission import Admission, Backlog, Boundaries, Limits, divide
+from pravega_connector.spark.source.admission import Admission, Backlog, Limits
 from pravega_connector.spark.source.bounds import Positions
 from pravega_connector.spark.source.data_loss import DataLoss
 from pravega_connector.spark.source.offsets import Offset, slices_of

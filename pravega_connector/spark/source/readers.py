@@ -29,6 +29,7 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import in_background
 from pravega_connector.errors import ConfigError, DataLossError, MalformedStreamCutError
 from pravega_connector.monitoring import Loss
+from pravega_connector.reader.boundaries import Boundaries, divide, divided
 from pravega_connector.reader.rows import NO_TIMES
 from pravega_connector.reader.slices import (
     EventBatch,
@@ -44,7 +45,6 @@ from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import note_answer
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import Exchanged
-from pravega_connector.spark.source.admission import Boundaries, divide
 from pravega_connector.spark.source.bounds import Positions
 from pravega_connector.spark.source.columns import (
     Decoder,
@@ -231,7 +231,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         cuts = of_each(lambda stream: (starts.bounded(stream), ends.bounded(stream)), streams)
         slices = [piece for of in of_each(lambda cut: _slices(client, options, losses, *cut), cuts) for piece in of]
         places = dict(divide(Boundaries(client.stores), slices, options.min_partitions))
-        parts = [part for piece in slices for part in _divided(piece, places.get(piece, ()))]
+        parts = [part for piece in slices for part in divided(piece, places.get(piece, ()))]
         stop = None
         if self._pushed is not None:
             parts, stop = self._pushed.keep(parts), self._pushed.stop
@@ -273,11 +273,6 @@ def _slices(
     except MalformedStreamCutError:
         losses.note(planner.end_at(remaining, end))
         return list(planner.slices(remaining))
-
-
-def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
-    bounds = itertools.pairwise([piece.start, *places, piece.end])
-    return [SegmentSlice(piece.stream, piece.segment_id, begin, end) for begin, end in bounds]
 
 
 @called_by_spark(

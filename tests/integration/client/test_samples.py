@@ -7,10 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from examples import evolution, heat_map, ingest_files
+from examples import evolution, heat_map, ingest_files, parallel_reads
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
+from pravega_serde import ByField
 
 
 def test_each_reader_sees_both_versions(
@@ -68,3 +69,18 @@ def test_a_heat_map_shows_the_busy_segment(
                    "--every", "0.01", "--looks", "3"])  # fmt: skip
     picture = ElementTree.fromstring(page.read_text().partition("\n")[2])
     assert len(picture.findall("{http://www.w3.org/2000/svg}rect")) == 2 * 4
+
+
+@pytest.mark.parametrize("engine", ["processes", "ray", "daft"])
+def test_parallel_reads(
+    client: PravegaClient, config: PravegaConfig, stream_name: StreamName, engine: str, capsys: pytest.CaptureFixture
+):
+    if engine != "processes":
+        pytest.importorskip(engine)
+    client.create_stream(stream_name, 3)
+    with client.writer(stream_name, "json", router=ByField("item")) as writer:
+        for number in range(300):
+            writer.write({"item": ("tea", "milk", "cake")[number % 3], "n": number})
+    where = ["--controller", config.controller, "--stream", str(stream_name)]
+    parallel_reads.main([*where, "--field", "item", "--engine", engine])
+    assert capsys.readouterr().out.split("\n") == ["cake: 100", "milk: 100", "tea: 100", ""]

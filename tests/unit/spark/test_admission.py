@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from pravega_connector.client import PravegaClient
+from pravega_connector.reader.boundaries import Boundaries, divide
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.spark.source.admission import Admission, Backlog, Boundaries, Limits, divide
+from pravega_connector.spark.source.admission import Admission, Backlog, Limits
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import ReadSegment, SegmentRead, StreamName, segment_name
 from tests.fake_stream import FakeSegmentStore, FakeStream
