@@ -30,8 +30,9 @@ from pravega_serde import ByField, JsonSerializer
 SIZE = 100
 BLOCK = 100_000
 SERIALIZER = JsonSerializer(arrow_type=pa.schema([("camera", pa.string()), ("n", pa.int64())]))
-PADDED = '{{"camera":"camera {:03d}","n":{:010d},"text":"{}"}}'
-TEXT = "x" * (SIZE - len(PADDED.format(0, 0, "")))
+PADDED = '{{"camera":"camera {:03d}","n":{:d},"text":"{}"}}'
+FIRST = 10**9  # every number has ten digits
+TEXT = "x" * (SIZE - len(PADDED.format(0, FIRST, "")))
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def blocks(events: int, keys: int) -> Iterator[tuple[pa.Array, pa.Array]]:
     rng = np.random.default_rng(1)
     for first in range(0, events, BLOCK):
         chosen = rng.integers(0, keys, min(BLOCK, events - first)).tolist()
-        payloads = [PADDED.format(key, first + row, TEXT).encode() for row, key in enumerate(chosen)]
+        payloads = [PADDED.format(key, FIRST + first + row, TEXT).encode() for row, key in enumerate(chosen)]
         yield pa.array(payloads), pa.array([f"camera {key:03d}" for key in chosen])
 
 
