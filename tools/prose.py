@@ -101,9 +101,10 @@ def findings_in(path: Path, source: str) -> Iterator[Finding]:
         if is_docstring and _QUESTION_WORD.match(plain):
             yield Finding(path, line, "begin a docstring with a verb or with the noun that the thing is")
         for sentence in re.split(r"(?<=[.!?:;])\s+|\n\s*\n", plain):
-            if len(_WORDS.findall(sentence)) > _LONGEST:
+            words = _WORDS.findall(sentence)
+            if len(words) > _LONGEST and not all(word[0].isupper() for word in words):  # a list of names is none
                 at = line + plain.count("\n", 0, plain.index(sentence))
-                yield Finding(path, at, f"a sentence of {len(_WORDS.findall(sentence))} words: split it")
+                yield Finding(path, at, f"a sentence of {len(words)} words: split it")
         if any(paragraph.count(";") > 1 for paragraph in re.split(r"\n\s*\n", plain)):
             yield Finding(path, line, "more than one semicolon in a paragraph: use sentences or a list")
 
