@@ -12,8 +12,8 @@ from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.reader.slices import slices_between
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.source.offset_planner import QueryPlan
 from pravega_connector.spark.source.offsets import Offset
-from pravega_connector.spark.source.planner import QueryPlan
 from pravega_connector.testing.requests import frame
 from tests.fake_stream import FakeSegmentStore, FakeStream
 

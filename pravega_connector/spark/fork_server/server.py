@@ -54,7 +54,7 @@ _IMPORTED: Final = (
     "pyspark.sql.worker.write_into_data_source",
     "pyarrow.compute",
     "pravega_connector.spark.data_source",
-    "pravega_connector.spark.source.planner",
+    "pravega_connector.spark.source.offset_planner",
     "pravega_connector.spark.source.readers",
     "pravega_connector.spark.sink.writers",
 )

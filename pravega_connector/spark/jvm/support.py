@@ -27,7 +27,7 @@ from pravega_connector.reader.slices import SegmentSlice, data_loss
 from pravega_connector.spark.jvm.messages import answered, place_fields
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.data_loss import pass_over
-from pravega_connector.spark.source.planner import OPEN_END
+from pravega_connector.spark.source.offset_planner import OPEN_END
 from pravega_connector.stores.segment_stores import SegmentPlace, error_of
 from pravega_connector.wire import FrameParser, RangeRead, SegmentRead, StreamName, segment_name
 from pravega_connector.wire.codec import decode

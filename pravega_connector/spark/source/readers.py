@@ -56,8 +56,8 @@ from pravega_connector.spark.source.columns import (
 )
 from pravega_connector.spark.source.data_loss import DataLoss, pass_over
 from pravega_connector.spark.source.dead_letters import check_letter_box, letter_box
+from pravega_connector.spark.source.offset_planner import QueryPlan, stream_planner
 from pravega_connector.spark.source.offsets import Offset
-from pravega_connector.spark.source.planner import QueryPlan, stream_planner
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.streams import Streams, of_each
 from pravega_connector.spark.source.tasks import TASK_BYTES, SlicesPartition, partitions_of

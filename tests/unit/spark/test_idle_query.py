@@ -94,7 +94,7 @@ def test_idle_it_answers_at_once_and_looks_twice_a_second(reader, looks):
 
 
 def test_an_event_ends_the_wait(reader, client, monkeypatch):
-    monkeypatch.setattr("pravega_connector.spark.source.planner._TOLD_PAUSE", 60.0)
+    monkeypatch.setattr("pravega_connector.spark.source.offset_planner._TOLD_PAUSE", 60.0)
     first = position = reader.initialOffset()
     for number in range(5):
         assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position
@@ -107,7 +107,7 @@ def test_an_event_ends_the_wait(reader, client, monkeypatch):
 
 
 def test_what_came_after_a_look_is_there_at_the_next_trigger(reader, client, eventually, monkeypatch):
-    monkeypatch.setattr("pravega_connector.spark.source.planner._TOLD_PAUSE", 0.2)
+    monkeypatch.setattr("pravega_connector.spark.source.offset_planner._TOLD_PAUSE", 0.2)
     position = reader.initialOffset()
     assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position
     eventually(reader._look.done)
@@ -116,7 +116,7 @@ def test_what_came_after_a_look_is_there_at_the_next_trigger(reader, client, eve
 
 
 def test_scaling_ends_the_wait(reader, client, monkeypatch):
-    monkeypatch.setattr("pravega_connector.spark.source.planner._TOLD_PAUSE", 60.0)
+    monkeypatch.setattr("pravega_connector.spark.source.offset_planner._TOLD_PAUSE", 60.0)
     write(client, *["before", "it", "is", "scaled"])
     position = polled(reader, reader.initialOffset(), lambda: False)[-1]
     assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position

@@ -16,7 +16,7 @@ from pravega_connector.errors import DataLossError, PravegaError, StreamNotFound
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source import streams
-from pravega_connector.spark.source.planner import QueryPlan
+from pravega_connector.spark.source.offset_planner import QueryPlan
 from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource
 

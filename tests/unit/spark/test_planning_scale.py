@@ -11,7 +11,7 @@ from pravega_connector.client import StreamName
 from pravega_connector.reader.tail_notifications import Arrivals
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.planner import QueryPlan
+from pravega_connector.spark.source.offset_planner import QueryPlan
 from tools.scale._planning import (
     Measured,
     all_at_once,
@@ -72,7 +72,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(Arrivals, "wait", wait)
     # Only that of the planner: other threads of the test run sleep, too.
     monkeypatch.setattr(
-        "pravega_connector.spark.source.planner.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+        "pravega_connector.spark.source.offset_planner.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
     )
     return clock
 

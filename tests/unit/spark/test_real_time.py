@@ -12,8 +12,8 @@ from pravega_connector.errors import ConfigError, DataLossError
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.columns import decoded_fields
+from pravega_connector.spark.source.offset_planner import OPEN_END
 from pravega_connector.spark.source.offsets import Offset
-from pravega_connector.spark.source.planner import OPEN_END
 from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.testing import InProcessPravega
 
