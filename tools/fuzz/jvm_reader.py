@@ -352,7 +352,9 @@ def main() -> int:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir(), "warehouse")))
-    spark = builder.config("spark.log.level", "OFF").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    # On a busy machine, a Python worker may need longer than Spark's 15 s to connect.
+    builder = builder.config("spark.python.authenticate.socketTimeout", "2m").config("spark.log.level", "OFF")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     numbers = range(options.rounds) if options.only is None else range(options.only, options.only + 1)
     findings, start = 0, time.monotonic()
     with InProcessPravega() as pravega:
