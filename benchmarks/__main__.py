@@ -1,4 +1,4 @@
-"""``python -m benchmarks [client|groups|streams|serde|spark|real-time|ingest]``: comparisons in one run, as ratios."""
+"""``python -m benchmarks [client|groups|streams|tables|serde|spark|real-time|ingest]``: comparisons, as ratios."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from benchmarks._spark_peer import ScalaPeer
 from benchmarks._spark_results import Results, document
 from benchmarks._stats import Result, as_json, as_table
 from benchmarks._streams import run_streams
+from benchmarks._tables import run_tables
 from benchmarks.serde import run_serde
 
 QUICK_EVENTS = 100_000
@@ -63,7 +64,7 @@ _BUILD = Path(__file__).parent.parent / "build"
 @click.command(help=__doc__)
 @click.argument(
     "part",
-    type=click.Choice(["client", "groups", "streams", "serde", "spark", "real-time", "ingest", "all"]),
+    type=click.Choice(["client", "groups", "streams", "tables", "serde", "spark", "real-time", "ingest", "all"]),
     default="all",
 )
 @click.option("--quick", is_flag=True, help="Few events, two rounds: shows that all works, and no more.")
@@ -124,6 +125,8 @@ def main(
             measured.append(_measured("Reader groups", run_groups(**how)))
         if part in ("streams", "all"):
             measured.append(_measured("Several streams", run_streams(**how)))
+        if part in ("tables", "all"):
+            measured.append(_measured("Key-value tables", run_tables(**how)))
         if part in ("serde", "all"):
             measured.append(_measured("Serializers", run_serde(**how)))
         if part in ("spark", "all"):
