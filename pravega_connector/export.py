@@ -31,7 +31,7 @@ from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.bounds import Positions
 from pravega_connector.spark.source.columns import Decoder, decoded_fields, key_filter, row_builder, serializer_of
-from pravega_connector.spark.source.inference import columns_in
+from pravega_connector.spark.source.inference import event_columns
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import SchemaError
@@ -203,7 +203,7 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
     if wanted is None and options.format is not None and FORMATS[options.format].infer and not options.from_registry:
         otherwise = "pass the columns with schema=, or omit 'format' to export the bytes of the events"
         with closing(events()) as batches:
-            wanted = columns_in(batches, options.format, otherwise)
+            wanted = event_columns(batches, options, otherwise)
     decoder = serializer_of(options, wanted)
     return pa.schema(decoded_fields(options, decoder)), decoder
 

@@ -7,8 +7,12 @@ if TYPE_CHECKING:
     from pravega_serde.avro import AvroSerializer as AvroSerializer
     from pravega_serde.avro import avro_schema_of as avro_schema_of
     from pravega_serde.cbor import CborSerializer as CborSerializer
+    from pravega_serde.envelopes import ChangeDeserializer as ChangeDeserializer
     from pravega_serde.envelopes import Envelope as Envelope
     from pravega_serde.envelopes import Enveloped as Enveloped
+    from pravega_serde.envelopes import RowChange as RowChange
+    from pravega_serde.envelopes import change_type as change_type
+    from pravega_serde.envelopes import distinct_changes as distinct_changes
     from pravega_serde.errors import DeserializationError as DeserializationError
     from pravega_serde.errors import ForkedError as ForkedError
     from pravega_serde.errors import LimitExceededError as LimitExceededError
@@ -72,7 +76,7 @@ else:
             "adapters": "FunctionSerializer TypedSerializer arrow_type_of typed",
             "avro": "AvroSerializer avro_schema_of",
             "cbor": "CborSerializer",
-            "envelopes": "Envelope Enveloped",
+            "envelopes": "ChangeDeserializer Envelope Enveloped RowChange change_type distinct_changes",
             "errors": (
                 "DeserializationError ForkedError LimitExceededError MissingExtraError PravegaError "
                 "RegistryAuthenticationError RegistryConflictError RegistryError RegistryNotFoundError "

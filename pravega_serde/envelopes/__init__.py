@@ -5,9 +5,20 @@
 - ``attributes`` splits and joins columns of attributes.
 - ``cloudevents`` has the rules of CloudEvents. ``cloudevents_json``, ``cloudevents_avro`` and ``cloudevents_protobuf``
   are its event formats.
+- ``debezium`` reads change events of databases.
 """
 
+from pravega_serde.envelopes.debezium import ChangeDeserializer, RowChange, change_type, distinct_changes
 from pravega_serde.envelopes.envelope import Envelope
 from pravega_serde.envelopes.serializer import VALUE, Enveloped, enveloped_fields
 
-__all__ = ["VALUE", "Envelope", "Enveloped", "enveloped_fields"]
+__all__ = [
+    "VALUE",
+    "ChangeDeserializer",
+    "Envelope",
+    "Enveloped",
+    "RowChange",
+    "change_type",
+    "distinct_changes",
+    "enveloped_fields",
+]

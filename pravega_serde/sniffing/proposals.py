@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 
 from pravega_serde.envelopes import enveloped_fields
+from pravega_serde.envelopes.debezium import change_schema
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS
 from pravega_serde.java import JavaSerializer
@@ -48,9 +50,13 @@ def proposal(
     """Return the proposal for a part. ``java`` has its classes and its smallest event."""
     outer = [name for name in framing if name not in _ENVELOPES]
     if outer:
-        return _framed(stream, outer, format_name, columns[0], avro_schema)
+        found = _framed(stream, outer, format_name, columns[0], avro_schema)
+        is_change = "debezium" in framing and "registry" in found.spark
+        return replace(found, spark={**found.spark, "unwrap": "debezium"}) if is_change else found
     if "cloudevents" in framing:
         return _cloudevents(stream, columns[0])
+    if "debezium" in framing:
+        return _changes(stream, columns[0])
     read_as = READ_AS.get(format_name, "bytes")
     if read_as == "java" and java is not None:
         return _java(stream, *java)
@@ -109,6 +115,20 @@ def _cloudevents(stream: str, columns: pa.Schema | None) -> SniffedProposal:
         ddl(pa.schema(enveloped_fields(kind))),
         _read(stream, f"pravega_serde.Enveloped({_CLASSES[data]})"),
     )
+
+
+def _changes(stream: str, columns: pa.Schema | None) -> SniffedProposal:
+    """Return the proposal for Debezium's change events in JSON, by the columns of whole events."""
+    call = _read(stream, f"pravega_serde.ChangeDeserializer({_CLASSES['json']})")
+    fields = {} if columns is None else {field.name: field for field in columns}
+    if "op" not in fields and "payload" in fields and pa.types.is_struct(fields["payload"].type):
+        fields = {field.name: field for field in fields["payload"].type}
+    try:
+        read = ddl(change_schema(pa.schema(fields.values())))
+    except SchemaError:
+        read = ""
+    notes = () if read else ("name the columns of the rows: op STRING, after STRUCT<id: BIGINT, …>",)
+    return SniffedProposal({"format": "json", "unwrap": "debezium"}, read, call, notes=notes)
 
 
 def _java(stream: str, classes: JavaClasses, smallest: bytes) -> SniffedProposal:

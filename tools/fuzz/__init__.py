@@ -10,8 +10,8 @@ from tools.fuzz._target import Format
 
 __all__ = ["FORMATS", "load"]
 
-#: Bytes are taken as they are; every other format needs targets, in a module of its name.
-FORMATS = tuple(name for name in formats() if name != "bytes")
+#: Bytes are taken as they are; every other format needs targets, in a module of its name. So do envelopes.
+FORMATS = (*(name for name in formats() if name != "bytes"), "envelopes")
 
 
 def load(name: str, only: str = "") -> Format:

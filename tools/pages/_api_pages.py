@@ -226,7 +226,8 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "guide, see [serializers](../../serialization/serializers.md).",
         {
             _SERDE: "serializer_for formats typed TypedSerializer Serializer FunctionSerializer UTF8StringSerializer "
-            "ByteArraySerializer ByteBufferSerializer Enveloped Envelope arrow_type_of"
+            "ByteArraySerializer ByteBufferSerializer Enveloped Envelope ChangeDeserializer "
+            "RowChange change_type distinct_changes arrow_type_of"
         },
         values={
             _SERDE: {

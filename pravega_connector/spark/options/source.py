@@ -139,6 +139,12 @@ class SourceOptions(CommonOptions):
         "for streams that wait for slow writers (their `timestampAggregationTimeout`), see docs/spark/event-time.md",
         _columns,
     )
+    unwrap: str | None = option(
+        None,
+        "`debezium`: the events are changes of a database, as Debezium writes them in `format` or with a registry. The "
+        "columns are `op`, `before`, `after`, `ts`, `position` and `source`, see docs/serialization/change-events.md",
+        choice("debezium"),
+    )
     infer_schema: bool = option(
         False,
         "with `format` `json` or `cbor`: derive the columns from the first events of each stream, up to 1000,"
@@ -234,6 +240,7 @@ class SourceOptions(CommonOptions):
                 if getattr(self, name) is not None:
                     raise ConfigError(f"options 'stream_pattern' and {name!r} both select the streams: set only one")
         self._check_routing_key()
+        self._check_unwrap()
         if self.infer_schema and self.format is None and not self.from_registry:
             raise ConfigError(
                 "option 'infer_schema' requires option 'format' or 'registry': raw events have one column"
@@ -264,6 +271,14 @@ class SourceOptions(CommonOptions):
                 "option 'routing_key_field' requires option 'format' or 'registry': raw events have no fields. Or set "
                 "keep_other_keys=true, and filter the rows"
             )
+
+    def _check_unwrap(self) -> None:
+        if self.unwrap is None:
+            return
+        if self.envelope is not None:
+            raise ConfigError("options 'unwrap' and 'envelope' both define what is around the data: set only one")
+        if self.format is None and not self.from_registry:
+            raise ConfigError("option 'unwrap' requires option 'format' or 'registry': the form of the events")
 
     def lineage(self, stores: SegmentStores, stream: StreamName) -> Lineage:
         """Return the segments of a stream that the options select, by their routing key."""

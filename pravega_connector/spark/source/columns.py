@@ -50,6 +50,8 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequenc
     columns = None if wanted is None else _decoded_ones(options, wanted)
     if options.envelope is not None:
         return Portable(_enveloped(options, columns, ids))
+    if options.unwrap is not None:
+        return Portable(_changes(options, columns, ids))
     if options.from_registry:
         return Portable(_registry_reader(options, columns, ids))
     if options.format is None:
@@ -73,6 +75,16 @@ def _enveloped(options: SourceOptions, columns: list[pa.Field] | None, ids: Sequ
         fields = list(value) if value is not None and pa.types.is_struct(value) else None
         return Enveloped(_registry_reader(options, fields, ids), options.envelope)
     return Enveloped(options.column_serializer(value), options.envelope)
+
+
+def _changes(options: SourceOptions, columns: list[pa.Field] | None, ids: Sequence[int] | None) -> Serializer[Any]:
+    """Return the deserializer of change events; the columns define what is read of a format that names no columns."""
+    from pravega_serde.envelopes.debezium import ChangeDeserializer, change_type  # noqa: PLC0415 - few streams have changes
+
+    kinds = {field.name: field.type for field in columns or ()}
+    wanted = None if columns is None else change_type(kinds.get("before"), kinds.get("after"), kinds.get("source"))
+    inner = _registry_reader(options, None, ids) if options.from_registry else options.column_serializer(wanted)
+    return ChangeDeserializer(inner, columns=None if columns is None else pa.struct(columns))
 
 
 def _registry_reader(

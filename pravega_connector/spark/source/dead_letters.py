@@ -18,7 +18,7 @@ from pravega_connector.spark.options.source import SourceOptions
 
 # Options that decide which events are malformed, in addition to the options of the format.
 _DECIDING: Final = (
-    *("envelope", "group", "also_group", "namespace", "registry_type"),
+    *("envelope", "unwrap", "group", "also_group", "namespace", "registry_type"),
     *("schema_evolution", "unknown_encoding_ids"),
 )
 

@@ -34,13 +34,7 @@ def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iter
     if options.format is None or options.from_registry or not FORMATS[options.format].infer:
         return None
     batches: Iterable[Sample] = (batch for stream in streams for batch in _sample(client, stream))
-    fix = "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema"
-    if options.envelope is None:
-        return columns_in(batches, options.format, fix)
-    from pravega_serde.envelopes import enveloped_fields  # noqa: PLC0415 - most streams have no envelopes
-
-    found = columns_in((_opened(batch, options.envelope) for batch in batches), options.format, fix)
-    return pa.schema(enveloped_fields(pa.struct(list(found))))
+    return event_columns(batches, options, "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema")
 
 
 def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
@@ -53,22 +47,6 @@ def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
                 return
 
 
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """Data of the events of one origin."""
-
-    stream: object
-    events: pa.BinaryArray
-
-
-def _opened(batch: Sample, envelope: str) -> _Data:
-    """Return the data in a batch of envelopes, without malformed events."""
-    from pravega_serde.envelopes import VALUE, Enveloped  # noqa: PLC0415 - most streams have no envelopes
-
-    opened = Enveloped(ByteArraySerializer(), envelope).decode_column(batch.events, on_error=lambda _: None)
-    return _Data(batch.stream, opened.drop_null().field(VALUE).drop_null())
-
-
 class Sample(Protocol):
     """Events of one origin."""
 
@@ -79,6 +57,48 @@ class Sample(Protocol):
     @property
     def events(self) -> pa.BinaryArray:
         """Events."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """Data of the events of one origin."""
+
+    stream: object
+    events: pa.BinaryArray
+
+
+def event_columns(batches: Iterable[Sample], options: SourceOptions, otherwise: str) -> pa.Schema:
+    """Return the columns of all events together, as the options read them; see :func:`columns_in` for errors."""
+    assert options.format is not None
+    if options.envelope is not None:
+        return _envelope_columns(batches, options.format, options.envelope, otherwise)
+    if options.unwrap is not None:
+        return _change_columns(batches, options.format, otherwise)
+    return columns_in(batches, options.format, otherwise)
+
+
+def _envelope_columns(batches: Iterable[Sample], format_name: str, envelope: str, otherwise: str) -> pa.Schema:
+    from pravega_serde.envelopes import VALUE, Enveloped, enveloped_fields  # noqa: PLC0415 - most streams have no envelopes
+
+    serializer = Enveloped(ByteArraySerializer(), envelope)
+
+    def data(batch: Sample) -> _Data:
+        opened = serializer.decode_column(batch.events, on_error=lambda _: None)
+        return _Data(batch.stream, opened.drop_null().field(VALUE).drop_null())
+
+    found = columns_in(map(data, batches), format_name, otherwise)
+    return pa.schema(enveloped_fields(pa.struct(list(found))))
+
+
+def _change_columns(batches: Iterable[Sample], format_name: str, otherwise: str) -> pa.Schema:
+    from pravega_serde.envelopes.debezium import change_schema, json_envelopes  # noqa: PLC0415 - few streams have changes
+
+    if format_name == "json":
+        batches = (_Data(batch.stream, json_envelopes(batch.events)) for batch in batches)
+    try:
+        return change_schema(columns_in(batches, format_name, otherwise))
+    except SchemaError as error:
+        raise ColumnTypeError(f"{error.message}: {otherwise}") from error
 
 
 def columns_in(batches: Iterable[Sample], format_name: str, otherwise: str) -> pa.Schema:

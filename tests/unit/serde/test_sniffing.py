@@ -19,7 +19,16 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from pravega_serde import JavaSerializer, SchemaError, SerdeError, serializer_for, sniff
+from pravega_serde import (
+    ChangeDeserializer,
+    Enveloped,
+    JavaSerializer,
+    JsonSerializer,
+    SchemaError,
+    SerdeError,
+    serializer_for,
+    sniff,
+)
 from pravega_serde.json.derive import arrow_type_of_json_schema
 from pravega_serde.sniffing import Scan, scan
 from pravega_serde.sniffing.payloads import detect
@@ -259,7 +268,9 @@ def test_a_proposal_reads_the_events(each, tmp_path):
         name = options.pop("format", None)
         if name is None or name in ("avro", "protobuf") or part.framing[:1] == ("pravega-registry",):
             continue
-        if options.pop("envelope", None):
+        if around := {"envelope", "unwrap"} & options.keys():
+            reader = (Enveloped if around == {"envelope"} else ChangeDeserializer)(JsonSerializer())
+            assert all(reader.deserialize(event) for event in each.events())
             continue
         arguments = {{"java_type": "java_type", "java_sample": "sample"}[key]: text for key, text in options.items()}
         if name in ("json", "cbor"):
