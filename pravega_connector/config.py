@@ -13,7 +13,7 @@ from typing import Any, Final
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError
 from pravega_connector.wire import validate_scope_name
-from pravega_serde.credentials import fault_of
+from pravega_serde.credentials import CredentialProvider, fault_of, provider_fault
 from pravega_serde.errors import MissingExtraError, SerdeError
 from pravega_serde.profiles import load_profile
 from pravega_serde.suggestions import did_you_mean
@@ -34,6 +34,7 @@ _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
     "auth_token": ("pravega.client.auth.token", "pravega_client_auth_token", None),
     # The name in the Rust client and its binding.
     "keycloak_file": ("pravega.client.auth.keycloak", "pravega_client_auth_keycloak", None),
+    "credential_provider": ("pravega.client.auth.provider", "pravega_client_auth_provider", None),
     "tls_to_controller": ("pravega.tls.to.controller", "PRAVEGA_TLS_TO_CONTROLLER", None),
     "tls_to_stores": ("pravega.tls.to.stores", "PRAVEGA_TLS_TO_STORES", None),
     "tls_ca_file": ("pravega.tls.ca.file", "PRAVEGA_TLS_CA_FILE", None),
@@ -45,7 +46,10 @@ _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
 _MEANT: Final = dict.fromkeys(
     ("bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"), "controller"
 )
-_CREDENTIALS: Final = frozenset({"auth_method", "auth_token", "keycloak_file"})
+#: Credentials that are requested and renewed.
+_RENEWED: Final = ("keycloak_file", "credential_provider")
+_CREDENTIALS: Final = frozenset({"auth_method", "auth_token", *_RENEWED})
+_NO_CREDENTIALS: Final[dict[str, Any]] = dict.fromkeys(_CREDENTIALS)
 _LABEL: Final = r"[A-Za-z0-9_\-]{1,63}"
 _ENDPOINT: Final = re.compile(
     rf"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>{_LABEL}(?:\.{_LABEL})*\.?))(?::(?P<port>[0-9]{{1,5}}))?"
@@ -89,6 +93,9 @@ class PravegaConfig(HintedNames):
     keycloak_file: str | None = None
     """File of a Keycloak service account (``keycloak.json``), instead of method and token. Each process requests and
     renews its own tokens, so the file must exist for each process."""
+    credential_provider: CredentialProvider | str | None = field(default=None, repr=False, hash=False)
+    """Provider of credentials, instead of method and token: a callable, or the name ``package.module:name`` of one or
+    of a class. Each process calls it before its credential ends, and imports it if it is a name."""
     tls_to_controller: bool | None = None
     """True if connections to the controllers use TLS; None if the scheme decides."""
     tls_to_stores: bool | None = None
@@ -120,8 +127,14 @@ class PravegaConfig(HintedNames):
         object.__setattr__(self, "controller", f"{scheme}://{','.join(map(_endpoint_text, endpoints))}")
         if self.scope is not None:
             validate_scope_name(self.scope)
-        if self.keycloak_file is not None and (self.auth_method is not None or self.auth_token is not None):
-            raise ConfigError("the credentials are set twice, as keycloak_file and as auth_token, username or token")
+        fault = None if self.credential_provider is None else provider_fault(self.credential_provider)
+        if fault:
+            raise ConfigError(f"the credential_provider {fault}")
+        renewed = [name for name in _RENEWED if getattr(self, name) is not None]
+        if len(renewed) > 1:
+            raise ConfigError("the credentials are set twice, as keycloak_file and as credential_provider")
+        if renewed and (self.auth_method is not None or self.auth_token is not None):
+            raise ConfigError(f"the credentials are set twice, as {renewed[0]} and as auth_token, username or token")
         if (self.auth_method is None) != (self.auth_token is None):
             missing, given = ("token", "method") if self.auth_token is None else ("method", "token")
             raise ConfigError(
@@ -189,17 +202,19 @@ class PravegaConfig(HintedNames):
 
     def with_credentials(self, username: str, password: str) -> PravegaConfig:
         """Return a copy with a username and a password."""
-        return replace(
-            self, auth_method=None, auth_token=None, keycloak_file=None, username=username, password=password
-        )
+        return replace(self, **_NO_CREDENTIALS, username=username, password=password)
 
     def with_token(self, token: str, *, method: str = "Bearer") -> PravegaConfig:
         """Return a copy with a token. ``method`` is the name of the server's auth handler."""
-        return replace(self, auth_method=method, auth_token=token, keycloak_file=None)
+        return replace(self, **_NO_CREDENTIALS | {"auth_method": method, "auth_token": token})
 
     def with_keycloak(self, file: str | os.PathLike[str]) -> PravegaConfig:
         """Return a copy with a Keycloak service account, from the file that Keycloak exports."""
-        return replace(self, auth_method=None, auth_token=None, keycloak_file=os.fspath(file))
+        return replace(self, **_NO_CREDENTIALS | {"keycloak_file": os.fspath(file)})
+
+    def with_credential_provider(self, provider: CredentialProvider | str) -> PravegaConfig:
+        """Return a copy with a provider of credentials, or with the name ``package.module:name`` of one."""
+        return replace(self, **_NO_CREDENTIALS | {"credential_provider": provider})
 
     def with_tls(
         self,
@@ -228,7 +243,8 @@ class PravegaConfig(HintedNames):
     def options(self) -> dict[str, str]:
         """Return the same settings as options of the Spark source and sink: ``.options(**config.options())``.
 
-        They include credentials, which all users who see the query's options can read.
+        They include credentials, which all users who see the query's options can read. Raises ConfigError for a
+        credential provider without a name, because Spark passes only texts to its processes.
         """
         found = {"controller": self.controller}
         if self.scope is not None:
@@ -237,6 +253,13 @@ class PravegaConfig(HintedNames):
             found |= {"auth_method": self.auth_method, "auth_token": self.auth_token}
         if self.keycloak_file is not None:
             found["keycloak_file"] = self.keycloak_file
+        if self.credential_provider is not None:
+            if not isinstance(self.credential_provider, str):
+                raise ConfigError(
+                    "the credential_provider is an object: for Spark, set its name, package.module:name, in a module "
+                    "that every process can import"
+                )
+            found["credential_provider"] = self.credential_provider
         for name in ("tls_ca_file", "tls_ca_password", "tls_server_name"):
             if (text := getattr(self, name)) is not None:
                 found[name] = text
@@ -386,7 +409,7 @@ def _layer(found: Mapping[str, Any], source: int) -> _Layer:
     An empty value counts as missing: shells and templates leave settings out in this way.
     """
     layer: _Layer = {name: value for name, value in found.items() if value not in (None, "")}
-    if "keycloak_file" in layer and layer.get("auth_method") == "Bearer" and "auth_token" not in layer:
+    if not layer.keys().isdisjoint(_RENEWED) and layer.get("auth_method") == "Bearer" and "auth_token" not in layer:
         del layer["auth_method"]  # other clients require the method
     for name in _FLAGS:
         if name in layer:

@@ -240,12 +240,13 @@ class ControllerFailureError(ControllerError):
 class AuthenticationError(ControllerError):
     """Credentials are missing or wrong, or do not permit the call.
 
-    Cause: user, password or token are missing or wrong, or the user lacks the permission that the message names. Or the
-    client does not trust the server's certificate, or the certificate is for another host.
+    Cause: user, password or token are missing or wrong, or the user lacks the permission that the message names. Or a
+    credential provider or Keycloak returned no credential. Or the client does not trust the server's certificate, or
+    the certificate is for another host.
 
     Fix: set the credentials with an option, the environment or a profile. Have the permission granted
-    (docs/operate/security.md lists all permissions). For a certificate, set ``tls_ca_file`` or
-    ``tls_server_name``.
+    (docs/operate/security.md lists all permissions, and describes credential providers). For a certificate, set
+    ``tls_ca_file`` or ``tls_server_name``.
     """
 
     code = "PRAVEGA-AUTHENTICATION"

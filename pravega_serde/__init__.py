@@ -7,12 +7,16 @@ if TYPE_CHECKING:
     from pravega_serde.avro import AvroSerializer as AvroSerializer
     from pravega_serde.avro import avro_schema_of as avro_schema_of
     from pravega_serde.cbor import CborSerializer as CborSerializer
+    from pravega_serde.credentials import Credential as Credential
+    from pravega_serde.credentials import CredentialProvider as CredentialProvider
     from pravega_serde.envelopes import ChangeDeserializer as ChangeDeserializer
     from pravega_serde.envelopes import Envelope as Envelope
     from pravega_serde.envelopes import Enveloped as Enveloped
     from pravega_serde.envelopes import RowChange as RowChange
     from pravega_serde.envelopes import change_type as change_type
     from pravega_serde.envelopes import distinct_changes as distinct_changes
+    from pravega_serde.errors import CredentialError as CredentialError
+    from pravega_serde.errors import CredentialUnavailableError as CredentialUnavailableError
     from pravega_serde.errors import DeserializationError as DeserializationError
     from pravega_serde.errors import ForkedError as ForkedError
     from pravega_serde.errors import LimitExceededError as LimitExceededError
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from pravega_serde.java import JavaSerializer as JavaSerializer
     from pravega_serde.json import JsonSerializer as JsonSerializer
     from pravega_serde.json import json_schema_of as json_schema_of
+    from pravega_serde.keycloak import KeycloakProvider as KeycloakProvider
     from pravega_serde.protobuf import ProtobufSerializer as ProtobufSerializer
     from pravega_serde.protobuf import protobuf_schema_of as protobuf_schema_of
     from pravega_serde.registry import AsyncSchemaRegistryClient as AsyncSchemaRegistryClient
@@ -76,17 +81,20 @@ else:
             "adapters": "FunctionSerializer TypedSerializer arrow_type_of typed",
             "avro": "AvroSerializer avro_schema_of",
             "cbor": "CborSerializer",
+            "credentials": "Credential CredentialProvider",
             "envelopes": "ChangeDeserializer Envelope Enveloped RowChange change_type distinct_changes",
             "errors": (
-                "DeserializationError ForkedError LimitExceededError MissingExtraError PravegaError "
-                "RegistryAuthenticationError RegistryConflictError RegistryError RegistryNotFoundError "
-                "RegistryPermissionError RegistryProtocolError RegistryRequestError RegistryUnavailableError "
-                "SchemaError SerdeError SerializationError UnsupportedCodecError UnsupportedFormatError"
+                "CredentialError CredentialUnavailableError DeserializationError ForkedError LimitExceededError "
+                "MissingExtraError PravegaError RegistryAuthenticationError RegistryConflictError RegistryError "
+                "RegistryNotFoundError RegistryPermissionError RegistryProtocolError RegistryRequestError "
+                "RegistryUnavailableError SchemaError SerdeError SerializationError UnsupportedCodecError "
+                "UnsupportedFormatError"
             ),
             "format_table": "formats serializer_for",
             "serializer_interface": "OnError Serializer",
             "java": "ClassDescriptor JavaObject JavaSerializer",
             "json": "JsonSerializer json_schema_of",
+            "keycloak": "KeycloakProvider",
             "protobuf": "ProtobufSerializer protobuf_schema_of",
             "registry": (
                 "AsyncSchemaRegistryClient Codec CodecType Compatibility EncodingInfo GroupProperties "

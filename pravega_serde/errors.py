@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 __all__ = [
+    "CredentialError",
+    "CredentialUnavailableError",
     "DeserializationError",
     "Fault",
     "ForkedError",
@@ -199,6 +201,37 @@ class SchemaError(SerdeError):
     code = "PRAVEGA-SCHEMA"
 
 
+class CredentialError(SerdeError):
+    """A credential provider returned no credential.
+
+    A client raises its own error with the same text: ``PRAVEGA-AUTHENTICATION``, or from a registry's client
+    ``PRAVEGA-REGISTRY-AUTHENTICATION``. A provider may raise this error. Its text must not contain a secret.
+
+    Cause: the identity server refused the provider's request, or the provider failed or returned another value. The
+    message names the provider.
+
+    Fix: call the provider in a separate program. For Keycloak, check the account in ``keycloak_file``.
+    """
+
+    code = "PRAVEGA-CREDENTIAL"
+
+
+class CredentialUnavailableError(CredentialError):
+    """A credential provider cannot return a credential now, but a retry may help.
+
+    The call that needs the credential is retried until its timeout. A client then raises its own error with the same
+    text: ``PRAVEGA-CONTROLLER-UNAVAILABLE``, or from a registry's client ``PRAVEGA-REGISTRY-UNAVAILABLE``.
+
+    Cause: the identity server is unreachable or answers too slowly, or the provider raised an ``OSError``.
+
+    Fix: check the identity server and its address.
+    """
+
+    code = "PRAVEGA-CREDENTIAL-UNAVAILABLE"
+    fault = "remote"
+    retriable = True
+
+
 class UnsupportedCodecError(SerdeError):
     """Events have a codec that this reader does not have, or a codec name is unknown.
 
@@ -258,10 +291,10 @@ class RegistryUnavailableError(RegistryError):
 class RegistryAuthenticationError(RegistryError):
     """Credentials for the schema registry are missing or wrong (401).
 
-    Cause: no credentials were passed, or they are wrong.
+    Cause: no credentials were passed, or they are wrong, or a credential provider or Keycloak returned none.
 
-    Fix: set ``username`` and ``password``, or ``token``, with an argument, the environment or a profile. In Spark the
-    options are ``registry_username`` and so on.
+    Fix: set ``username`` and ``password``, ``token``, ``keycloak_file`` or ``credential_provider``, with an argument,
+    the environment or a profile. In Spark the options are ``registry_username`` and so on.
     """
 
     code = "PRAVEGA-REGISTRY-AUTHENTICATION"

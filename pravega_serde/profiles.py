@@ -39,6 +39,7 @@ _CLUSTER: Final = (
     "auth_method",
     "auth_token",
     "keycloak_file",
+    "credential_provider",
     "username",
     "password",
     "tls_to_controller",
@@ -56,6 +57,8 @@ _REGISTRY: Final = {
     "registry_username": "username",
     "registry_password": "password",
     "registry_token": "token",
+    "registry_keycloak_file": "keycloak_file",
+    "registry_credential_provider": "credential_provider",
     "registry_ca_file": "ca_file",
     "registry_ca_password": "ca_password",
 }

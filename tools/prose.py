@@ -225,7 +225,6 @@ PENDING: Final = frozenset(
         "pravega_connector/atomic_file.py",
         "pravega_connector/cli/recover.py",
         "pravega_connector/cli/registry.py",
-        "pravega_connector/controller/keycloak.py",
         "pravega_connector/controller/methods.py",
         "pravega_connector/local/download.py",
         "pravega_connector/reader_group_protocol/machine.py",

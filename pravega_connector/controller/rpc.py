@@ -27,6 +27,7 @@ from pravega_connector.core.deadline import QUIET, Deadline
 from pravega_connector.core.retry import Attempts, ClusterHealth
 from pravega_connector.errors import (
     AuthenticationError,
+    ConfigError,
     ConnectorError,
     ControllerError,
     ControllerFailureError,
@@ -36,10 +37,10 @@ from pravega_connector.errors import (
     TableNotFoundError,
 )
 from pravega_connector.wire import StreamName, TableName
-from pravega_serde.errors import ForkedError
+from pravega_serde.errors import CredentialError, CredentialUnavailableError, ForkedError, SerdeError
 
 if TYPE_CHECKING:
-    from pravega_connector.controller.keycloak import KeycloakTokens
+    from pravega_serde.kept_credentials import KeptCredential
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 CONFLICT_ATTEMPTS: Final = 3  # attempts after which the codes below may be a verdict, by their text
@@ -203,7 +204,7 @@ class ControllerChannel:
         self._config, self._health = config, health
         self._endpoints = config.endpoints
         self._authorization = config.authorization
-        self._tokens = _tokens(config)
+        self._credential = _kept_credential(config)
         # By process and endpoint: a channel does not survive a fork, and closing the parent's in the child can block.
         # dict.setdefault is atomic, so that there is no lock that a child could inherit locked.
         self._connections: dict[tuple[int, int], _Connection] = {}
@@ -245,12 +246,12 @@ class ControllerChannel:
                     return self._ask(turn, rpc, request, attempts)
                 except grpc.RpcError as failed:
                     code, details = failed.code(), failed.details()
-                except ControllerUnavailableError as away:  # Keycloak is unavailable
+                except ControllerUnavailableError as away:  # the credential provider returned none
                     attempts.again(away, away)
                     continue
                 count += 1
-                if code is grpc.StatusCode.UNAUTHENTICATED and self._tokens is not None and not renewed:
-                    self._tokens.forget(self._authorization or "")  # it may have been revoked
+                if code is grpc.StatusCode.UNAUTHENTICATED and self._credential is not None and not renewed:
+                    self._credential.forget(self._authorization)  # it may have been revoked
                     renewed = True
                     continue
                 if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.passed:
@@ -274,8 +275,8 @@ class ControllerChannel:
     def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
         """Make one attempt at the endpoint of ``turn``."""
         quiet = rpc.quiet(again=attempts.in_trouble, others=len(self._endpoints) > 1)
-        if self._tokens is not None:
-            self._authorization = self._tokens.authorization(attempts.share(quiet).left)
+        if self._credential is not None:
+            self._authorization = _renewed(self._credential, attempts.share(quiet).left)
         metadata = (("authorization", self._authorization),) if self._authorization else ()
         connection = self._connection(turn)
         while not connection.enter():  # another thread has just switched the endpoint
@@ -360,12 +361,26 @@ class ControllerChannel:
         return error(f"{where} failed in {call} with {code.name}{_quote(details)}")
 
 
-def _tokens(config: PravegaConfig) -> KeycloakTokens | None:
-    if config.keycloak_file is None:
+def _kept_credential(config: PravegaConfig) -> KeptCredential | None:
+    """Return the credential that a provider renews, or None for a fixed one. Raises ConfigError."""
+    if config.credential_provider is None and config.keycloak_file is None:
         return None
-    from pravega_connector.controller.keycloak import KeycloakTokens  # noqa: PLC0415 - loads HTTP, which few clients need
+    from pravega_serde.kept_credentials import kept_credential  # noqa: PLC0415 - few clients need it
 
-    return KeycloakTokens(config.keycloak_file)
+    try:
+        return kept_credential(config.credential_provider, config.keycloak_file)
+    except SerdeError as error:
+        raise ConfigError(error.message) from None
+
+
+def _renewed(credential: KeptCredential, timeout: float) -> str:
+    """Return the value of the header. Raises AuthenticationError, or ControllerUnavailableError if a retry may help."""
+    try:
+        return credential.authorization(timeout)
+    except CredentialUnavailableError as error:
+        raise ControllerUnavailableError(error.message) from None
+    except CredentialError as error:
+        raise AuthenticationError(error.message) from None
 
 
 def _tls_error(where: str, details: str) -> ConnectorError | None:

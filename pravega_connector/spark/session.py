@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.config import PravegaConfig
@@ -70,7 +69,7 @@ def configure(
             raise ConfigError(f"unknown option {name!r}" + (f": did you mean {hint!r}?" if hint else ""))
     session = _started(spark, low_latency)
     found = PravegaConfig.resolve(properties=dict(session.conf.getAll)) if config is None else config
-    given = _texts({each.name: getattr(found, each.name) for each in fields(found)}) | _texts(options)
+    given = _texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
     # A class created in this function is pickled with its contents, not by its name.
     source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given})
     if not (low_latency and _set_low_latency(session, source)):

@@ -39,8 +39,8 @@ _STATES: Final = {
 class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
     """gRPC server that answers the clients' calls. ``calls`` counts them by name."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, accepts: Callable[[str | None], bool] | None = None) -> None:
+        self.cluster, self._accepts = cluster, accepts
         self.calls: Counter[str] = Counter()
         self.away = False
         """Set it to answer no call."""
@@ -101,6 +101,10 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
             self.calls[name] += 1
             if self.away:
                 context.abort(grpc.StatusCode.UNAVAILABLE, _ASKED_FOR)
+            if self._accepts is not None and not self._accepts(
+                dict(context.invocation_metadata()).get("authorization")
+            ):
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, "the credentials are refused")
             step = self._rule_for(name)
             try:
                 found = self._do(name, request) if step is None else step(lambda: self._do(name, request))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -23,17 +24,21 @@ class InProcessPravega:
 
     It runs inside a ``with`` block, or from :meth:`start` to :meth:`close`. ``shortest_lease`` is the shortest lease of
     a transaction in seconds. Pravega's own is 10 s. Set a shorter one for tests of transactions that expire.
+    ``accepts`` returns True for the value of the header ``authorization``, or None without it, if the controller should
+    answer. Set it for tests of credentials.
     """
 
-    def __init__(self, *, shortest_lease: float = SHORTEST_LEASE / 1000) -> None:
-        self._shortest_lease = round(shortest_lease * 1000)
+    def __init__(
+        self, *, shortest_lease: float = SHORTEST_LEASE / 1000, accepts: Callable[[str | None], bool] | None = None
+    ) -> None:
+        self._shortest_lease, self._accepts = round(shortest_lease * 1000), accepts
         self._running: _Parts | None = None
 
     def start(self) -> None:
         """Start the server, which is ready on return."""
         if self._running is not None:
             raise LocalServerError(f"this in-process Pravega is running already, at {self.uri}")
-        self._running = _Parts(self._shortest_lease)
+        self._running = _Parts(self._shortest_lease, self._accepts)
 
     def close(self) -> None:
         """End the server, and delete its data."""
@@ -89,10 +94,10 @@ class InProcessPravega:
 class _Parts:
     """Parts of a running in-process Pravega."""
 
-    def __init__(self, shortest_lease: int) -> None:
+    def __init__(self, shortest_lease: int, accepts: Callable[[str | None], bool] | None) -> None:
         self.store = SegmentStore()
         self.cluster = Cluster(self.store, shortest_lease=shortest_lease)
-        self.controller = Controller(self.cluster)
+        self.controller = Controller(self.cluster, accepts)
         self.faults = Faults(self.store, self.controller)
         self._ended = threading.Event()
         self._clock = threading.Thread(target=self._tick, name="pravega-clock", daemon=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final, Self
@@ -19,15 +20,25 @@ _POLL_SECONDS: Final = 0.02
 class InProcessRegistry:
     """Schema registry for tests, in this process and in memory. With ``username``, it accepts only this user.
 
+    ``accepts`` returns True for the value of the header ``Authorization``, or None without it, if the registry should
+    answer.
+
     It runs inside a ``with`` block, or from :meth:`start` to :meth:`close`. ``registry`` is a :class:`MemoryRegistry`,
     which can fail on request.
     """
 
-    def __init__(self, *, username: str | None = None, password: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        username: str | None = None,
+        password: str | None = None,
+        accepts: Callable[[str | None], bool] | None = None,
+    ) -> None:
         self.registry = MemoryRegistry()
-        self._authorization = None
+        self._accepts = accepts
         if username is not None:
-            self._authorization = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
+            known = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
+            self._accepts = known.__eq__
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
 
@@ -35,7 +46,7 @@ class InProcessRegistry:
         """Start the registry, which is ready on return."""
         if self._server is not None:
             raise LocalServerError(f"this in-process registry is running already, at {self.uri}")
-        self._server = _Server(self.registry, self._authorization)
+        self._server = _Server(self.registry, self._accepts)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL_SECONDS,), name="schema-registry", daemon=True
         )
@@ -72,8 +83,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, registry: MemoryRegistry, authorization: str | None) -> None:
-        self.registry, self.authorization = registry, authorization
+    def __init__(self, registry: MemoryRegistry, accepts: Callable[[str | None], bool] | None) -> None:
+        self.registry, self.accepts = registry, accepts
         super().__init__(("127.0.0.1", 0), _Handler)
 
 
@@ -94,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = _serve  # noqa: N815 - names of the base class
 
     def _answer(self, content: bytes | None) -> tuple[int, bytes]:
-        if self.server.authorization not in (None, self.headers.get("Authorization")):
+        if self.server.accepts is not None and not self.server.accepts(self.headers.get("Authorization")):
             return 401, b""
         parts = urlsplit(self.path)
         if parts.path == "/ping":

@@ -31,6 +31,7 @@ from pravega_serde.registry.registry_config import CACHE_ENTRIES, DEFAULT_TIMEOU
 from pravega_serde.suggestions import HintedNames
 
 if TYPE_CHECKING:
+    from pravega_serde.credentials import CredentialProvider
     from pravega_serde.registry.http import AsyncHttp, Http
     from pravega_serde.registry.memory import AsyncMockTransport, MockTransport
 
@@ -119,6 +120,8 @@ class _Base(HintedNames):
         username: str | None = None,
         password: str | None = None,
         token: str | None = None,
+        keycloak_file: str | None = None,
+        credential_provider: CredentialProvider | str | None = None,
         ca_file: str | None = None,
         ca_password: str | None = None,
         timeout: float = DEFAULT_TIMEOUT,
@@ -131,6 +134,8 @@ class _Base(HintedNames):
                 "username": username,
                 "password": password,
                 "token": token,
+                "keycloak_file": keycloak_file,
+                "credential_provider": credential_provider,
                 "ca_file": ca_file,
                 "ca_password": ca_password,
                 "timeout": timeout,

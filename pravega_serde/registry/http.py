@@ -10,14 +10,24 @@ import asyncio
 import random
 import ssl
 import time
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import httpx
 
 from pravega_serde import after_fork
-from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError, SerdeError
+from pravega_serde.errors import (
+    CredentialError,
+    CredentialUnavailableError,
+    RegistryAuthenticationError,
+    RegistryProtocolError,
+    RegistryUnavailableError,
+    SerdeError,
+)
 from pravega_serde.registry.calls import Call, TransientError
 from pravega_serde.registry.registry_config import RegistryConfig
+
+if TYPE_CHECKING:
+    from pravega_serde.kept_credentials import KeptCredential
 
 T = TypeVar("T")
 
@@ -45,6 +55,7 @@ class Http:
 
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
+        self._credential = _kept_credential(config)
         self._client: httpx.Client | None = httpx.Client(**_settings(config))
         self._inherited: list[httpx.Client | None] = []
         after_fork.register(self)
@@ -56,7 +67,7 @@ class Http:
 
     def run(self, call: Call[T]) -> T:
         """Return the result of a call. Raises RegistryError, or RegistryUnavailableError at the deadline."""
-        tries = _Tries(call, self._config)
+        tries = _Tries(call, self._config, self._credential)
         while True:
             try:
                 return self._attempt(tries)
@@ -64,6 +75,10 @@ class Http:
                 pause = tries.pause(error)
                 if pause is None:
                     raise tries.failed(error) from error.__cause__
+            except RegistryAuthenticationError:
+                if not tries.renews():
+                    raise
+                continue
             time.sleep(pause)
 
     def close(self) -> None:
@@ -75,6 +90,8 @@ class Http:
         client = self._client
         if client is None:
             client = self._client = httpx.Client(**_settings(self._config))
+        if not tries.is_authorized():
+            tries.authorize()
         try:
             with client.stream(**tries.request()) as response:
                 content = bytearray()
@@ -90,6 +107,7 @@ class AsyncHttp:
 
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
+        self._credential = _kept_credential(config)
         self._client = httpx.AsyncClient(**_settings(config))
         after_fork.register(self)
 
@@ -98,7 +116,7 @@ class AsyncHttp:
 
     async def run(self, call: Call[T]) -> T:
         """As :meth:`Http.run`."""
-        tries = _Tries(call, self._config)
+        tries = _Tries(call, self._config, self._credential)
         while True:
             try:
                 return await self._attempt(tries)
@@ -106,6 +124,10 @@ class AsyncHttp:
                 pause = tries.pause(error)
                 if pause is None:
                     raise tries.failed(error) from error.__cause__
+            except RegistryAuthenticationError:
+                if not tries.renews():
+                    raise
+                continue
             await asyncio.sleep(pause)
 
     async def close(self) -> None:
@@ -114,6 +136,8 @@ class AsyncHttp:
             await self._client.aclose()
 
     async def _attempt(self, tries: _Tries[T]) -> T:
+        if not tries.is_authorized():
+            await asyncio.to_thread(tries.authorize)
         try:
             async with self._client.stream(**tries.request()) as response:
                 content = bytearray()
@@ -127,8 +151,10 @@ class AsyncHttp:
 class _Tries(Generic[T]):
     """Attempts of one call: their requests, the handling of results, and the time of the last one."""
 
-    def __init__(self, call: Call[T], config: RegistryConfig) -> None:
-        self._call, self._config = call, config
+    def __init__(self, call: Call[T], config: RegistryConfig, credential: KeptCredential | None) -> None:
+        self._call, self._config, self._credential = call, config, credential
+        self._authorization: str | None = None
+        self._renewed = self._lacks_credential = False
         self._started = time.monotonic()
         self._end = self._started + config.timeout
         self._count = 0
@@ -148,6 +174,35 @@ class _Tries(Generic[T]):
         pause = longest * _CHANCE.uniform(0.5, 1)
         return pause if time.monotonic() + pause < self._end else None
 
+    def is_authorized(self) -> bool:
+        """Use the known credential for the next attempt. Return False if :meth:`authorize` must request one."""
+        if self._credential is None:
+            return True
+        self._authorization = self._credential.known()
+        return self._authorization is not None
+
+    def authorize(self) -> None:
+        """Request a credential. Raises TransientError, and RegistryAuthenticationError if a retry cannot help."""
+        assert self._credential is not None
+        try:
+            self._authorization = self._credential.authorization(max(self._end - time.monotonic(), 0.001))
+        except CredentialUnavailableError as error:
+            self._count += 1
+            self._lacks_credential = True
+            raise TransientError(error.message, sent=False) from None
+        except CredentialError as error:
+            self._renewed = True
+            raise RegistryAuthenticationError(f"cannot {self._call.purpose}: {error.message}") from None
+        self._lacks_credential = False
+
+    def renews(self) -> bool:
+        """Return True, once, if a provider may have another credential than the one that was refused."""
+        if self._credential is None or self._renewed:
+            return False
+        self._credential.forget(self._authorization)
+        self._renewed = True
+        return True
+
     def request(self) -> dict[str, Any]:
         """Return the httpx arguments of the next attempt."""
         self._count += 1
@@ -164,9 +219,13 @@ class _Tries(Generic[T]):
             "url": self._call.path,
             "params": query or None,
             "content": content,
-            "headers": {"Content-Type": "application/json"} if content is not None else None,
+            "headers": self._headers(content),
             "timeout": httpx.Timeout(limit - connect, connect=connect),
         }
+
+    def _headers(self, content: bytes | None) -> dict[str, str]:
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        return headers if self._authorization is None else headers | {"Authorization": self._authorization}
 
     def take(self, content: bytearray, piece: bytes) -> None:
         """Add a piece to an answer. Limits the size and the duration of the answer."""
@@ -206,11 +265,21 @@ class _Tries(Generic[T]):
         # The deadline may have cut the last attempt short: the earlier answer of the server is more useful.
         answered = self._answered or error
         reason = error.reason if answered is error else f"{answered.reason}, then {error.reason}"
+        advice = f"; check that the schema registry at {self._config.uri} is running"
         return RegistryUnavailableError(
             f"cannot {self._call.purpose}: {reason}, after {tries} in {time.monotonic() - self._started:.1f} "
-            f"s{doubt}; check that the schema registry at {self._config.uri} is running",
+            f"s{doubt}{'' if self._lacks_credential else advice}",
             status=answered.status,
         )
+
+
+def _kept_credential(config: RegistryConfig) -> KeptCredential | None:
+    """Return the credential that a provider renews, or None for a fixed one."""
+    if config.credential_provider is None and config.keycloak_file is None:
+        return None
+    from pravega_serde.kept_credentials import kept_credential  # noqa: PLC0415 - few clients need it
+
+    return kept_credential(config.credential_provider, config.keycloak_file)
 
 
 def _settings(config: RegistryConfig) -> dict[str, Any]:

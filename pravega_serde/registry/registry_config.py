@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pravega_serde.credentials import fault_of
+from pravega_serde.credentials import CredentialProvider, fault_of, provider_fault
 from pravega_serde.errors import SerdeError
 from pravega_serde.profiles import load_profile
 
@@ -33,10 +33,14 @@ _VARIABLES: Final = {
     "username": "PRAVEGA_REGISTRY_USERNAME",
     "password": "PRAVEGA_REGISTRY_PASSWORD",
     "token": "PRAVEGA_REGISTRY_TOKEN",
+    "keycloak_file": "PRAVEGA_REGISTRY_KEYCLOAK_FILE",
+    "credential_provider": "PRAVEGA_REGISTRY_CREDENTIAL_PROVIDER",
     "ca_file": "PRAVEGA_REGISTRY_CA_FILE",
     "ca_password": "PRAVEGA_REGISTRY_CA_PASSWORD",
 }
-_CREDENTIALS: Final = frozenset({"username", "password", "token"})
+#: Ways to set credentials.
+_WAYS: Final = ("username", "token", "keycloak_file", "credential_provider")
+_CREDENTIALS: Final = frozenset({*_WAYS, "password"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +49,14 @@ class RegistryConfig:
 
     ``uri`` is ``http://host:port`` or ``https://…``, or for other registries than Pravega's ``confluent+http://…`` or
     ``apicurio+http://…``. For tests it may be ``mock://name``, a registry in this process.
-    ``username`` with ``password`` (Basic), or ``token`` (Bearer), are sent with every call and never shown. ``ca_file``
-    names the file of the trusted authorities, by default the system's: PEM, or a trust store of Java (JKS, PKCS #12)
-    with its ``ca_password``. ``timeout`` limits a call including its
-    retries, in seconds. The last schemas of a group are cached for ``latest_seconds``. The cache holds at most
-    ``cache_entries``. Raises SerdeError for invalid settings.
+    ``username`` with ``password`` (Basic), or ``token`` (Bearer), are sent with every call and never shown. Instead,
+    ``keycloak_file`` names the file of a Keycloak service account. Or ``credential_provider`` is a
+    :class:`~pravega_serde.CredentialProvider`, or the name ``package.module:name`` of one.
+
+    ``ca_file`` names the file of the trusted authorities, by default the system's: PEM, or a trust store of Java (JKS,
+    PKCS #12) with its ``ca_password``. ``timeout`` limits a call including its retries, in seconds. The last schemas of
+    a group are cached for ``latest_seconds``. The cache holds at most ``cache_entries``. Raises SerdeError for invalid
+    settings.
     """
 
     uri: str
@@ -57,6 +64,8 @@ class RegistryConfig:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    keycloak_file: str | None = None
+    credential_provider: CredentialProvider | str | None = field(default=None, repr=False, hash=False)
     ca_file: str | None = None
     ca_password: str | None = field(default=None, repr=False)
     timeout: float = DEFAULT_TIMEOUT
@@ -71,8 +80,12 @@ class RegistryConfig:
                 raise SerdeError(f"the registry's {name} {fault}")
         if (self.username is None) != (self.password is None):
             raise SerdeError("the registry's credentials require both username and password")
-        if self.username is not None and self.token is not None:
-            raise SerdeError("the registry's credentials are set twice: set username and password, or a token")
+        fault = None if self.credential_provider is None else provider_fault(self.credential_provider)
+        if fault:
+            raise SerdeError(f"the registry's credential_provider {fault}")
+        ways = [name for name in _WAYS if getattr(self, name) is not None]
+        if len(ways) > 1:
+            raise SerdeError(f"the registry's credentials are set twice, as {ways[0]} and as {ways[1]}: set only one")
         if self.timeout <= 0 or self.latest_seconds < 0 or self.cache_entries < 1:
             raise SerdeError("the registry's timeout and cache_entries must be positive, latest_seconds not negative")
         if self.kind == "confluent" and self.namespace is not None:
@@ -101,7 +114,7 @@ class RegistryConfig:
 
     @property
     def authorization(self) -> str | None:
-        """Value of the header ``Authorization``."""
+        """Value of the header ``Authorization``; None if there is none, or if it is not known in advance."""
         if self.username is not None:
             return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode("ascii")
         return None if self.token is None else f"Bearer {self.token}"

@@ -5,21 +5,23 @@ import logging
 import math
 import traceback
 from base64 import b64encode, urlsafe_b64encode
+from functools import partial
 
 import pytest
 
 from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.controller.keycloak import KeycloakTokens, ServiceAccount
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.local.download import Repository
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.stores import segment_stores
-from pravega_serde import SchemaRegistryClient
+from pravega_serde import Credential, KeycloakProvider, SchemaRegistryClient
 from pravega_serde.errors import PravegaError
+from pravega_serde.kept_credentials import KeptCredential
+from pravega_serde.keycloak import ServiceAccount
 from pravega_serde.profiles import load_profile
 from pravega_serde.registry import RegistryConfig
 
@@ -61,6 +63,23 @@ WRONG = {
     "a profile's registry without a user": lambda folder: profile(folder, f'registry_pasword = "{SECRET}"'),
     "a file of Keycloak": lambda folder: keycloak(folder, **{"auth-server-url": f"https://ann:{SECRET}@host"}),
     "a file of Keycloak without a realm": lambda folder: keycloak(folder, realm=None),
+    "a provider of a mapping": lambda _: PravegaConfig(credential_provider={"password": SECRET}),
+    "a provider that is a token": lambda _: PravegaConfig(credential_provider=SECRET),
+    "a provider and a token": lambda _: PravegaConfig(credential_provider="a:b", token=SECRET),
+    "a registry's provider of a mapping": lambda _: RegistryConfig(uri="http://h", credential_provider={"a": SECRET}),
+    "a registry's provider that is a token": lambda _: RegistryConfig(uri="http://h", credential_provider=SECRET),
+    "a registry's provider and token": lambda _: RegistryConfig(
+        uri="http://h", credential_provider="a:b", token=SECRET
+    ),
+    "an option that is a token": lambda _: options(SourceOptions, credential_provider=SECRET),
+    "a credential with a line end": lambda _: Credential(f"{SECRET}\n"),
+    "a credential of bytes": lambda _: Credential(SECRET.encode()),
+    "a credential of another method": lambda _: Credential("x", f"{SECRET}\n"),
+    "a credential's password in no UTF-8": lambda _: Credential.basic("ann", NO_UTF8),
+    "a provider that fails": lambda _: KeptCredential(partial(int, SECRET)).authorization(10),
+    "a provider that cannot connect": lambda _: KeptCredential(partial(open, SECRET)).authorization(10),
+    "a provider that returns bytes": lambda _: KeptCredential(SECRET.encode).authorization(10),
+    "a provider that returns a line": lambda _: KeptCredential(lambda: f"{SECRET}\n").authorization(10),
     "a repository of jars": lambda _: Repository(f"htp://ann:{SECRET}@host/", 1),
     **{
         f"a registry at {form.format('…')}": lambda _, form=form: SchemaRegistryClient(form.format(SECRET))
@@ -101,7 +120,7 @@ def keycloak(folder, **changes):
     told = {"realm": "r", "auth-server-url": "http://127.0.0.1:1", "resource": "c", "credentials": {"secret": SECRET}}
     path = folder / "keycloak.json"
     path.write_text(json.dumps(told | changes))
-    return KeycloakTokens(str(path))
+    return KeycloakProvider(str(path))
 
 
 def shown(error):
@@ -163,7 +182,12 @@ def test_no_representation_shows_a_secret(tmp_path):
             client.stores,
             AsyncPravegaClient(bearer),
             ServiceAccount.read(file),
-            KeycloakTokens(file),
+            KeycloakProvider(file),
+            Credential(SECRET),
+            Credential.basic("ann", SECRET),
+            KeptCredential(partial(str, SECRET)),
+            PravegaConfig(credential_provider=partial(str, SECRET)),
+            RegistryConfig(uri="http://h", credential_provider=partial(str, SECRET)),
             registry,
             RegistryConfig(uri="http://h", token=SECRET),
             SchemaRegistryClient(registry),

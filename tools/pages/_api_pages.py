@@ -55,7 +55,11 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Client",
         "Connect to Pravega, create streams, and open writers and readers. For a guide, see [read and write "
         "events](../../client/read-and-write.md).",
-        {_CONNECTOR: "PravegaClient PravegaConfig", f"{_CONNECTOR}.config": "parse_properties"},
+        {
+            _CONNECTOR: "PravegaClient PravegaConfig",
+            f"{_CONNECTOR}.config": "parse_properties",
+            _SERDE: "Credential CredentialProvider KeycloakProvider",
+        },
         {f"{_CONNECTOR}.core.retry": "Counters"},
         values={f"{_CONNECTOR}.config": {"DEFAULT_CONTROLLER": "Controller URI if nothing else names one."}},
     ),

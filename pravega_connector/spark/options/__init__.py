@@ -12,6 +12,7 @@ from pravega_connector.spark.options.common import (
     FormatOptions,
     RegistryOptions,
     codec_names,
+    provider_name,
     registry_option,
     secret_option,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "number",
     "option",
     "parse_options",
+    "provider_name",
     "registry_option",
     "secret_option",
     "text",

@@ -21,6 +21,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.options.declaration import choice, flag, number, option, text
 from pravega_connector.wire import StreamName
+from pravega_serde.credentials import provider_fault
 from pravega_serde.errors import UnsupportedFormatError
 from pravega_serde.format_table import (
     ENVELOPES,
@@ -179,9 +180,12 @@ class FormatOptions:
 
 _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 # Options that belong together; each group is one way to set credentials.
-_PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"), ("keycloak_file",))
+_PAIRS: Final = (
+    *(("username", "password"), ("token",), ("auth_method", "auth_token")),
+    *(("keycloak_file",), ("credential_provider",)),
+)
 # Settings of PravegaConfig that are not pickled unless an option gives them.
-_CREDENTIALS: Final = ("keycloak_file", "auth_method", "auth_token")
+_CREDENTIALS: Final = ("keycloak_file", "credential_provider", "auth_method", "auth_token")
 # Attribute of unpickled options: the configuration of the driver without the secrets of its environment, and their
 # names.
 _CARRIED: Final = "_carried"
@@ -199,6 +203,14 @@ def codec_names(name: str, value: str) -> tuple[str, ...]:
         if not _PLACE.fullmatch(place):
             raise ConfigError(f"invalid codec {place!r} in option {name!r}: write package.module:name of a Codec")
     return places
+
+
+def provider_name(name: str, value: str) -> str:
+    """Parse ``package.module:name``."""
+    fault = provider_fault(value.strip())
+    if fault:
+        raise ConfigError(f"option {name!r} {fault}")
+    return value.strip()
 
 
 def secret_option(doc: str, *, registry: bool = True, operator: bool = False) -> Any:
@@ -240,6 +252,12 @@ class RegistryOptions(FormatOptions):
     )
     registry_password: str | None = secret_option("with a registry: password that goes with `registry_username`")
     registry_token: str | None = secret_option("with a registry: bearer token, instead of a user name")
+    registry_keycloak_file: str | None = registry_option(
+        None, "file of a Keycloak service account, instead of other credentials: see `keycloak_file`"
+    )
+    registry_credential_provider: str | None = registry_option(
+        None, "`package.module:name` of a credential provider: see `credential_provider`", provider_name
+    )
     registry_ca_file: str | None = registry_option(None, "PEM file or Java trust store with the certificates to trust")
     registry_ca_password: str | None = secret_option(
         "with a registry: password of the trust store in `registry_ca_file`", operator=True
@@ -286,6 +304,8 @@ class RegistryOptions(FormatOptions):
                 "username": self.registry_username,
                 "password": self.registry_password,
                 "token": self.registry_token,
+                "keycloak_file": self.registry_keycloak_file,
+                "credential_provider": self.registry_credential_provider,
                 "ca_file": self.registry_ca_file,
                 "ca_password": self.registry_ca_password,
             }
@@ -332,6 +352,12 @@ class ConnectionOptions:
         None,
         "file of a Keycloak service account (`keycloak.json`), instead of other credentials. It must have the same "
         "path on the driver and every executor. They request and renew tokens themselves",
+    )
+    credential_provider: str | None = option(
+        None,
+        "`package.module:name` of a credential provider, instead of other credentials: a function that returns a "
+        "`Credential`, or a class of such objects. The driver and every executor import it, and renew their own",
+        provider_name,
     )
     tls_to_controller: bool | None = option(
         None, "use TLS for connections to the controllers (default: by the scheme)", flag, operator=True
@@ -429,6 +455,8 @@ class ConnectionOptions:
             return config.with_token(self.auth_token, method=self.auth_method)
         if self.keycloak_file is not None:
             return config.with_keycloak(self.keycloak_file)
+        if self.credential_provider is not None:
+            return config.with_credential_provider(self.credential_provider)
         return config
 
     def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:

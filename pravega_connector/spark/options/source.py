@@ -14,6 +14,7 @@ from pravega_connector.spark.options import (
     flag,
     number,
     option,
+    provider_name,
     registry_option,
     secret_option,
 )
@@ -34,6 +35,10 @@ EVENT_TIME_COLUMNS: Final = ("event_time_low", "event_time_high")
 #: Spark's default name of the column for corrupt records.
 CORRUPT_RECORD: Final = "_corrupt_record"
 _MAX_LONG: Final = 2**63 - 1
+_ALSO_CREDENTIALS: Final = (
+    *("also_registry_username", "also_registry_password"),
+    *("also_registry_token", "also_registry_credential_provider"),
+)
 # Allowed names: part of a reader group name, followed by the name of a stream.
 _SUBSCRIBER: Final = re.compile(r"[A-Za-z0-9.\-]{1,100}")
 _POSITIONS: Final = (
@@ -215,6 +220,9 @@ class SourceOptions(CommonOptions):
         "with a registry: password that goes with `also_registry_username`"
     )
     also_registry_token: str | None = secret_option("with a registry: bearer token for `also_registry`")
+    also_registry_credential_provider: str | None = registry_option(
+        None, "`package.module:name` of a credential provider for `also_registry`", provider_name
+    )
     max_bytes_per_trigger: int | None = option(
         None,
         "most bytes of one micro-batch of all streams, including 8 for each event. A larger event is read in a "
@@ -232,7 +240,7 @@ class SourceOptions(CommonOptions):
         if (self.also_registry is None) != (self.also_group is None):
             raise ConfigError("options 'also_registry' and 'also_group' belong together: set both, or none")
         if self.also_registry is None:
-            for name in ("also_registry_username", "also_registry_password", "also_registry_token"):
+            for name in _ALSO_CREDENTIALS:
                 if getattr(self, name) is not None:
                     raise ConfigError(f"option {name!r} requires option 'also_registry'")
         if self.stream_pattern is not None:
@@ -368,6 +376,7 @@ class SourceOptions(CommonOptions):
             username=self.also_registry_username,
             password=self.also_registry_password,
             token=self.also_registry_token,
+            credential_provider=self.also_registry_credential_provider,
             ca_file=self.registry_ca_file,
             ca_password=self.registry_ca_password,
             timeout=timeout,

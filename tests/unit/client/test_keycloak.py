@@ -9,9 +9,6 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from urllib.parse import parse_qs
 
 import grpc
 import pytest
@@ -19,65 +16,15 @@ import pytest
 from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller._proto import controller_pb2 as pb
-from pravega_connector.controller.keycloak import KeycloakTokens
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.testing import InProcessRegistry
+from pravega_serde import AsyncSchemaRegistryClient, CredentialUnavailableError, KeycloakProvider, SchemaRegistryClient
+from pravega_serde.kept_credentials import KeptCredential
 from tests.fakes import FakeController
-
-SECRET = "s3cr3t+/ü"
-
-
-class Keycloak(ThreadingHTTPServer):
-    """The token endpoint of one realm: numbered tokens, or the answers it is told to give."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Endpoint)
-        self.asked: list[tuple[str, dict[str, list[str]], str]] = []
-        self.answers: list[tuple[int, bytes]] = []
-        self.life = 300.0
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/auth"
-
-    def file(self, folder: Path, **changes: object) -> str:
-        told = {
-            "realm": "north sea",
-            "auth-server-url": self.url,
-            "ssl-required": "none",
-            "resource": "spark-jobs",
-            "credentials": {"secret": SECRET},
-            **changes,
-        }
-        path = folder / "keycloak.json"
-        path.write_text(json.dumps(told), encoding="utf-8")
-        return str(path)
-
-    def close(self) -> None:
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
-
-
-class _Endpoint(BaseHTTPRequestHandler):
-    server: Keycloak
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.asked.append((self.path, parse_qs(body), self.headers.get("Authorization", "")))
-        answer = {"access_token": f"token{len(self.server.asked)}", "expires_in": self.server.life}
-        status, text = self.server.answers.pop(0) if self.server.answers else (200, json.dumps(answer).encode())
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *args: object) -> None:
-        pass
+from tests.keycloak import SECRET, Endpoint, Keycloak
 
 
 @pytest.fixture
@@ -112,15 +59,15 @@ def test_a_token_is_got_in_two_steps_and_kept(keycloak, controller, tmp_path):
 
 
 def test_a_public_client_is_told_by_its_name(keycloak, tmp_path):
-    KeycloakTokens(keycloak.file(tmp_path, **{"public-client": True})).authorization(10)
+    assert KeycloakProvider(keycloak.file(tmp_path, **{"public-client": True}))().authorization == "Bearer token2"
     (_, form, authorization), _ = keycloak.asked
     assert (form["client_id"], authorization) == (["spark-jobs"], "")
 
 
 def test_a_token_is_renewed_before_it_ends(keycloak, tmp_path, monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr("pravega_connector.controller.keycloak.time.monotonic", lambda: now[0])
-    tokens = KeycloakTokens(keycloak.file(tmp_path))
+    monkeypatch.setattr("pravega_serde.kept_credentials.time.monotonic", lambda: now[0])
+    tokens = KeptCredential(KeycloakProvider(keycloak.file(tmp_path)))
     assert tokens.authorization(10) == "Bearer token2"
     now[0] += 239.0
     assert tokens.authorization(10) == "Bearer token2"
@@ -207,9 +154,9 @@ def test_a_wrong_file_is_told(tmp_path, content, said):
 def test_a_redirect_gets_neither_secret_nor_token(keycloak, controller, tmp_path, monkeypatch, step, status):
     other = Keycloak()
     location = f"http://key@127.0.0.1:{other.server_port}/auth?code=key"
-    handle, answered = _Endpoint.do_POST, []
+    handle, answered = Endpoint.do_POST, []
 
-    def redirect(endpoint: _Endpoint) -> None:
+    def redirect(endpoint: Endpoint) -> None:
         answered.append(endpoint.server)
         if endpoint.server is other or len(answered) <= step:
             handle(endpoint)
@@ -220,11 +167,11 @@ def test_a_redirect_gets_neither_secret_nor_token(keycloak, controller, tmp_path
         endpoint.send_header("Content-Length", "0")
         endpoint.end_headers()
 
-    monkeypatch.setattr(_Endpoint, "do_POST", redirect)
-    monkeypatch.setattr(_Endpoint, "do_GET", redirect, raising=False)
+    monkeypatch.setattr(Endpoint, "do_POST", redirect)
+    monkeypatch.setattr(Endpoint, "do_GET", redirect, raising=False)
     config = PravegaConfig(controller=controller.uri, keycloak_file=keycloak.file(tmp_path))
     try:
-        with ControllerClient(config, timeout=10) as client, pytest.raises(ConfigError) as caught:
+        with ControllerClient(config, timeout=10) as client, pytest.raises(AuthenticationError) as caught:
             client.scope_exists("a")
     finally:
         other.close()
@@ -241,7 +188,7 @@ def test_proxies_of_the_environment_get_no_secret(keycloak, tmp_path, monkeypatc
         for variable in ("http_proxy", "https_proxy", "all_proxy"):
             monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.getsockname()[1]}")
         monkeypatch.delenv("no_proxy", raising=False)
-        assert KeycloakTokens(keycloak.file(tmp_path)).authorization(10) == "Bearer token2"
+        assert KeycloakProvider(keycloak.file(tmp_path))().authorization == "Bearer token2"
 
 
 @pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
@@ -264,8 +211,8 @@ def test_an_answer_that_drips_ends_at_the_deadline(tmp_path, beginning):
         account = {"realm": "r", "auth-server-url": f"http://127.0.0.1:{listener.getsockname()[1]}"}
         path.write_text(json.dumps(account | {"resource": "c", "credentials": {"secret": SECRET}}))
         began = time.monotonic()
-        with pytest.raises(ControllerUnavailableError, match=r"no whole answer within [\d.]+ s"):
-            KeycloakTokens(str(path)).authorization(0.5)
+        with pytest.raises(CredentialUnavailableError, match=r"no whole answer within [\d.]+ s"):
+            KeycloakProvider(str(path), timeout=0.5)()
         assert time.monotonic() - began < 5
         assert ended.wait(10)  # nothing of ours reads on
 
@@ -285,15 +232,15 @@ def test_an_answer_that_drips_ends_at_the_deadline(tmp_path, beginning):
 )
 def test_an_answer_that_is_no_token_is_told(keycloak, tmp_path, answer):
     keycloak.answers = [(200, json.dumps(answer).encode())]
-    with pytest.raises(ControllerUnavailableError, match=r"has no token|is larger than 1048576 bytes"):
-        KeycloakTokens(keycloak.file(tmp_path)).authorization(10)
+    with pytest.raises(CredentialUnavailableError, match=r"has no token|is larger than 1048576 bytes"):
+        KeycloakProvider(keycloak.file(tmp_path))()
 
 
 def test_an_event_loop_goes_on_while_a_token_is_got(keycloak, controller, tmp_path):
     asked = threading.Event()
-    handle = _Endpoint.do_POST
+    handle = Endpoint.do_POST
 
-    def wait(endpoint: _Endpoint) -> None:
+    def wait(endpoint: Endpoint) -> None:
         assert asked.wait(20)
         handle(endpoint)
 
@@ -307,9 +254,36 @@ def test_an_event_loop_goes_on_while_a_token_is_got(keycloak, controller, tmp_pa
             return await asking
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Endpoint, "do_POST", wait)
+        patch.setattr(Endpoint, "do_POST", wait)
         assert asyncio.run(main())
     assert told(controller) == ["Bearer token2"]
+
+
+def test_the_registry_gets_the_tokens_too(keycloak, tmp_path):
+    with InProcessRegistry(accepts=keycloak.accepts) as registry:
+        with SchemaRegistryClient(registry.uri, keycloak_file=keycloak.file(tmp_path)) as client:
+            assert list(client.groups()) == []
+
+        async def main() -> list[object]:
+            async with AsyncSchemaRegistryClient(registry.uri, keycloak_file=keycloak.file(tmp_path)) as client:
+                return [group async for group in client.groups()]
+
+        assert asyncio.run(main()) == []
+    # One token for all clients of the process.
+    assert len(keycloak.asked) == 2
+    assert keycloak.refused == []
+
+
+def test_a_secret_can_be_replaced_while_programs_run(keycloak, tmp_path):
+    provider = KeycloakProvider(keycloak.file(tmp_path))
+    provider()
+    keycloak.file(tmp_path, credentials={"secret": "next"})
+    provider()
+    sent = [b64decode(asked[2].removeprefix("Basic ")) for asked in keycloak.asked[::2]]
+    assert sent == [b"spark-jobs:s3cr3t%2B%2F%C3%BC", b"spark-jobs:next"]
+    (tmp_path / "keycloak.json").write_text("{")
+    with pytest.raises(CredentialUnavailableError, match="invalid JSON"):
+        provider()
 
 
 def test_the_file_is_a_setting_like_the_others(tmp_path):

@@ -243,7 +243,8 @@ def test_every_setting_of_a_cluster_is_an_option():
         "tls_server_name": "pravega.example",
         "tls_validate_hostname": "false",
     }
-    assert given.keys() | {"keycloak_file"} == {each.name for each in fields(PravegaConfig)}  # which stands alone
+    alone = {"keycloak_file", "credential_provider"}
+    assert given.keys() | alone == {each.name for each in fields(PravegaConfig)}
     for options in (source(path="a/b", **given), sink(path="a/b", **given)):
         flags = {"tls_to_controller": True, "tls_to_stores": False, "tls_validate_hostname": False}
         assert options.config == PravegaConfig(**(given | flags))
