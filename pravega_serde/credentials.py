@@ -55,7 +55,7 @@ class Credential:
     """Seconds for which the credential is valid, from now on. None if that is unknown: the provider is then called
     again for each call to a server, as in Java."""
     renew_before: float = 60.0
-    """Seconds before its end at which it is renewed, but at most half of ``expires_in``."""
+    """Seconds before its end from which it is renewed, but at most half of ``expires_in``."""
 
     def __post_init__(self) -> None:
         for what, text in (("token", self.token), ("method", self.method)):
@@ -64,6 +64,8 @@ class Credential:
                 raise SerdeError(f"the {what} of a credential {fault}")
         if self.expires_in is not None and not self.expires_in > 0:
             raise SerdeError(f"expires_in of a credential is {self.expires_in:g} seconds: it must be positive")
+        if not self.renew_before >= 0:
+            raise SerdeError(f"renew_before of a credential is {self.renew_before:g} seconds: it must not be negative")
 
     @classmethod
     def basic(cls, username: str, password: str, *, expires_in: float | None = None) -> Credential:
@@ -83,9 +85,12 @@ class Credential:
 class CredentialProvider(Protocol):
     """Source of credentials: a function, or a class. Each process creates one instance of a class that an option names.
 
-    It is called in a background thread, never twice at a time, when there is no credential or it ends soon. It may wait
-    for a server. Raise an ``OSError`` such as ``TimeoutError``, or :class:`CredentialUnavailableError`, if a retry may
-    help. The texts of other errors than :class:`CredentialError` are not shown, because they may contain secrets.
+    It is called in a background thread when there is no credential or it ends soon. It may wait for a server. It is not
+    called again before it returns, except if it has not returned for a minute. If it fails or takes more than a second,
+    the current credential is used until its end.
+
+    Raise an ``OSError`` such as ``TimeoutError``, or :class:`CredentialUnavailableError`, if a retry may help. Of other
+    errors than :class:`CredentialError`, the texts are not shown, because they may contain secrets.
     """
 
     def __call__(self) -> Credential | str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pravega_serde import after_fork
@@ -15,8 +16,14 @@ from pravega_serde.credentials import Credential, CredentialProvider
 from pravega_serde.errors import CredentialError, CredentialUnavailableError, SerdeError
 from pravega_serde.per_process import PerProcess
 
-# Seconds after which a call of a provider counts as lost, and the next caller starts another one.
+# Seconds after which a call of a provider counts as lost, and the next caller starts another one. They double with each
+# lost call, because a lost call keeps its thread.
 _LOST: Final = 60.0
+# Most seconds for which callers wait for a renewal while the current credential is valid.
+_RENEWAL_WAIT: Final = 1.0
+# Seconds after a failed renewal until the next one, while the current credential is valid.
+_RENEWAL_PAUSE: Final = 5.0
+_logger: Final = logging.getLogger(__name__)
 
 
 def load_provider(name: str) -> CredentialProvider:
@@ -54,16 +61,17 @@ def _failure(error: BaseException) -> str:
 
 
 class KeptCredential:
-    """Credential of a provider, kept until shortly before it ends. Thread safe.
+    """Credential of a provider, kept and renewed shortly before it ends. Thread safe.
 
-    All threads that need a new credential wait for the same call of the provider.
+    All threads that need a new credential wait for the same call of the provider. If the provider fails or takes more
+    than a second, they use the current credential until its end.
     """
 
     def __init__(self, provider: CredentialProvider, name: str | None = None) -> None:
         """``name`` is the provider's in errors."""
         self._provider = provider
         self._name = name or f"the credential provider {_name_of(provider)}"
-        self._kept: tuple[str, float] | None = None  # with the time, by time.monotonic(), from which it is renewed
+        self._kept: _Kept | None = None
         self._failed: str | None = None  # reason why the last call returned no credential
         self._after_fork()
         after_fork.register(self)
@@ -71,11 +79,12 @@ class KeptCredential:
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
         self._request: _Request | None = None  # the parent's threads do not answer here
+        self._lost = 0  # calls that have not returned since the last one that has
 
     def known(self) -> str | None:
         """Return the value of the header ``authorization`` if the provider need not be called, else None."""
         kept = self._kept
-        return kept[0] if kept is not None and time.monotonic() < kept[1] else None
+        return kept.authorization if kept is not None and time.monotonic() < kept.renewal else None
 
     def authorization(self, timeout: float) -> str:
         """Return the value of the header ``authorization``.
@@ -86,51 +95,85 @@ class KeptCredential:
         known = self.known()
         if known is not None:
             return known
-        outcome = self._ask().outcome
+        request = self._ask()
+        wait = timeout
+        if self._valid() is not None:
+            wait = min(timeout, max(request.began + _RENEWAL_WAIT - time.monotonic(), 0.0))
         try:
-            return blocking(lambda: outcome.result(timeout))
-        except TimeoutError:
+            return blocking(lambda: request.outcome.result(wait))
+        except (TimeoutError, CredentialError) as error:
+            valid = self._valid()
+            if valid is not None:
+                return valid
+            if isinstance(error, CredentialError):
+                raise type(error)(error.message) from None  # other threads raise it too
             # The deadline may have cut this call short: the reason of the one before is more useful.
             late = f"{self._name} returned no credential within {timeout:.3g} s"
             raise CredentialUnavailableError(self._failed or late) from None
-        except CredentialError as error:
-            raise type(error)(error.message) from None  # other threads raise it too
 
     def forget(self, authorization: str | None) -> None:
         """Request another credential for the next call if this one is still in use, because a server refused it."""
+        with self._lock:
+            if self._kept is not None and self._kept.authorization == authorization:
+                self._kept = None
+
+    def _valid(self) -> str | None:
+        """Return the value of the header if the credential has not ended, else None."""
         kept = self._kept
-        if kept is not None and kept[0] == authorization:
-            self._kept = None
+        return kept.authorization if kept is not None and time.monotonic() < kept.end else None
 
     def _ask(self) -> _Request:
-        """Return the call of the provider that is in progress, or start one."""
+        """Return the call of the provider that is in progress, or has just returned, or start one."""
         with self._lock:
-            request = self._request
-            if request is None or time.monotonic() > request.began + _LOST:
-                request = self._request = _Request(Future(), time.monotonic())
-                request.outcome.set_running_or_notify_cancel()  # so that no waiter cancels it
+            request, now = self._request, time.monotonic()
+            known = self.known()
+            if known is not None:  # another thread has renewed it after the caller has looked
+                outcome: Future[str] = Future()
+                outcome.set_result(known)
+                return _Request(outcome, now)
+            if request is not None:
+                if now <= request.began + _LOST * 2**self._lost:
+                    return request
+                self._lost += 1
+            request = _Request(Future(), now)
+            request.outcome.set_running_or_notify_cancel()  # so that no waiter cancels it
+            try:
                 threading.Thread(target=self._run, args=[request], name="pravega-credentials", daemon=True).start()
+            except RuntimeError as error:  # the process ends, or has too many threads
+                raise CredentialUnavailableError(f"{self._name} cannot be called: {error}") from None
+            self._request = request
             return request
 
     def _run(self, request: _Request) -> None:
         try:
             credential = self._obtain()
         except CredentialError as error:
-            self._failed = error.message
-            self._end(request)
-            request.outcome.set_exception(error)
-            return
-        self._failed = None
+            self._fail(request, error)
+        else:
+            self._succeed(request, credential)
+
+    def _succeed(self, request: _Request, credential: Credential) -> None:
+        kept = None
         if credential.expires_in is not None:
+            end = request.began + credential.expires_in
             spare = min(credential.renew_before, credential.expires_in / 2)
-            self._kept = credential.authorization, request.began + credential.expires_in - spare
-        self._end(request)
+            kept = _Kept(credential.authorization, end - spare, end)
+        with self._lock:
+            if self._request is request:  # it does not count as lost
+                self._request, self._lost, self._kept, self._failed = None, 0, kept, None
         request.outcome.set_result(credential.authorization)
 
-    def _end(self, request: _Request) -> None:
+    def _fail(self, request: _Request, error: CredentialError) -> None:
         with self._lock:
             if self._request is request:
-                self._request = None
+                self._request, self._lost, self._failed = None, 0, error.message
+            kept, now = self._kept, time.monotonic()
+            if kept is not None and now < kept.end:
+                self._kept = replace(kept, renewal=min(now + _RENEWAL_PAUSE, kept.end))
+                _logger.warning(
+                    "%s; the current credential is used, which is valid for %.0f s", error.message, kept.end - now
+                )
+        request.outcome.set_exception(error)
 
     def _obtain(self) -> Credential:
         try:
@@ -139,8 +182,10 @@ class KeptCredential:
                 return made
             if isinstance(made, str):
                 return Credential(made)
-        except CredentialError:
-            raise
+        except CredentialUnavailableError as error:
+            raise CredentialUnavailableError(error.message) from None  # not a subclass, which may have other arguments
+        except CredentialError as error:
+            raise CredentialError(error.message) from None
         except SerdeError as error:  # of the credential's texts
             raise CredentialError(f"{self._name}: {error.message}") from None
         except OSError as error:
@@ -156,6 +201,15 @@ class _Request:
 
     outcome: Future[str]
     began: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Value of the header, and when it is renewed and ends by ``time.monotonic()``."""
+
+    authorization: str = field(repr=False)
+    renewal: float
+    end: float
 
 
 def _name_of(provider: object) -> str:

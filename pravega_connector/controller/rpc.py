@@ -239,11 +239,13 @@ class ControllerChannel:
         passing: Deadline | None = None  # begins with the first such answer; earlier, no server may have answered
         count = 0
         unreachable = renewed = False
+        authorization = self._authorization
         with self._health.attempts(_logger, f"the controller at {self._config.controller}", deadline) as attempts:
             while True:
                 turn = self._turn
                 try:
-                    return self._ask(turn, rpc, request, attempts)
+                    authorization = self._authorize(attempts)
+                    return self._ask(turn, rpc, request, attempts, authorization)
                 except grpc.RpcError as failed:
                     code, details = failed.code(), failed.details()
                 except ControllerUnavailableError as away:  # the credential provider returned none
@@ -251,7 +253,7 @@ class ControllerChannel:
                     continue
                 count += 1
                 if code is grpc.StatusCode.UNAUTHENTICATED and self._credential is not None and not renewed:
-                    self._credential.forget(self._authorization)  # it may have been revoked
+                    self._credential.forget(authorization)  # it may have been revoked
                     renewed = True
                     continue
                 if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.passed:
@@ -272,12 +274,16 @@ class ControllerChannel:
                     raise error
                 attempts.again(error, error)  # its text has the duration of the attempts
 
-    def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
+    def _authorize(self, attempts: Attempts) -> str | None:
+        """Return the value of the header, and renew a credential that ends. Raises as :func:`_renewed`."""
+        if self._credential is None:
+            return self._authorization
+        return _renewed(self._credential, attempts.share().left)
+
+    def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts, authorization: str | None) -> R:
         """Make one attempt at the endpoint of ``turn``."""
         quiet = rpc.quiet(again=attempts.in_trouble, others=len(self._endpoints) > 1)
-        if self._credential is not None:
-            self._authorization = _renewed(self._credential, attempts.share(quiet).left)
-        metadata = (("authorization", self._authorization),) if self._authorization else ()
+        metadata = (("authorization", authorization),) if authorization else ()
         connection = self._connection(turn)
         while not connection.enter():  # another thread has just switched the endpoint
             connection = self._connection(turn)
@@ -348,7 +354,7 @@ class ControllerChannel:
             return not_found(target)
         if code is grpc.StatusCode.CANCELLED and self._closed:
             return _closed_error()
-        if code is grpc.StatusCode.UNAUTHENTICATED and not self._authorization:
+        if code is grpc.StatusCode.UNAUTHENTICATED and self._authorization is None and self._credential is None:
             return AuthenticationError(f"{where} requires credentials ({call}): {GIVE_CREDENTIALS}")
         if code is grpc.StatusCode.UNAVAILABLE and self._config.uses_tls_to_controller:
             refusal = _tls_error(f"{where} ({call})", details or "")

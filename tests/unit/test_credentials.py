@@ -6,6 +6,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ def test_clients_outlive_many_tokens(pravega: InProcessPravega, registry: InProc
     with client_of(pravega, found) as client, SchemaRegistryClient(registry.uri, credential_provider=found) as schemas:
         client.create_stream("s/x")
         count = 0
-        while len(found.ends) < 8:
+        while len(found.ends) < 4:
             client.write("s/x", str(count), "string")
             assert client.scope_exists("s")
             assert list(schemas.groups()) == []
@@ -149,9 +150,16 @@ def test_a_name_is_shared_by_the_process(pravega: InProcessPravega, registry: In
     assert len(made) <= 1
 
 
-def test_a_credential_is_kept_until_it_is_to_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr("pravega_serde.kept_credentials.time.monotonic", lambda: now[0])
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of credentials, which a test advances. A call waits as long as a renewal takes."""
+    found = [1000.0]
+    monkeypatch.setattr("pravega_serde.kept_credentials.time.monotonic", lambda: found[0])
+    monkeypatch.setattr("pravega_serde.kept_credentials._RENEWAL_WAIT", 60.0)
+    return found
+
+
+def test_a_credential_is_kept_until_it_is_to_be_renewed(now: list[float]) -> None:
     lives = iter([(300.0, 60.0), (20.0, 60.0), (300.0, 1.0), (300.0, 1.0)])
     numbers = itertools.count(1)
 
@@ -168,6 +176,54 @@ def test_a_credential_is_kept_until_it_is_to_be_renewed(monkeypatch: pytest.Monk
     ):
         now[0] += seconds
         assert kept.authorization(10) == f"Bearer {expected}"
+
+
+def test_a_failed_renewal_leaves_the_current_credential_until_its_end(
+    now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: list[Any] = [Credential("t1", expires_in=300), ConnectionRefusedError(111, "Connection refused")]
+    answers += [ValueError("hunter2"), CredentialError("the vault is sealed")] * 2 + [Credential("t2", expires_in=300)]
+    left = iter(answers)
+
+    def provider() -> Credential:
+        answer = next(left)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    kept = KeptCredential(provider)
+    for seconds in (0.0, 241.0, 4.0, 2.0, 6.0, 40.0):  # the pauses of 5 s hold between the failures
+        now[0] += seconds
+        assert kept.authorization(10) == "Bearer t1"
+    assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
+        f"the current credential is used, which is valid for {seconds} s" for seconds in (59, 53, 47, 7)
+    ]
+    assert "failed with ConnectionRefusedError (Connection refused)" in caplog.text
+    assert "hunter2" not in caplog.text
+    now[0] += 8.0
+    with pytest.raises(CredentialError, match="the vault is sealed"):
+        kept.authorization(10)
+    assert kept.authorization(10) == "Bearer t2"
+
+
+def test_a_slow_renewal_delays_no_call(
+    now: list[float], monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    monkeypatch.setattr("pravega_serde.kept_credentials._RENEWAL_WAIT", 0.0)
+    go = threading.Event()
+    names = iter(["t1", "t2"])
+
+    def provider() -> Credential:
+        name = next(names)
+        assert name == "t1" or go.wait(60)
+        return Credential(name, expires_in=300)
+
+    kept = KeptCredential(provider)
+    assert kept.authorization(30) == "Bearer t1"
+    now[0] += 241.0
+    assert [kept.authorization(30) for _ in range(3)] == ["Bearer t1"] * 3
+    go.set()
+    eventually(lambda: kept.authorization(30) == "Bearer t2")
 
 
 def test_without_a_known_life_the_provider_is_called_for_each_call(pravega: InProcessPravega) -> None:
@@ -204,6 +260,38 @@ def test_threads_wait_for_one_call() -> None:
     assert (found, len(calls)) == (["Bearer t"] * 8, 1)
 
 
+@pytest.mark.parametrize("server", ["pravega", "registry"])
+def test_threads_that_are_refused_renew_with_one_call(
+    pravega: InProcessPravega, registry: InProcessRegistry, server: str
+) -> None:
+    found = issuer
+    accepts, refused = found.accepts, threading.Barrier(4)
+
+    def all_at_once(authorization: str | None) -> bool:
+        accepted = accepts(authorization)
+        if not accepted:
+            refused.wait(60)
+        return accepted
+
+    with client_of(pravega, found) as client, SchemaRegistryClient(registry.uri, credential_provider=found) as schemas:
+        call = {"pravega": lambda: client.scope_exists("s"), "registry": lambda: list(schemas.groups())}[server]
+        call()
+        found.ends.clear()  # all tokens are revoked
+        found.accepts = all_at_once  # type: ignore[method-assign]
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda _: call(), range(4)))
+    assert (len(found.ends), found.refused) == (1, 4)
+
+
+def test_threads_renew_with_one_call() -> None:
+    found = issuer
+    kept = KeptCredential(found)
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(1, 50):
+            assert set(threads.map(lambda _: kept.authorization(60), range(8))) == {f"Bearer token{number}"}
+            kept.forget(f"Bearer token{number}")
+
+
 def test_a_refused_credential_is_replaced_once(pravega: InProcessPravega, registry: InProcessRegistry) -> None:
     found = issuer
     with client_of(pravega, found) as client, SchemaRegistryClient(registry.uri, credential_provider=found) as schemas:
@@ -220,6 +308,17 @@ def test_a_refused_credential_is_replaced_once(pravega: InProcessPravega, regist
             list(schemas.groups())
 
 
+class VaultError(CredentialError):
+    """An error of the application with arguments of its own."""
+
+    def __init__(self, code: int, path: str) -> None:
+        super().__init__(f"the vault has no {path} ({code})")
+
+
+def sealed() -> Credential:
+    raise VaultError(7, "shop")
+
+
 def refused() -> Credential:
     raise CredentialError("the vault refuses the job 'billing'")
 
@@ -229,6 +328,7 @@ FAILING: list[tuple[Any, str]] = [
     (lambda: b"hunter2", "returned a bytes, not a Credential or a str"),
     (lambda: "hunter2\n", "the token of a credential begins or ends with a blank or a line end"),
     (refused, "the vault refuses the job 'billing'"),
+    (sealed, "the vault has no shop (7)"),
 ]
 
 
@@ -306,23 +406,38 @@ def test_a_provider_that_hangs_ends_with_the_timeout(pravega: InProcessPravega, 
     assert "hanging returned no credential within" in caught.value.message
 
 
-def test_a_lost_call_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
+def test_a_lost_call_is_replaced_after_a_minute_then_after_two(
+    now: list[float], eventually: Callable[..., None]
+) -> None:
     go = threading.Event()
-    monkeypatch.setattr("pravega_serde.kept_credentials.time.monotonic", lambda: now[0])
-    answers: Iterator[Callable[[], Any]] = iter([lambda: go.wait(60) and "late", lambda: "t2"])
+    ended: list[bool] = []
+
+    def late() -> str:
+        ended.append(go.wait(60))
+        return "late"
+
+    answers: Iterator[Callable[[], Any]] = iter([late, late, lambda: Credential("t3", expires_in=300)])
+    calls: list[int] = []
 
     def provider() -> Any:
+        calls.append(1)
         return next(answers)()
 
     kept = KeptCredential(provider)
-    with pytest.raises(CredentialUnavailableError):
-        kept.authorization(0.01)
-    now[0] += 61.0
     try:
-        assert kept.authorization(30) == "Bearer t2"
+        for seconds, expected in ((0.0, 1), (59.0, 1), (2.0, 2), (119.0, 2)):
+            now[0] += seconds
+            with pytest.raises(CredentialUnavailableError, match="returned no credential within"):
+                kept.authorization(0.01)
+            eventually(lambda expected=expected: len(calls) >= expected)
+            assert len(calls) == expected
+        now[0] += 2.0
+        assert kept.authorization(30) == "Bearer t3"
     finally:
         go.set()
+    # What the lost calls return is not kept.
+    eventually(lambda: len(ended) == 2)
+    assert kept.authorization(30) == "Bearer t3"
 
 
 UNUSABLE = {
@@ -398,3 +513,9 @@ def test_spark_accepts_only_names(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_life_that_is_none_is_refused(life: float) -> None:
     with pytest.raises(SerdeError, match="expires_in"):
         Credential("t", expires_in=life)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan")])
+def test_a_renewal_after_the_end_is_refused(seconds: float) -> None:
+    with pytest.raises(SerdeError, match="renew_before"):
+        Credential("t", expires_in=60, renew_before=seconds)

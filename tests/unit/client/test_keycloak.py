@@ -67,6 +67,7 @@ def test_a_public_client_is_told_by_its_name(keycloak, tmp_path):
 def test_a_token_is_renewed_before_it_ends(keycloak, tmp_path, monkeypatch):
     now = [1000.0]
     monkeypatch.setattr("pravega_serde.kept_credentials.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("pravega_serde.kept_credentials._RENEWAL_WAIT", 60.0)
     tokens = KeptCredential(KeycloakProvider(keycloak.file(tmp_path)))
     assert tokens.authorization(10) == "Bearer token2"
     now[0] += 239.0
