@@ -30,7 +30,6 @@ __all__ = [
     "FencedError",
     "GroupStateError",
     "IngestError",
-    "IngestUndecidedError",
     "InputLostError",
     "InvalidNameError",
     "InvalidPointerError",
@@ -63,6 +62,7 @@ __all__ = [
     "SourceChangedError",
     "SourceError",
     "SourceUnreadableError",
+    "StepUndecidedError",
     "StepsStateError",
     "StreamExistsError",
     "StreamNotFoundError",
@@ -979,7 +979,7 @@ class BadRecordError(SourceError):
     code = "PRAVEGA-BAD-RECORD"
 
 
-class IngestUndecidedError(IngestError):
+class StepUndecidedError(ConnectorError):
     """The outcome of a recorded transaction is unknown to the server: an operator must decide.
 
     Cause: a run was down for longer than servers keep completed transactions.
@@ -988,15 +988,16 @@ class IngestUndecidedError(IngestError):
     aborted`` if they are not.
     """
 
-    code = "PRAVEGA-INGEST-UNDECIDED"
+    code = "PRAVEGA-STEP-UNDECIDED"
 
 
 class StepsStateError(ConnectorError):
-    """The log of an ingestion, or of exactly-once readers, cannot be continued.
+    """The log of an ingestion, a mirror or exactly-once readers cannot be continued.
 
-    Cause: a later version wrote the log, or the stream of the log belongs to another target.
+    Cause: a later version wrote the log, the stream of the log belongs to another target, or a mirrored stream was
+    recreated.
 
-    Fix: update, or set another stream for the log.
+    Fix: update, or set another stream for the log. For a mirror, set another name.
     """
 
     code = "PRAVEGA-STEPS-STATE"

@@ -7,10 +7,10 @@ from typing import Final
 
 from pravega_connector.errors import (
     DataLossError,
-    IngestUndecidedError,
     OutcomeUnknownError,
     ReaderGroupNotFoundError,
     ScopeNotFoundError,
+    StepUndecidedError,
     StreamNotFoundError,
     TableNotFoundError,
     TransactionUnknownError,
@@ -51,7 +51,7 @@ _CODES: Final[tuple[tuple[type[PravegaError], ExitCode], ...]] = (
     (RegistryNotFoundError, ExitCode.NOT_FOUND),
     (ReaderGroupNotFoundError, ExitCode.NOT_FOUND),
     (TableNotFoundError, ExitCode.NOT_FOUND),
-    (IngestUndecidedError, ExitCode.UNDECIDED),
+    (StepUndecidedError, ExitCode.UNDECIDED),
     (OutcomeUnknownError, ExitCode.UNDECIDED),
     (TransactionUnknownError, ExitCode.UNDECIDED),
 )

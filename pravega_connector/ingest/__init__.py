@@ -4,16 +4,16 @@
 ``file_source`` implements it for files, and ``file_kinds`` and ``lines`` read them. For the steps, ``ingester``
 executes step after step with the protocol of :mod:`pravega_connector.exactly_once.steps`. ``feed`` divides a source
 into steps, and ``encode`` converts records to events. ``content`` writes the events into the transaction of a step, and
-malformed records into separate files. ``takeover`` decides whether a run waits for another run.
+malformed records into separate files.
 """
 
+from pravega_connector.exactly_once.steps.takeover import RESOLUTIONS
 from pravega_connector.ingest.content import Counts
 from pravega_connector.ingest.feed import VARIANTS, Sizes
 from pravega_connector.ingest.file_source import FileOptions, FileSource, parse_types
 from pravega_connector.ingest.ingester import Settings
 from pravega_connector.ingest.replayable import Chunk, Rejected, ReplayableSource
 from pravega_connector.ingest.run import IngestPlan, IngestSummary, ingest, plan
-from pravega_connector.ingest.takeover import RESOLUTIONS
 
 __all__ = [
     "RESOLUTIONS",

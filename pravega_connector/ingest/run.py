@@ -13,13 +13,13 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import SourceError, StepsStateError
 from pravega_connector.exactly_once.steps import Life, StepLog
+from pravega_connector.exactly_once.steps.takeover import Resolution, this_run
 from pravega_connector.ingest.content import Counts, DeadLetters
 from pravega_connector.ingest.encode import Encoding, encoding_for, recorded_schema
 from pravega_connector.ingest.feed import Feed, Progress, Sizes
 from pravega_connector.ingest.file_source import FileSource
 from pravega_connector.ingest.ingester import Ingester, Settings
 from pravega_connector.ingest.replayable import ReplayableSource
-from pravega_connector.ingest.takeover import Resolution, this_run
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.wire import StreamName
@@ -78,7 +78,7 @@ def ingest(
     server has forgotten. ``tell`` is called with the current activity and the counts so far.
 
     On return all events are durable and committed. If the run ends earlier, the next run resumes there. Raises
-    SourceErrors, IngestUndecidedError, StepsStateError, ConfigErrors, and the errors of the client.
+    SourceErrors, StepUndecidedError, StepsStateError, ConfigErrors, and the errors of the client.
     """
     with _Parts(source, stream, client, options, state) as parts:
         parts.require_stream()

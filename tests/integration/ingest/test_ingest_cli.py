@@ -19,8 +19,8 @@ from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.exactly_once.steps import StepLog
+from pravega_connector.exactly_once.steps.takeover import this_run
 from pravega_connector.ingest import FileSource
-from pravega_connector.ingest.takeover import this_run
 from pravega_connector.local import LocalPravega
 from tests.ingest_steps import record
 

@@ -9,11 +9,11 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StateSynchronizer, StreamName, TransactionStatus
 from pravega_connector.controller.service import ControllerClient
-from pravega_connector.errors import IngestUndecidedError, OutcomeUnknownError, StepsStateError, TransactionAbortedError
+from pravega_connector.errors import OutcomeUnknownError, StepsStateError, StepUndecidedError, TransactionAbortedError
 from pravega_connector.exactly_once.steps import Outcome, StepLog, Turn
+from pravega_connector.exactly_once.steps.takeover import Owner
 from pravega_connector.ingest import FileSource, Settings, Sizes, ingest
 from pravega_connector.ingest.ingester import Ingester
-from pravega_connector.ingest.takeover import Owner
 from pravega_connector.writer.transactions import OpenTransaction
 from tests.ingest_steps import ELSEWHERE, ENDED, record
 
@@ -71,7 +71,7 @@ def test_a_forgotten_transaction_is_the_operators(
     source = FileSource([path])
     (id_,) = source.ids()
     step = record(steps, source, uuid.uuid4())
-    with pytest.raises(IngestUndecidedError, match=rf"{step.transaction}.*{id_} from record 0.*resolve=committed"):
+    with pytest.raises(StepUndecidedError, match=rf"{step.transaction}.*{id_} from record 0.*resolve=committed"):
         ingest(folder, target, client=client)
     assert events() == []
     ingest(folder, target, client=client, resolve="committed")

@@ -22,8 +22,8 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from pravega_connector.exactly_once.steps.leader import Trouble
 from pravega_connector.ingest import IngestSummary, ingest
-from pravega_connector.ingest.ingester import _Trouble
 from pravega_connector.testing.segment_store import Session
 from pravega_connector.wire import (
     AuthTokenCheckFailed,
@@ -230,7 +230,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
 def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     now = [1000.0]
     monkeypatch.setattr("pravega_connector.ingest.ingester.time.monotonic", lambda: now[0])
-    trouble = _Trouble(TARGET, 60.0)
+    trouble = Trouble(f"ingestion into {TARGET}", 60.0, logging.getLogger("pravega_connector.ingest"))
     with caplog.at_level(logging.INFO, "pravega_connector.ingest"):
         for second in range(60):
             now[0] = 1000.0 + second

@@ -222,7 +222,7 @@ def ingestion(maker: Maker) -> None:
         dump(maker.client, maker.name(f"{target}-ingest")).save(maker.folder / "ingest" / f"{target}.jsonl")
 
     # Of the machine nothing is kept.
-    importlib.import_module("pravega_connector.ingest.takeover")._host = lambda: "sample-host/boot/pid:[1]"
+    importlib.import_module("pravega_connector.exactly_once.steps.takeover")._host = lambda: "sample-host/boot/pid:[1]"
     run("samples", dead_letters=maker.folder / "ingest" / "dead_letters")
     runner = importlib.import_module("pravega_connector.exactly_once.steps.runner")
     runner._COMPACT_AFTER, runner._CHECK_EVERY = 600, 2  # type: ignore[attr-defined]

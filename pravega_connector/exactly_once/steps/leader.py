@@ -1,0 +1,394 @@
+"""One run of a program in steps: it takes over or waits, then leads, and continues after failures of servers.
+
+Ingestion and mirrors are such programs. A run claims all items with each step, so only one run at a time makes steps.
+It records a transaction before it writes it. So a rejected run has written nothing, and the open transaction shows
+other runs that this one is active.
+
+A step is written while the step before becomes visible, and committed after it. The record names the step before, for
+the run that has to redo the step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from pravega_connector.errors import (
+    ConnectorError,
+    DeadlineExceededError,
+    NoSuchSegmentError,
+    SegmentSealedError,
+    StepUndecidedError,
+    StreamNotFoundError,
+    StreamSealedError,
+    TransactionError,
+)
+from pravega_connector.exactly_once.steps.machine import Named, Outcome, Turn
+from pravega_connector.exactly_once.steps.runner import StepLog
+from pravega_connector.exactly_once.steps.state import ALL, Step, Update
+from pravega_connector.exactly_once.steps.takeover import Owner, Resolution, Takeover
+from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
+
+#: Seconds between two polls of a log, or of the program's input, while there is nothing to do.
+POLL: Final = 0.5
+_SHORT_POLL: Final = 0.05
+# Timeout of an abort, in seconds. It may fail: the next run also aborts, and the lease expires.
+_DROP: Final = 5.0
+# Timeout to record the outcome of the last step of a stopped run, in seconds. Otherwise the next run finds it.
+_LEAVE: Final = 3.0
+# Seconds without progress before the first warning in the log, and between two warnings.
+_WARN_AFTER: Final = 10.0
+_WARN_EVERY: Final = 30.0
+# Possible errors of a segment store that lost its segments while it was frozen; the controller knows their state.
+_ABOUT_EXISTENCE: Final = (NoSuchSegmentError, SegmentSealedError, StreamNotFoundError, StreamSealedError)
+
+
+class Leader(ABC):
+    """One run. Not thread safe."""
+
+    final: ClassVar[tuple[type[ConnectorError], ...]] = ()
+    """Errors of the program that end the run, after all committed steps are visible."""
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        target: StreamName,
+        steps: StepLog,
+        me: Owner,
+        *,
+        what: str,
+        log: logging.Logger,
+        lease: float,
+        takeover_after: float | None = None,
+        resolution: Resolution | None = None,
+    ) -> None:
+        """``what`` names the work in log lines, such as "ingestion into shop/orders"."""
+        self._stores, self._target, self._steps, self._me = stores, target, steps, me
+        self._what, self._log, self._lease = what, log, lease
+        self._takeover, self._resolution = Takeover(me, after=takeover_after), resolution
+        self._trouble = Trouble(what, stores.health.failover_timeout, log)
+        self._keeper = LeaseKeeper()
+        self._last: Step | None = None  # committed, but not yet recorded as committed
+        self._unseen: Step | None = None  # committed, but not yet known to be visible
+
+    def run(self) -> None:
+        """Make steps until nothing is left. Raises ConnectorErrors.
+
+        After an error or the end of the process, another run resumes at the position of this one. When the run is
+        stopped, for example by KeyboardInterrupt, its last step is committed or aborted. The outcome is recorded if
+        this is possible within 3 s.
+        """
+        try:
+            self._run()
+        except ConnectorError:
+            raise
+        except BaseException:
+            leaving = threading.Thread(target=self._leave, name="steps end", daemon=True)
+            leaving.start()
+            leaving.join(_LEAVE)
+            raise
+
+    # ---------------------------------------------------------------- the program
+
+    @abstractmethod
+    def _lead(self) -> bool:
+        """Make step after step. Return True if all is done, False if another run is in the way."""
+
+    @abstractmethod
+    def _report(self, what: str) -> None:
+        """Show the current activity to the user."""
+
+    @abstractmethod
+    def _content_of(self, step: Step) -> str:
+        """Describe the content of a step for an operator who looks for it in the stream."""
+
+    @abstractmethod
+    def _count_step(self, outcome: str) -> None:
+        """Count a step: ``redone``, or ``recovered`` from another run."""
+
+    def _settled(self) -> dict[str, tuple[Any, Any]]:
+        """Return items that move without output, with the positions before and after."""
+        return {}
+
+    # ---------------------------------------------------------------- failures
+
+    def _run(self) -> None:
+        done = False
+        with self._keeper:
+            while not done:
+                try:
+                    self._await_lead()
+                    done = self._lead()
+                except self.final:
+                    self._await_visible()
+                    raise
+                except ConnectorError as error:
+                    if not self._may_pass(error) or not self._trouble.note(error.message):
+                        raise
+                    self._report(f"trouble: {error.message}")
+                    time.sleep(POLL)
+
+    def _may_pass(self, error: ConnectorError) -> bool:
+        """Return True if a failed step may succeed later. Raises StreamNotFoundError for a deleted stream."""
+        if error.retriable or not isinstance(error, _ABOUT_EXISTENCE):
+            return error.retriable
+        try:
+            for stream in (self._target, self._steps.name):
+                self._require(stream)
+                if not self._stores.controller.current_segments(stream):
+                    return False
+        except ConnectorError as refusal:
+            if not refusal.retriable:
+                raise
+        return True
+
+    def _require(self, stream: StreamName) -> None:
+        if not self._stores.controller.stream_exists(stream):
+            raise StreamNotFoundError.of(stream)
+
+    def _leave(self) -> None:
+        """Record the outcome of this run's last step, so that other runs do not have to wait for it."""
+        # Use a separate log: the run may have been stopped in the middle of an update. The next run handles errors.
+        with contextlib.suppress(Exception), StepLog(self._stores, self._steps.name, self._steps.life) as steps:
+            if self._me.run in steps.state.steps:
+                steps.carry_out(self._turn(Update(run=self._me.run, life=steps.life, settled=self._settled())))
+
+    # ---------------------------------------------------------------- who leads
+
+    def _await_lead(self) -> None:
+        """Wait until no step is in the way: each is decided, and visible if it is committed."""
+        pause, waited_for = _SHORT_POLL, ""
+        while steps := self._steps.read().steps:
+            run, step = next(iter(steps.items()))
+            owner = Owner.from_json(run, step.note)
+            status = self._steps.status(self._target, step.transaction)
+            lease = float(step.note.get("lease", self._lease))
+            if self._takeover.may_take_over(owner, step.transaction, status, lease):
+                self._take_over(owner, step, was_decided=status.is_aborted)
+                continue
+            if waited_for != run:
+                self._log.info("%s waits: %s is active", self._what, owner)
+                waited_for = run
+            self._trouble.is_over()
+            self._report(f"waiting: {owner} is active")
+            time.sleep(pause)
+            pause = min(2 * pause, POLL)
+        self._last = self._unseen = None
+
+    def _take_over(self, owner: Owner, step: Step, *, was_decided: bool) -> None:
+        """Decide a step of this run or of another one, and claim the items."""
+        mine = owner.run == self._me.run
+        claim = Update(run=self._me.run, life=self._steps.life, claim={ALL: None})
+        turn = self._carry_out(self._turn(claim, deciding=frozenset({step.transaction})))
+        committed = turn.decided.get(step.transaction)
+        if committed is None:
+            return  # decided by another run
+        if not mine:
+            self._count_step("recovered")
+            outcome = "committed" if committed else "aborted"
+            self._log.info("%s taken over from %s: its last step is %s", self._what, owner, outcome)
+            if not was_decided:
+                self._takeover.note(owner, committed=committed)
+        elif not committed:
+            self._count_step("redone")
+            self._trouble.redo()
+
+    # ---------------------------------------------------------------- one step
+
+    def _update(self, **changes: Any) -> Update:
+        """Return an update of this run with the outcome of its last step."""
+        decided = {} if self._last is None else {self._last.transaction: True}
+        return Update(run=self._me.run, life=self._steps.life, decided=decided, claim={ALL: None}, **changes)
+
+    def _new_step(self, transaction: OpenTransaction[bytes], moves: dict[str, tuple[Any, Any]]) -> Step:
+        """Return the step of a transaction. It follows the last step."""
+        after = () if self._last is None else (self._last.transaction,)
+        note = self._me.to_json() | {"lease": self._lease}
+        return Step(transaction.id, str(self._target), moves, after, note)
+
+    def _position(self, item: str) -> Any:
+        """Return the position of an item after the last step."""
+        if self._last is not None and item in self._last.moves:
+            return self._last.moves[item][1]
+        return self._steps.state.positions.get(item)
+
+    def _make(
+        self,
+        transaction: OpenTransaction[bytes],
+        update: Update,
+        write: Callable[[], object],
+        settle: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """Record a step, ``write`` it, and commit it. Return False if it failed, or if another run is in the way.
+
+        ``settle`` is called before the commit. An error aborts the transaction.
+        """
+        turn = self._turn(update, deciding=frozenset(), see=False)
+        try:
+            turn = self._record(turn)
+            if turn.outcome is not Outcome.WRITTEN:
+                _drop(transaction)
+                return False
+            write()
+            self._flush(transaction)
+            self._trouble.moves()
+            turn = self._await_before(turn, transaction)
+            settle()
+        except TransactionError as error:  # its lease has expired, or another run has taken over
+            self._trouble.note(error.message)
+            _drop(transaction)
+            return False
+        except BaseException:
+            _drop(transaction)
+            raise
+        finally:
+            self._keeper.discard(transaction)
+        # Wait only for the decision: the next step can be written before this one is visible.
+        turn = self._carry_out(turn.committing())
+        if turn.outcome is not Outcome.COMMITTED:
+            self._trouble.note(f"transaction {transaction.id} was aborted")
+            return False
+        self._last = self._unseen = update.step
+        self._trouble.is_over()
+        return True
+
+    def _settle(self, **changes: Any) -> bool:
+        """Record changes without a transaction, when all committed steps are visible.
+
+        Return False if another run has taken over.
+        """
+        unseen = () if self._last is None else (Named(self._last.stream, self._last.transaction),)
+        turn = self._record(self._turn(self._update(**changes), deciding=frozenset(), unseen=unseen))
+        if turn.outcome is not Outcome.WRITTEN:
+            return False
+        self._unseen = None
+        return True
+
+    def _await_visible(self) -> None:
+        """Wait until committed events are visible to readers. Raises DeadlineExceededError."""
+        if self._unseen is not None:
+            self._carry_out(self._turn(Update(run=self._me.run, life=self._steps.life, step=self._unseen)).seeing())
+            self._unseen = None
+            self._trouble.is_over()
+
+    # ---------------------------------------------------------------- turns
+
+    def _turn(self, update: Update, **options: Any) -> Turn:
+        turn = Turn(update, **options)
+        if self._resolution is None:
+            return turn
+        forgotten = {step.transaction: self._resolution == "committed" for step in self._steps.state.steps.values()}
+        return replace(turn, resolution=forgotten)
+
+    def _record(self, turn: Turn) -> Turn:
+        """Write an update of this run. Its outcome is WRITTEN unless another run was faster."""
+        turn = self._carry_out(turn, known=True)
+        if turn.outcome is Outcome.WRITTEN:
+            self._last = None
+            self._steps.compact()
+        return turn
+
+    def _carry_out(self, turn: Turn, *, known: bool = False, waiting: Callable[[], None] | None = None) -> Turn:
+        """Execute a turn. Raises StepUndecidedError for a transaction that the server has forgotten."""
+        turn = self._steps.carry_out(turn, known=known, waiting=waiting or self._note_waiting)
+        if turn.outcome is Outcome.UNDECIDED and turn.in_the_way:
+            self._require(self._target)
+            raise self._undecided(turn.in_the_way[0])
+        return turn
+
+    def _undecided(self, step: Step) -> StepUndecidedError:
+        return StepUndecidedError(
+            f"stream {self._target} no longer knows transaction {step.transaction} (it forgets after 24 h), so its "
+            f"outcome is unknown; it contained {self._content_of(step)}. Look for these events in the stream, then "
+            "restart once with resolve=committed if the stream has them, or resolve=aborted if not"
+        )
+
+    def _note_waiting(self) -> None:
+        what = f"a committed transaction of stream {self._target} is not visible"
+        if not self._trouble.note(f"{what} yet"):
+            raise DeadlineExceededError(f"{what} within {self._trouble.limit:g} s")
+
+    def _flush(self, transaction: OpenTransaction[bytes]) -> None:
+        try:
+            transaction.flush(self._lease / 4)
+        except DeadlineExceededError:
+            self._keeper.add(transaction)
+            transaction.flush()
+
+    def _await_before(self, turn: Turn, transaction: OpenTransaction[bytes]) -> Turn:
+        """Return the turn when the step before is visible; keep the transaction open until then."""
+        began = time.monotonic()
+
+        def keep_open() -> None:
+            self._note_waiting()
+            if time.monotonic() - began > self._lease / 4:
+                self._keeper.add(transaction)
+
+        transaction.detach()
+        turn = self._carry_out(turn.awaiting(), waiting=keep_open)
+        self._unseen = None
+        self._trouble.is_over()
+        return turn
+
+
+def _drop(transaction: OpenTransaction[bytes]) -> None:
+    """Abort a transaction that will not be committed; if this fails, it ends when its lease expires."""
+    with contextlib.suppress(ConnectorError):
+        transaction.abort(timeout=_DROP)
+
+
+class Trouble:
+    """Duration of an outage without progress, and its log messages."""
+
+    def __init__(self, what: str, limit: float, log: logging.Logger) -> None:
+        """``what`` names the work, and ``limit`` is the timeout without progress in seconds."""
+        self._what, self.limit, self._log = what, limit, log
+        self._moved = time.monotonic()  # time of the last success
+        self._since: float | None = None  # time of the last success before the first error
+        self._reason = ""
+        self._warned = self._redone = -math.inf  # times of the last log messages
+        self._told = False  # True if the current outage was logged
+
+    def note(self, reason: str) -> bool:
+        """Record that a call failed, or is not finished yet. Return True if there is time left for it."""
+        now = time.monotonic()
+        self._since = self._moved if self._since is None else self._since
+        stands_still, self._reason = now - self._since, reason
+        left = self.limit - stands_still
+        if left > 0 and stands_still >= _WARN_AFTER and now - self._warned >= _WARN_EVERY:
+            self._log.warning(
+                "%s: no progress for %.0f s, retrying for %.0f s more; last error: %s",
+                self._what,
+                stands_still,
+                left,
+                reason,
+            )
+            self._warned, self._told = now, True
+        return left > 0
+
+    def moves(self) -> None:
+        """Record a success that may be followed by the same error. A step that always fails does not end the outage."""
+        self._moved = time.monotonic()
+
+    def is_over(self) -> None:
+        """Record that an operation was completed."""
+        self.moves()
+        if self._told and self._since is not None:
+            self._log.warning("%s: recovered after %.0f s", self._what, self._moved - self._since)
+        self._since, self._reason, self._told = None, "", False
+
+    def redo(self) -> None:
+        """Record that a step has failed, and is repeated."""
+        now = time.monotonic()
+        if now - self._redone >= _WARN_EVERY:
+            self._log.warning("%s: retrying a step: %s", self._what, self._reason or "its transaction was aborted")
+            self._redone = now
