@@ -323,6 +323,7 @@ class AsyncEventWriter(Opened[EventWriter[T]]):
 
     write_batch = as_coroutine(EventWriter.write_batch)
     write_column = as_coroutine(EventWriter.write_column)
+    write_frames = as_coroutine(EventWriter.write_frames)
     flush = as_coroutine(EventWriter.flush)
     note_time = as_coroutine(EventWriter.note_time)
 
@@ -381,6 +382,7 @@ class AsyncOpenTransaction(AsyncTransaction, Generic[T]):
 
     write_batch = as_coroutine(OpenTransaction.write_batch)
     write_column = as_coroutine(OpenTransaction.write_column)
+    write_frames = as_coroutine(OpenTransaction.write_frames)
     flush = as_coroutine(OpenTransaction.flush)
     detach = as_coroutine(OpenTransaction.detach)
     commit = as_coroutine(OpenTransaction.commit)

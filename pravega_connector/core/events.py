@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.wire import Block, frame_column
+from pravega_connector.wire import Block, FramedColumn, frame_column
 from pravega_serde.errors import SerializationError
 
 # io.pravega.client.stream.Serializer.MAX_EVENT_SIZE: the limit of the Java and Rust clients.
@@ -110,13 +110,17 @@ def blocks_of(
         else:
             chosen = np.flatnonzero(targets == segment_id)
             part, places = column.take(pa.array(chosen)), positions[chosen]
-        framed = frame_column(part)
-        for first, last in _cuts(framed.ends, _BLOCK_SIZE):
-            begin = int(framed.ends[first - 1]) if first else 0
-            ends = framed.ends[first:last] - begin
-            data = framed.data[begin : begin + int(ends[-1])]
-            large = len(data) > _LARGE_FRAME
-            yield int(segment_id), Block(data, ends, places[first:last], large)
+        for block in blocks_of_frames(frame_column(part), places):
+            yield int(segment_id), block
+
+
+def blocks_of_frames(framed: FramedColumn, positions: npt.NDArray[np.float64]) -> Iterator[Block]:
+    """Yield blocks of consecutive frames, with one position in the key space for each."""
+    for first, last in _cuts(framed.ends, _BLOCK_SIZE):
+        begin = int(framed.ends[first - 1]) if first else 0
+        ends = framed.ends[first:last] - begin
+        data = framed.data[begin : begin + int(ends[-1])]
+        yield Block(data, ends, positions[first:last], len(data) > _LARGE_FRAME)
 
 
 def one_block(column: pa.Array, position: float) -> Block:

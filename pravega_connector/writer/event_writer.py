@@ -11,6 +11,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_connector import metrics
@@ -22,6 +24,7 @@ from pravega_connector.core.events import (
     SupportsSerialize,
     as_binary,
     as_bytes,
+    blocks_of_frames,
     check_key,
     pieces_of,
 )
@@ -36,7 +39,7 @@ from pravega_connector.errors import (
 )
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
-from pravega_connector.wire import EVENT_HEADER_SIZE, StreamName
+from pravega_connector.wire import EVENT_HEADER_SIZE, FramedColumn, StreamName
 from pravega_connector.wire import MAX_EVENT_SIZE as READABLE
 from pravega_connector.writer.append_loop import AppendLoop, settle, writer_closed
 from pravega_connector.writer.inbox import Blocks, Inbox, Rows
@@ -313,6 +316,18 @@ class EventWriter(HintedNames, Generic[T]):
                 raise type(error)(
                     f"{error.message} (the writer accepted the first {first} rows of the column)"
                 ) from None
+
+    def write_frames(self, data: memoryview, ends: npt.NDArray[np.int64], position: float) -> None:
+        """Write events in the form that they have in a segment, to the segment that owns a position.
+
+        ``data`` has the frames: a 0 and the length of the event, as big-endian 32-bit numbers, and the event. ``ends``
+        has the end of each frame in ``data``. ``position`` is in the key space [0, 1). The bytes are not copied, so do
+        not change them before they are durable. Raises DeadlineExceededError, StreamSealedError.
+        """
+        if len(ends):
+            blocks = blocks_of_frames(FramedColumn(data, ends), np.full(len(ends), position))
+            target = self._intake.routes.target(position)
+            self._write_blocks([(target, block) for block in blocks])
 
     def _write_blocks(self, blocks: Blocks) -> None:
         """Hand over blocks, after the rows before them."""

@@ -17,6 +17,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_connector import metrics
@@ -244,6 +246,13 @@ class OpenTransaction(Transaction, Generic[T]):
         Raises also if the transaction has ended.
         """
         self._writer.write_column(events, routing_keys)
+
+    def write_frames(self, data: memoryview, ends: npt.NDArray[np.int64], position: float) -> None:
+        """Write events in the form that they have in a segment, as :meth:`EventWriter.write_frames` does.
+
+        Raises also if the transaction has ended.
+        """
+        self._writer.write_frames(data, ends, position)
 
     def flush(self, timeout: float | None = None) -> None:
         """Return when all events written before are durable in the transaction: a later commit includes them.
