@@ -53,6 +53,7 @@ else:
             "monitoring": "",
             "local": "LocalPravega LocalSchemaRegistry",
             "metrics": "serve_metrics",
+            "mirror": "",
             "pipe": "",
             "tables": "Insert Put Remove Table TableConfig TableEntry TableName Version",
         },

@@ -94,6 +94,7 @@ _INSTALLS: Final = "installs packages"
 _CHECKOUT: Final = "is a command of the checkout, which CI itself runs, or which runs for long"
 _ENDLESS: Final = "goes on until it is stopped; its arguments are checked by "
 _FIXED_PORTS: Final = "starts servers on fixed ports; on free ones tests/integration/local/test_detached.py runs it"
+_TWO_CLUSTERS: Final = "needs two clusters; tests/integration/mirror/test_mirror_cli.py has them"
 _CLUSTER: Final = "needs a Spark cluster"
 _JAR: Final = "needs a jar for the Spark of the tests; those that were found are for Spark 4.1"
 _TORN: Final = "needs a partially committed batch, as in tests/integration/exactly_once/test_ledger.py"
@@ -113,6 +114,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/measurements/ingestion.md": _CHECKOUT,
     "docs/tools/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/ingest_and_export/test_flow_docs.py",
     "docs/tools/local-server.md:pravega-serde": _FIXED_PORTS,
+    "docs/tools/mirror.md:pravega-serde mirror shop/orders backup/orders --follow": _TWO_CLUSTERS,
     "docs/tools/local-server.md#Compile Java programs": "needs a program in Java",
     "docs/tools/local-server.md#Download and cache": "needs a mirror of Maven Central",
     "docs/measurements/packaging.md": _CHECKOUT,

@@ -16,6 +16,7 @@ ON_BOTH: Final = {
     "exactly_once": 51,
     "ingest": 35,
     "ingest_and_export": 46,
+    "mirror": 22,
     "monitoring": 8,
     "registry": 260,
     "spark": 230,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -183,6 +185,37 @@ def confirmed(what: str, *, yes: bool) -> None:
 
 
 # ---- signals ----
+
+
+# Longest time from a signal to the end of a process that is interrupted.
+_END_SECONDS: Final = 8.0
+
+
+class Interrupted(BaseException):
+    """Raised when a signal interrupts a run that another run resumes."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Raise Interrupted for SIGTERM and SIGINT, and end the process after ``_END_SECONDS`` even if it still waits."""
+    timers: list[threading.Timer] = []
+
+    def stop(number: int, _frame: object) -> None:
+        timers.append(threading.Timer(_END_SECONDS, os._exit, [SIGNAL + number]))
+        timers[-1].daemon = True
+        timers[-1].start()
+        raise Interrupted(number)
+
+    try:
+        with take_signals(stop):
+            yield
+    finally:
+        for timer in timers:
+            timer.cancel()
 
 
 class Stopped(SystemExit):

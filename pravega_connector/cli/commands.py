@@ -12,6 +12,7 @@ COMMANDS: Final = {
     "ingest": "Write the records of files to a stream, exactly once.",
     "lag": "Show the lag of a Spark query or of a stream cut.",
     "local": "Run a Pravega server on this machine.",
+    "mirror": "Copy a stream to another cluster, exactly once.",
     "options": "Show the options of the Spark source and sink.",
     "read": "Print the events of a stream.",
     "recover": "Inspect and repair the ledger of a Spark sink.",

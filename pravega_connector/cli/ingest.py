@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -39,13 +37,6 @@ from pravega_serde.errors import PravegaError
 _SIZES: Final = Sizes()
 _SETTINGS: Final = Settings()
 _SHOWN: Final = 10
-# Longest time from a signal to the end of the process. The next run decides an unrecorded step.
-_END_SECONDS: Final = 8.0
-
-
-class _Stopped(BaseException):
-    """Raised when a signal ends the run."""
-
 
 _OPTIONS: Final = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True),
@@ -189,35 +180,16 @@ def ingest(
     common = {"options": sink, "state": given["state"], "ordered": not given["unordered"]}
     code = 0
     try:
-        with _stopped_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:
+        with arguments.interrupted_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:
             common["client"] = client
             if dry_run:
                 _show_plan(plan(source, stream, **common), source, as_json=given["as_json"])
             else:
                 with arguments.serving_metrics(given["metrics_port"], given["metrics_host"]):
                     code = _run(source, stream, common, given, quiet=quiet)
-    except _Stopped as stopped:
-        code = SIGNAL + int(stopped.args[0])
+    except arguments.Interrupted as stopped:
+        code = SIGNAL + stopped.number
     sys.exit(code)
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """Raise _Stopped for SIGTERM and SIGINT, and end the process after ``_END_SECONDS`` even if it still waits."""
-    timers: list[threading.Timer] = []
-
-    def stop(number: int, _frame: object) -> None:
-        timers.append(threading.Timer(_END_SECONDS, os._exit, [SIGNAL + number]))
-        timers[-1].daemon = True
-        timers[-1].start()
-        raise _Stopped(number)
-
-    try:
-        with arguments.take_signals(stop):
-            yield
-    finally:
-        for timer in timers:
-            timer.cancel()
 
 
 def _file_options(given: dict[str, Any]) -> FileOptions:

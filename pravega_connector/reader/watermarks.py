@@ -137,6 +137,13 @@ class WatermarkLog:
         lows, highs = (np.array([getattr(mark, name) for mark in wanted], np.int64) for name in ("low", "high"))
         return SegmentTimes(np.maximum.accumulate(places), lows, highs)
 
+    def offset(self, mark: Watermark, segment_id: int) -> int:
+        """Return the offset of a watermark in a segment.
+
+        It is 0 for a segment that begins after the watermark, and 2**63 - 1 for a segment that ends before it.
+        """
+        return self._place(mark, segment_id)[0]
+
     # ---------------------------------------------------------------- inside
 
     def _compare(self, position: StreamCut, mark: Watermark) -> tuple[bool, bool]:
