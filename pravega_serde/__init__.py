@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from pravega_serde.errors import SchemaError as SchemaError
     from pravega_serde.errors import SerdeError as SerdeError
     from pravega_serde.errors import SerializationError as SerializationError
+    from pravega_serde.errors import StaleCodeError as StaleCodeError
     from pravega_serde.errors import UnsupportedCodecError as UnsupportedCodecError
     from pravega_serde.errors import UnsupportedFormatError as UnsupportedFormatError
     from pravega_serde.format_table import formats as formats
     from pravega_serde.format_table import serializer_for as serializer_for
+    from pravega_serde.generating import GeneratedCode as GeneratedCode
+    from pravega_serde.generating import generate as generate
     from pravega_serde.java import ClassDescriptor as ClassDescriptor
     from pravega_serde.java import JavaObject as JavaObject
     from pravega_serde.java import JavaSerializer as JavaSerializer
@@ -78,7 +81,7 @@ else:
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         {
-            "adapters": "FunctionSerializer TypedSerializer arrow_type_of typed",
+            "adapters": "FunctionSerializer JavaType TypedSerializer arrow_type_of typed",
             "avro": "AvroSerializer avro_schema_of",
             "cbor": "CborSerializer",
             "credentials": "Credential CredentialProvider",
@@ -87,10 +90,11 @@ else:
                 "CredentialError CredentialUnavailableError DeserializationError ForkedError LimitExceededError "
                 "MissingExtraError PravegaError RegistryAuthenticationError RegistryConflictError RegistryError "
                 "RegistryNotFoundError RegistryPermissionError RegistryProtocolError RegistryRequestError "
-                "RegistryUnavailableError SchemaError SerdeError SerializationError UnsupportedCodecError "
-                "UnsupportedFormatError"
+                "RegistryUnavailableError SchemaError SerdeError SerializationError StaleCodeError "
+                "UnsupportedCodecError UnsupportedFormatError"
             ),
             "format_table": "formats serializer_for",
+            "generating": "GeneratedCode generate",
             "serializer_interface": "OnError Serializer",
             "java": "ClassDescriptor JavaObject JavaSerializer",
             "json": "JsonSerializer json_schema_of",

@@ -27,6 +27,7 @@ __all__ = [
     "SchemaError",
     "SerdeError",
     "SerializationError",
+    "StaleCodeError",
     "UnsupportedCodecError",
     "UnsupportedFormatError",
 ]
@@ -230,6 +231,18 @@ class CredentialUnavailableError(CredentialError):
     code = "PRAVEGA-CREDENTIAL-UNAVAILABLE"
     fault = "remote"
     retriable = True
+
+
+class StaleCodeError(SerdeError):
+    """A generated file differs from the code that its schema or its events generate now.
+
+    Cause: the schema changed after the file was generated, the file was edited, or another version of a generator
+    wrote it. Or the file does not exist. The message names the file.
+
+    Fix: run the same ``pravega-serde generate`` without ``--check``, and commit the file.
+    """
+
+    code = "PRAVEGA-STALE-CODE"
 
 
 class UnsupportedCodecError(SerdeError):

@@ -8,6 +8,7 @@ from typing import Final
 COMMANDS: Final = {
     "cut": "Print, compare, convert and create stream cuts.",
     "export": "Export events to a Parquet, JSON lines or Avro file.",
+    "generate": "Generate code for the events of a stream.",
     "group": "List, describe, reset and delete reader groups.",
     "ingest": "Write the records of files to a stream, exactly once.",
     "lag": "Show the lag of a Spark query or of a stream cut.",

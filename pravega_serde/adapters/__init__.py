@@ -10,6 +10,7 @@
 
 from pravega_serde.adapters.classes import arrow_type_of
 from pravega_serde.adapters.functions import FunctionSerializer
+from pravega_serde.adapters.java_objects import JavaType
 from pravega_serde.adapters.objects import TypedSerializer, typed
 
-__all__ = ["FunctionSerializer", "TypedSerializer", "arrow_type_of", "typed"]
+__all__ = ["FunctionSerializer", "JavaType", "TypedSerializer", "arrow_type_of", "typed"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import enum
+import types
+import typing
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -16,7 +19,42 @@ from pravega_serde.adapters.conversion import Conversion
 from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.java import Boolean, ClassDescriptor, JavaEnum, JavaKey, JavaObject, JavaSerializer
 from pravega_serde.java.convert import MAX_SHARED
+from pravega_serde.java.model import signature
+from pravega_serde.java.values import JavaList, JavaMap, JavaSet
+from pravega_serde.java.write_rows import coerce
 from pravega_serde.json.write_rows import TOO_DEEP
+
+
+@dataclass(frozen=True, slots=True)
+class JavaType:
+    """Java class of a value, for annotations: ``list[Annotated[int, JavaType("java.lang.Long")]]``.
+
+    Without it, a value inside a collection or in a field of type ``Object`` is written in the default class of its
+    Python type, such as ``Integer`` for a small ``int``. Only the Java format uses it.
+    """
+
+    name: str
+    """Name in Java source syntax: ``java.lang.Long``, ``java.util.LinkedList``, ``java.lang.String[]``."""
+
+    def of(self, value: Any) -> Any:
+        """Convert a value to this class. Raises :class:`SerializationError` for a value that the class cannot hold."""
+        made = coerce(value, signature(self.name))
+        for kind, container in _CONTAINERS.items():
+            if type(made) is kind and self.name != container.default:
+                return container.make(made, self.name)
+        return made
+
+
+class _Container(NamedTuple):
+    make: Callable[[Any, str], Any]
+    default: str
+
+
+_CONTAINERS: Final[dict[type, _Container]] = {
+    list: _Container(JavaList, "java.util.ArrayList"),
+    set: _Container(JavaSet, "java.util.HashSet"),
+    dict: _Container(JavaMap, "java.util.HashMap"),
+}
 
 
 class JavaConversion:
@@ -86,16 +124,42 @@ class JavaConversion:
         if unknown:
             known = ", ".join(descriptor.field_names)
             raise SchemaError(f"{descriptor.name} has no serializable field {unknown[0]!r}; it has {known}")
-        parts = [(member.attribute, positions[member.name]) for member in members]
+        parts = [(member.attribute, positions[member.name], self._writer(member.type)) for member in members]
         defaults = descriptor.new().data
 
         def make(value: Any) -> JavaObject:
             made = JavaObject(descriptor, defaults)
-            for attribute, at in parts:
-                made.data[at] = self._java(getattr(value, attribute))
+            for attribute, at, write in parts:
+                made.data[at] = write(getattr(value, attribute))
             return made
 
         return make
+
+    def _writer(self, kind: Any) -> Callable[[Any], Any]:
+        """Return the conversion of values of a declared type, which follows the :class:`JavaType` in it."""
+        if not _names_java(kind):
+            return self._java
+        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        if origin is typing.Annotated:
+            inner = self._writer(arguments[0])
+            named = next((each for each in arguments[1:] if isinstance(each, JavaType)), None)
+            return inner if named is None else lambda value: named.of(inner(value))
+        if origin in (typing.Union, types.UnionType):
+            (one,) = [each for each in arguments if each is not type(None)][:1]
+            inner = self._writer(one)
+            return lambda value: None if value is None else inner(value)
+        if origin is dict:
+            key, item = map(self._writer, arguments)
+            return lambda value: {key(each): item(inside) for each, inside in value.items()}
+        if origin in (list, set):
+            (element,) = map(self._writer, arguments)
+            return lambda value: origin(element(each) for each in value)
+        raise SchemaError(f"a JavaType can be in a list, a set, a dict and an optional value, not in {kind}")
+
+
+def _names_java(kind: Any) -> bool:
+    """Return True if a type or one of its arguments has a :class:`JavaType`."""
+    return isinstance(kind, JavaType) or any(map(_names_java, typing.get_args(kind)))
 
 
 def _check_class(value: Any, wanted: ClassDescriptor) -> None:

@@ -144,7 +144,10 @@ class Reader(ReadState):
         except DeserializationError:
             for layouts in self._others():
                 with contextlib.suppress(DeserializationError):
-                    return Reader(self.data, self.cache, self.limits, layouts)._read_event()
+                    other = Reader(self.data, self.cache, self.limits, layouts)
+                    value = other._read_event()
+                    self.handles = other.handles
+                    return value
             raise
 
     def _others(self) -> Iterator[Layouts]:

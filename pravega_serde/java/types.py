@@ -113,11 +113,12 @@ def shape_of(value: Any, depth: int = 0) -> Shape | None:
             descriptor=value.descriptor,
             fields={name: shape_of(inner, depth + 1) for name, inner in value.fields.items()},
         )
-    scalar = _scalar(value)
+    scalar = scalar_signature(value)
     return Shape(scalar=scalar) if scalar else _container(value, depth)
 
 
-def _scalar(value: Any) -> str:
+def scalar_signature(value: Any) -> str:
+    """Return the signature of a class that is one value in Python, or an empty string for other values."""
     if type(value) in (dt.datetime, NanoDatetime):
         if value.tzinfo is None:
             return "Ljava/time/LocalDateTime;"

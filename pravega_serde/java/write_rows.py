@@ -75,6 +75,8 @@ from pravega_serde.java.values import (
     Long,
     NanoDatetime,
     Short,
+    SqlDate,
+    SqlTime,
     String,
     Timestamp,
     ZoneOffset,
@@ -107,7 +109,6 @@ def coerce(value: Any, signature: str) -> Any:
 
 def is_of_own_class(signature: str) -> bool:
     """Return True if a field's type is a class or interface outside Java's own packages."""
-    # The class name of array elements has dots.
     return signature.startswith("L") and not signature.startswith(_OF_JAVA)
 
 
@@ -199,6 +200,8 @@ _BY_TYPE: Final[dict[str, dict[type[Any], Callable[[Any], Any]]]] = {
     "Ljava/math/BigInteger;": {int: BigInteger},
     "Ljava/math/BigDecimal;": {int: decimal.Decimal},
     "Ljava/util/Date;": dict.fromkeys(_DATETIMES, _utc(Date)),
+    "Ljava/sql/Date;": dict.fromkeys(_DATETIMES, _utc(SqlDate)),
+    "Ljava/sql/Time;": dict.fromkeys(_DATETIMES, _utc(SqlTime)),
     "Ljava/sql/Timestamp;": dict.fromkeys(_DATETIMES, _utc(Timestamp)),
     "Ljava/time/Instant;": dict.fromkeys(_DATETIMES, _instant),
     "Ljava/time/OffsetDateTime;": dict.fromkeys(_DATETIMES, _offset),
@@ -489,7 +492,7 @@ class Writer:
         self._number(value)
         self.out += _U32.pack(len(value))
         # Elements of Long[] are Longs. Plain numbers are written in the type that the array's class declares.
-        element = value.java_class[1:]
+        element = value.java_class[1:].replace(".", "/")
         return (coerce(item, element) for item in value)
 
     def _enum(self, value: JavaEnum) -> _Steps | None:

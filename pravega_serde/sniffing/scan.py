@@ -108,6 +108,8 @@ class Scan:
         sizes = [len(events[row]) for row in group.rows]
         if describe.is_shortened:
             notes.append(f"the time ended before all {group.format} events were described")
+        if describe.is_partial:
+            notes.append("the events have too many classes, constants or types; some are not in the result")
         kind = text_kind(group.payloads) if group.format == "string" else ""
         return SniffedPart(
             format=kind or group.format,
@@ -192,7 +194,7 @@ class _Description:
 
     def __init__(self, stream: str, group: Group, avro: AvroSerializer | None, deadline: float) -> None:
         self._group, self._deadline = group, deadline
-        self.is_shortened = False
+        self.is_shortened = self.is_partial = False
         self.fields: Any = ()
         self.classes: dict[str, int] = {}
         self.class_infos: Any = ()
@@ -208,7 +210,8 @@ class _Description:
         elif group.format == "java":
             found = self._java()
             self.classes = dict(Counter(found.events).most_common())
-            self.class_infos = tuple(found.classes.values())
+            self.class_infos = found.classes
+            self.is_partial = not found.is_complete
             java = found, min(group.payloads, key=len)
         elif group.format == "avro":
             schema = self._avro_schema(avro)

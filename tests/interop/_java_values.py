@@ -18,13 +18,19 @@ _SECONDS: Final = 120
 
 
 class JavaValues:
-    """The compiled programs of ``java_serde``: one writes events, one reads ours, one prints class descriptors."""
+    """The compiled programs of ``java_serde``: one writes events, one reads ours, one prints class descriptors.
 
-    def __init__(self, folder: Path) -> None:
+    ``with_sources`` are classes to use instead of the ones in ``Model.java``: :meth:`verify` is what reads them.
+    """
+
+    def __init__(self, folder: Path, *, with_sources: Sequence[Path] = ()) -> None:
         self._folder = folder
         java = find_java()
         self._java, self.version = java.path, java.version
-        compile_java(java, _SOURCES.glob("*.java"), folder)
+        if with_sources:
+            compile_java(java, [*with_sources, _SOURCES / "Verify.java", _SOURCES / "Canonical.java"], folder)
+        else:
+            compile_java(java, _SOURCES.glob("*.java"), folder)
 
     def _run(self, *arguments: str, text: str = "") -> list[str]:
         command = [str(self._java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", str(self._folder), *arguments]

@@ -252,6 +252,11 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         {_SERDE: "sniff Sniffed SniffedPart"},
         {f"{_SERDE}.sniffing": "SniffedField SniffedClass SniffedProposal"},
     ),
+    "generating": ApiPage(
+        "Generated code",
+        "Generate classes for the Java objects of a stream. For a guide, see [generate code](../../tools/generate.md).",
+        {_SERDE: "generate GeneratedCode JavaType"},
+    ),
     "routing": ApiPage(
         "Event routers",
         "Take the routing key of an event from a column, a field or a function. A writer accepts a router as `router`.",
@@ -332,6 +337,7 @@ FACTORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "SegmentRange": ("StreamDescription.segments", "PravegaClient.scale_stream"),
     "Watermark": ("PravegaClient.watermarks",),
     "TimeWindow": ("PravegaClient.time_window", "ReaderGroup.time_window"),
+    "GeneratedCode": ("generate",),
     "Sniffed": ("sniff",),
     "SniffedClass": ("SniffedPart.class_infos",),
     "SniffedField": ("SniffedPart.fields",),

@@ -263,6 +263,7 @@ def test_the_examples_are_valid_commands(path, line, tmp_path, monkeypatch):
 _OF_TWO_TYPES = {
     "--delimiter": "after events, between CSV fields",
     "--format": "of events, of a schema",
+    "--output": "a file, a folder of files",
     "--registry": "URI of a registry, and the flag that starts one",
     "--to": "form of a cut, format of a file",
     "--type": "of a schema, of a column",
