@@ -16,6 +16,7 @@ A refusal of the first one is certain: no update of this call has taken effect.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, TypeVar
@@ -49,6 +50,8 @@ from pravega_connector.wire import (
     UpdateTableEntries,
     WireEntry,
     WireKey,
+    answers,
+    encode,
     segment_name,
 )
 
@@ -61,8 +64,10 @@ MAX_VALUE: Final = (1 << 20) - 8192
 MAX_ENTRIES: Final = 256
 #: Most bytes of one update (TableSegment.MAXIMUM_BATCH_LENGTH).
 MAX_UPDATE: Final = MAX_FRAME_SIZE - 8192
-#: Most keys of one request for values: an answer with the longest values fits into a message.
-KEYS_AT_ONCE: Final = 15
+# Most keys of one request for values: an answer with the longest values fits into a message.
+_KEYS_AT_ONCE: Final = 15
+# Requests on one connection that wait for their answers.
+_IN_FLIGHT: Final = 5
 
 
 class SegmentRequests:
@@ -78,20 +83,43 @@ class SegmentRequests:
 
     # ---------------------------------------------------------------- reading
 
-    def read(self, segment_id: int, keys: Sequence[bytes]) -> Sequence[WireEntry]:
-        """Return the entries of at most ``KEYS_AT_ONCE`` keys, in their order; a missing one has version NO_ENTRY."""
-        wanted = tuple(map(WireKey, keys))
+    def read(self, segment_id: int, keys: Sequence[bytes]) -> list[WireEntry]:
+        """Return the entries of keys, in their order; a missing one has version NO_ENTRY."""
+        pieces = [tuple(map(WireKey, keys[at : at + _KEYS_AT_ONCE])) for at in range(0, len(keys), _KEYS_AT_ONCE)]
+        found: dict[int, Sequence[WireEntry]] = {}
+        self._run(segment_id, lambda deadline: self._read_missing(segment_id, pieces, found, deadline))
+        return [entry for place in range(len(pieces)) for entry in found[place]]
 
-        def request(number: int, token: str) -> Message:
-            return ReadTable(number, self._name(segment_id), token, wanted)
-
-        def attempt(deadline: Deadline) -> Sequence[WireEntry]:
-            reply = self._answer(segment_id, request, TableRead, deadline)
-            if [entry.key for entry in reply.entries] != list(keys):
-                raise UnexpectedReplyError.of(f"the store of segment {self._name(segment_id)}", reply, "for other keys")
-            return reply.entries
-
-        return self._run(segment_id, attempt)
+    def _read_missing(
+        self,
+        segment_id: int,
+        pieces: Sequence[tuple[WireKey, ...]],
+        found: dict[int, Sequence[WireEntry]],
+        deadline: Deadline,
+    ) -> None:
+        """Add the entries of the pieces that are not in ``found``, with several requests in flight."""
+        name, left = self._name(segment_id), deque(place for place in range(len(pieces)) if place not in found)
+        token = self._stores.token(self._stream, write=False, deadline=deadline)
+        with self._stores.pool.lease(self._stores.endpoint(self._stream, segment_id, deadline), deadline) as connection:
+            asked: dict[int, tuple[int, ReadTable]] = {}
+            while left or asked:
+                requests = list[ReadTable]()
+                while left and len(asked) < _IN_FLIGHT:
+                    place, number = left.popleft(), connection.next_request_id()
+                    requests.append(ReadTable(number, name, token, pieces[place]))
+                    asked[number] = place, requests[-1]
+                if requests:
+                    connection.send(b"".join(map(encode, requests)), deadline)
+                reply = connection.receive(deadline)
+                place, request = asked.pop(getattr(reply, "request_id", 0), (-1, None))
+                if request is None or not answers(request, reply):
+                    raise UnexpectedReplyError.of(f"the store of segment {name}", reply)
+                if not isinstance(reply, TableRead):
+                    raise error_of(reply, name)
+                if [entry.key for entry in reply.entries] != [each.key for each in pieces[place]]:
+                    raise UnexpectedReplyError.of(f"the store of segment {name}", reply, "for other keys")
+                found[place] = reply.entries
+                deadline.progress()
 
     def scan(self, segment_id: int, start: bytes, end: bytes, size: int) -> Sequence[WireEntry]:
         """Return the first entries from ``start`` to ``end``, about ``size`` or 2 MiB; none if there are none."""

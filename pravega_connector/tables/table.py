@@ -15,7 +15,7 @@ from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, TableLimitError, TableVersionError
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.tables.keys import KeyCodec, SupportsBoth, TableSegments, after, encoded
-from pravega_connector.tables.requests import KEYS_AT_ONCE, MAX_ENTRIES, MAX_UPDATE, MAX_VALUE, SegmentRequests
+from pravega_connector.tables.requests import MAX_ENTRIES, MAX_UPDATE, MAX_VALUE, SegmentRequests
 from pravega_connector.tables.values import Change, Insert, Put, Remove, TableEntry, Version
 from pravega_connector.wire import ANY_VERSION, NO_ENTRY, TableName, WireEntry, WireKey, entry_size
 
@@ -79,21 +79,17 @@ class Table(HintedNames, Generic[V]):
         DeserializationError.
         """
         wanted = [self._keys.encode(key) for key in keys]
-        by_segment: dict[int, list[int]] = {}
+        segment_of = {primary: self._segments.of(primary) for primary in {primary for primary, _ in wanted}}
+        places: dict[int, list[int]] = {}
         for place, (primary, _) in enumerate(wanted):
-            by_segment.setdefault(self._segments.of(primary), []).append(place)
-        pieces = [
-            (segment, places[at : at + KEYS_AT_ONCE])
-            for segment, places in by_segment.items()
-            for at in range(0, len(places), KEYS_AT_ONCE)
-        ]
+            places.setdefault(segment_of[primary], []).append(place)
 
-        def read(piece: tuple[int, list[int]]) -> Sequence[WireEntry]:
-            return self._requests.read(piece[0], [b"".join(wanted[place]) for place in piece[1]])
+        def read(segment: int) -> list[WireEntry]:
+            return self._requests.read(segment, [b"".join(wanted[place]) for place in places[segment]])
 
         found: list[TableEntry[V] | None] = [None] * len(wanted)
-        for (segment, places), entries in zip(pieces, io.side_by_side(read, pieces, _SIDE_BY_SIDE), strict=True):
-            for place, (data, version, value) in zip(places, entries, strict=True):
+        for segment, entries in zip(places, io.side_by_side(read, places, _SIDE_BY_SIDE), strict=True):
+            for place, (data, version, value) in zip(places[segment], entries, strict=True):
                 if version != NO_ENTRY:
                     found[place] = self._entry(_Found(data, segment, version, value))
         return found

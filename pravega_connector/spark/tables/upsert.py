@@ -26,7 +26,7 @@ from pravega_connector.core import io
 from pravega_connector.errors import OutcomeUnknownError, TableVersionError
 from pravega_connector.spark.tables.changes import ChangeEncoder, Changes, newer
 from pravega_connector.tables.columns import KeyBytes, KeySegments, key_rows
-from pravega_connector.tables.requests import KEYS_AT_ONCE, MAX_ENTRIES, MAX_UPDATE, SegmentRequests
+from pravega_connector.tables.requests import MAX_ENTRIES, MAX_UPDATE, SegmentRequests
 from pravega_connector.wire import ANY_VERSION, NO_ENTRY, WireEntry, WireKey, entry_size
 from pravega_serde.errors import DeserializationError
 
@@ -77,7 +77,7 @@ class Upsert:
         assert order is not None
         left = changes
         for _ in self._rounds():
-            found = self._current(segment_id, left.keys.to_pylist())
+            found = self._requests.read(segment_id, left.keys.to_pylist())
             values = pa.array([each.value if each.version != NO_ENTRY else None for each in found], pa.binary())
             try:
                 wins = newer(order, left, values)
@@ -108,7 +108,7 @@ class Upsert:
         for _ in self._rounds():
             if self._try(segment_id, left):
                 return
-            found = self._current(segment_id, [each.key for each in left])
+            found = self._requests.read(segment_id, [each.key for each in left])
             left = [change for change, entry in zip(left, found, strict=True) if not self._is_made(change, entry)]
             if not left:
                 return
@@ -143,10 +143,6 @@ class Upsert:
             f"an update of table {self._requests.table} was refused {_ROUNDS} times, because other clients change the "
             "same entries all the time: write them with fewer clients"
         )
-
-    def _current(self, segment_id: int, keys: Sequence[bytes]) -> list[WireEntry]:
-        parts = (keys[at : at + KEYS_AT_ONCE] for at in range(0, len(keys), KEYS_AT_ONCE))
-        return [entry for part in parts for entry in self._requests.read(segment_id, part)]
 
     def _try(self, segment_id: int, changes: Sequence[_Change]) -> bool:
         """Make changes with conditions. Return False if some are refused, or their outcome is unknown."""

@@ -21,6 +21,7 @@ from pravega_connector.tables.keys import TableSegments, after, key_position
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import (
     NoSuchSegment,
+    ReadTable,
     ReadTableEntries,
     SegmentRange,
     TableEntriesRead,
@@ -144,6 +145,35 @@ def test_reads_are_repeated(pravega: InProcessPravega, table: Table[str]) -> Non
             assert read() == "1"
         fault("read table")
         assert list(table.keys()) == ["anna"]
+    assert pravega.faults.pending == 0
+
+
+def test_many_keys_are_read_with_several_requests_at_once(pravega: InProcessPravega, table: Table[str]) -> None:
+    names = [f"k{number:03}" for number in range(200)]
+    for name in names[::2]:
+        table.insert(name, name)
+    expected = [name if number % 2 == 0 else None for number, name in enumerate(names)]
+    held: list[ReadTable] = []
+
+    def swap(session, request):
+        held.append(request)
+        if len(held) == 2:
+            for each in reversed(held):
+                pravega.store.serve(session, each)
+
+    def read() -> list[str | None]:
+        return [entry and entry.value for entry in table.get_all(names)]
+
+    assert table.config.partitions == 2
+    one_segment = [name for name in names if table._segments.of(name.encode()) == table._segments.ids[0]]
+    pravega.store.on(ReadTable, swap, 2)
+    assert [entry and entry.value for entry in table.get_all(one_segment)] == [
+        value for name, value in zip(names, expected, strict=True) if name in one_segment
+    ]
+    assert len(held) == 2
+    for fault in (pravega.faults.drop_before, pravega.faults.drop_after, pravega.faults.segment_moved):
+        fault("read table")
+        assert read() == expected
     assert pravega.faults.pending == 0
 
 
