@@ -34,29 +34,29 @@ def test_it_copies_and_reports(
 ) -> None:
     write(2)
     first = invoke()
-    assert first.output.startswith(f"{2 * KEYS} events in ")
-    assert "1 scalings followed" in first.output
+    assert first.stdout.startswith(f"{2 * KEYS} events in ")
+    assert "1 scalings followed" in first.stdout
     write(1)
-    *progress, last = map(json.loads, invoke("--json", "--interval", "0.000001").output.splitlines())
+    *progress, last = map(json.loads, invoke("--json", "--interval", "0.000001").stdout.splitlines())
     assert (last["events"], last["sealed"]) == (KEYS, False)
     assert progress[0]["activity"] == "copying"
     assert progress[0]["lag_bytes"] == 0
     assert copied() == each(3)
-    status = json.loads(invoke("--status", "--json").output)
+    status = json.loads(invoke("--status", "--json").stdout)
     assert status["source"] is not None
     assert status["destination"] is not None
     assert (status["lag_bytes"], status["aligned"]) == (0, True)
-    assert "lag: 0 bytes\nkey ranges: the same\n" in invoke("--status").output
+    assert "lag: 0 bytes\nkey ranges: the same\n" in invoke("--status").stdout
     client.seal_stream(source)
-    assert invoke("--seal").output == "0 events in 0 transactions; the source is sealed\n"
-    assert invoke("--quiet").output == ""
+    assert invoke("--seal").stdout == "0 events in 0 transactions; the source is sealed\n"
+    assert invoke("--quiet").stdout == ""
 
 
 def test_it_begins_at_a_position(client: PravegaClient, source: StreamName, invoke: Invoke, write: Write) -> None:
     write(1)
     start = client.tail(source).to_text()
     write(1)
-    assert invoke("--start", start, "--bytes-per-transaction", "1000").output.startswith(f"{KEYS} events in ")
+    assert invoke("--start", start, "--bytes-per-transaction", "1000").stdout.startswith(f"{KEYS} events in ")
 
 
 def test_each_failure_has_its_exit_code(
@@ -68,11 +68,11 @@ def test_each_failure_has_its_exit_code(
     client.truncate(client.tail(source))
     lost = invoke()
     assert lost.exit_code == 3
-    assert "[PRAVEGA-DATA-LOSS]" in lost.output
+    assert "[PRAVEGA-DATA-LOSS]" in lost.stderr
     write(1)
     skipped = invoke("--skip-lost")
-    assert skipped.output.startswith(f"{KEYS} events in ")
-    assert "truncated bytes skipped" in skipped.output
+    assert skipped.stdout.startswith(f"{KEYS} events in ")
+    assert "truncated bytes skipped" in skipped.stdout
     client.delete_stream(source)
     assert invoke().exit_code == 4
 
@@ -94,7 +94,7 @@ def test_two_profiles(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("PRAVEGA_CONTROLLER_URI", raising=False)
     command = ["--profile", "there", "mirror", str(source), str(target), "--source-profile", "here"]
-    assert CliRunner().invoke(command_line, command).output.startswith(f"{KEYS} events in ")
+    assert CliRunner().invoke(command_line, command).stdout.startswith(f"{KEYS} events in ")
 
 
 def test_sigterm_ends_it_in_order(
@@ -118,4 +118,4 @@ def test_sigterm_ends_it_in_order(
             assert process.wait(60) == 143
         finally:
             process.kill()
-    assert json.loads(invoke("--json").output)["recovered"] == 0
+    assert json.loads(invoke("--json").stdout)["recovered"] == 0
