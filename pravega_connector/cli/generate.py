@@ -11,6 +11,7 @@ from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.scanned_events import scan_options, scanned
 from pravega_serde.generating import generate as generate_code
 from pravega_serde.generating.targets import TARGETS
+from pravega_serde.sniffing.results import printable
 
 
 @click.command(
@@ -43,7 +44,7 @@ def generate(*, source: str, kind: str, to: Any, output: Path | None, check: boo
     name, found = scanned(source, **scan)
     code = generate_code(found, to=to, name=name.rpartition("/")[2].replace("-", "_"))
     for note in code.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(printable(f"note: {note}"), err=True)
     if output is None:
         if len(code.files) > 1:
             raise click.UsageError(f"{len(code.files)} files are generated: set --output to their folder")

@@ -60,7 +60,7 @@ def _names(kind: Any) -> list[tuple[str, str]] | None:
 
 def _hints(kind: Any) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(kind, include_extras=True)
+        return typing.get_type_hints(kind)
     except NameError as error:
         raise SchemaError(f"the annotations of {name_of(kind)} cannot be resolved: {error}") from error
 

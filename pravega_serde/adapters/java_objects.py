@@ -116,15 +116,17 @@ class JavaConversion:
         members = members_of(kind)
         if members is None:
             raise SchemaError(f"{name_of(kind)} has no fields that a Java object can have")
-        return self._object_maker(members, descriptor)
+        return self._object_maker(members, typing.get_type_hints(kind, include_extras=True), descriptor)
 
-    def _object_maker(self, members: Sequence[Member], descriptor: ClassDescriptor) -> Callable[[Any], JavaObject]:
+    def _object_maker(
+        self, members: Sequence[Member], hints: Mapping[str, Any], descriptor: ClassDescriptor
+    ) -> Callable[[Any], JavaObject]:
         positions = descriptor.positions
         unknown = [member.name for member in members if member.name not in positions]
         if unknown:
             known = ", ".join(descriptor.field_names)
             raise SchemaError(f"{descriptor.name} has no serializable field {unknown[0]!r}; it has {known}")
-        parts = [(member.attribute, positions[member.name], self._writer(member.type)) for member in members]
+        parts = [(each.attribute, positions[each.name], self._writer(hints[each.attribute])) for each in members]
         defaults = descriptor.new().data
 
         def make(value: Any) -> JavaObject:

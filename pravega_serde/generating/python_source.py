@@ -5,7 +5,6 @@ The module has ``JAVA_CLASSES`` for ``typed(JavaSerializer(), Order, java_classe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
@@ -280,8 +279,8 @@ class _Writer:
 
 
 def _quoted(text: str) -> str:
-    """Return a literal of a text."""
-    return json.dumps(text)
+    """Return a literal of a text in ASCII, in double quotes if it has none."""
+    return ascii(text) if '"' in text else f'"{ascii(text)[1:-1]}"'
 
 
 _MODULES: Final = ("dataclasses", "datetime", "decimal", "enum", "msgspec", "uuid")

@@ -185,10 +185,10 @@ class Sniffed:
         lines = [head, *(f"note: {note}" for note in self.notes)]
         for each in self.parts:
             lines += ["", *each._lines()]
-        return "\n".join(map(_printable, lines))
+        return "\n".join(map(printable, lines))
 
 
-def _printable(line: str) -> str:
+def printable(line: str) -> str:
     """Return a line with the names of events in it, without control characters for a terminal, and not too long."""
     if not line.isprintable():
         line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)

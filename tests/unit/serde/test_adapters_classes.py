@@ -7,7 +7,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 from uuid import UUID
 
 import pyarrow as pa
@@ -255,7 +255,15 @@ class Point(TypedDict):
     y: Annotated[float | None, "up"]
 
 
+class Sparse(TypedDict):
+    x: int
+    note: NotRequired[str]
+
+
 class TestArrowTypes:
+    def test_of_optional_keys(self) -> None:
+        assert arrow_type_of(Sparse) == pa.struct([("x", pa.int64()), ("note", pa.string())])
+
     def test_of_a_class(self) -> None:
         for kind in LINES:
             assert arrow_type_of(kind) == pa.struct(

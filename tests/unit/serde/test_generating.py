@@ -160,6 +160,15 @@ def test_names_of_java_that_python_reserves_are_renamed(load):
     )
 
 
+def test_letters_beyond_16_bits_stay_one_letter(load):
+    letter = "\U00020000"
+    event = SERIALIZER.serialize(ClassDescriptor.of(f"com.example.{letter}", 1, {letter: "int"}).new())
+    assert round_trips(load(generate([event], to="dataclass")), [event]) == {f"com.example.{letter}"}
+    ((path, text),) = generate([event], to="java").files.items()
+    assert path == f"com/example/{letter}.java"
+    assert "public class \\ud840\\udc00 implements" in text
+
+
 def test_a_hidden_field_needs_a_struct(load):
     base = ClassDescriptor.of("Base", 1, {"shared": "long"})
     derived = ClassDescriptor.of("Derived", 1, {"shared": "long"}, base)
