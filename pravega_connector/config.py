@@ -22,6 +22,10 @@ __all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
 
 DEFAULT_CONTROLLER: Final = "tcp://localhost:9090"  # ClientConfig.build
 DEFAULT_PORT: Final = 9090
+#: Seconds until a call fails if no server of the cluster has answered yet, such as at a wrong address.
+DEFAULT_TIMEOUT: Final = 15.0
+#: Seconds until a call fails during an outage of a cluster whose servers have answered before.
+DEFAULT_FAILOVER_TIMEOUT: Final = 300.0
 PLAIN_SCHEMES: Final = ("tcp", "pravega")  # ClientConfig.SCHEME_*
 TLS_SCHEMES: Final = ("tls", "ssl", "pravegas")
 

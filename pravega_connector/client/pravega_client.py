@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from pravega_connector.client.reads import Reads
-from pravega_connector.config import PravegaConfig
+from pravega_connector.config import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, PravegaConfig
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import NamedTable, Place, Stream, Streams
 from pravega_connector.core.connection import ConnectionPool, Tls
 from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize
-from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
+from pravega_connector.core.retry import ClusterHealth, Counters
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.metrics import attach_if_loaded
 from pravega_connector.reader.positions import cuts_of

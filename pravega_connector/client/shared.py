@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.config import PravegaConfig
-from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
+from pravega_connector.config import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, PravegaConfig
 from pravega_serde.per_process import PerProcess
 
 _clients: Final[PerProcess[tuple[PravegaConfig, float, float, bool], PravegaClient]] = PerProcess(PravegaClient.close)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from google.protobuf.message import Message
 
 from pravega_connector import metrics
-from pravega_connector.config import PravegaConfig
+from pravega_connector.config import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, PravegaConfig
 from pravega_connector.controller import methods as calls
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.rpc import PASSING_SECONDS, ControllerChannel, Rpc, Target, not_found
 from pravega_connector.core.deadline import Deadline, Looks
-from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
+from pravega_connector.core.retry import ClusterHealth
 from pravega_connector.core.values import (
     CreatedTransaction,
     RetentionPolicy,

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final, TypeVar
 
 from pravega_connector import metrics
+from pravega_connector.config import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
 from pravega_connector.core import arguments
 from pravega_connector.core.deadline import QUIET, Deadline
 from pravega_connector.errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
@@ -26,8 +27,6 @@ from pravega_serde import after_fork
 from pravega_serde.errors import PravegaError
 
 T = TypeVar("T")
-DEFAULT_TIMEOUT: Final = 15.0
-DEFAULT_FAILOVER_TIMEOUT: Final = 300.0
 # Seconds of failures before a warning, and between two warnings about the same operation.
 OUTAGE_AFTER: Final = 10.0
 WARN_EVERY: Final = 30.0
