@@ -40,6 +40,8 @@ _log: Final = logging.getLogger(__name__)
 _SHORT_POLL: Final = 0.05
 # Seconds between two comparisons of the tags.
 _TAGS_EVERY: Final = 60.0
+# Item with the position of the first run. The log never drops it, so no other run restarts from the first segments.
+_START: Final = "start"
 # Offset that no segment reaches.
 _NEVER: Final = 2**63 - 1
 
@@ -86,7 +88,7 @@ class MirrorCounts:
 
 def positions_of(known: dict[str, Any]) -> dict[int, int]:
     """Return the positions of a log by segment."""
-    return {parse_segment_name(item)[1]: int(offset) for item, offset in known.items()}
+    return {parse_segment_name(item)[1]: int(offset) for item, offset in known.items() if item != _START}
 
 
 class End:
@@ -177,7 +179,7 @@ class Copier(Leader):
                 continue
             view = self._view(positions)
             if not view.skipped and (group := self._next_group(positions, view)):
-                if not self._pass_barrier(*group):
+                if not self._pass_barrier(positions, *group):
                     return False
             elif view.pieces or view.skipped:
                 if not self._step(view):
@@ -198,7 +200,8 @@ class Copier(Leader):
         if not known:
             start = self._start.positions
             self._destination.pass_barrier((), self._ranges(start))
-            return self._settle(settled={self._item(i): (None, at) for i, at in start.items()})
+            begun = {self._item(i): (None, at) for i, at in start.items()}
+            return self._settle(settled={_START: (None, self._start.to_text()), **begun})
         if not sealed:
             self._align(known)
         return True
@@ -286,13 +289,15 @@ class Copier(Leader):
         finished = view.finished if self._end is None else view.finished - self._end.positions.keys()
         return self._source.group(positions, finished)
 
-    def _pass_barrier(self, before: list[int], after: list[int]) -> bool:
+    def _pass_barrier(self, positions: dict[int, int], before: list[int], after: list[int]) -> bool:
         """Begin the successors of finished segments. Return False if another run is in the way."""
         if not self._settle_last():  # their events must be visible
             return False
         self._destination.pass_barrier(self._ranges(before), self._ranges(after))
+        # The update is refused if another run has passed the barrier and dropped these segments.
+        ended = {self._item(i): (positions[i], positions[i]) for i in before}
         begun = {self._item(segment_id): (None, 0) for segment_id in after}
-        if not self._settle(settled=begun, forget=tuple(map(self._item, before))):
+        if not self._settle(settled=ended | begun, forget=tuple(ended)):
             return False
         self.counts.barriers += 1
         return True

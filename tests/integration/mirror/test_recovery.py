@@ -134,7 +134,7 @@ def test_a_forgotten_transaction_is_decided_by_an_operator(
     write(1)
     ends = {segment_name(source, segment_id): end for segment_id, end in client.tail(source).positions.items()}
     with StepLog(other.stores, StreamName(target.scope, f"{target.stream}-mirror"), Life("")) as steps:
-        moves = {item: (at, ends[item]) for item, at in steps.read().positions.items()}
+        moves = {item: (at, ends[item]) for item, at in steps.read().positions.items() if item in ends}
         step = Step(uuid.uuid4(), str(target), moves, note=ENDED.to_json())
         update = Update(run=ENDED.run, life=steps.life, claim={ALL: None}, step=step)
         assert steps.carry_out(Turn(update, deciding=frozenset())).outcome is Outcome.WRITTEN
@@ -145,6 +145,40 @@ def test_a_forgotten_transaction_is_decided_by_an_operator(
     assert copied() == each(1)
     run(resolve="aborted")
     assert copied() == each(2)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_slow_run_does_not_begin_segments_again(
+    client: PravegaClient,
+    source: StreamName,
+    run: Run,
+    write: Write,
+    copied: Copied,
+    monkeypatch: pytest.MonkeyPatch,
+    begun: bool,
+) -> None:
+    """It is slow between a barrier and its record; in the meantime, another run copies and drops the segments."""
+    write(1)
+    if begun:
+        run()
+        scale(client, source, 0.0, 1.0)
+        write(1)
+    passed, calls = Destination.pass_barrier, []
+
+    def slow(self: Destination, before: Any, after: Any) -> int:
+        count = passed(self, before, after)
+        calls.append(before)
+        if len(calls) == (2 if begun else 1):
+            scale(client, source, 0.0, 0.5, 1.0)
+            write(1)
+            run()
+        return count
+
+    monkeypatch.setattr(Destination, "pass_barrier", slow)
+    run()
+    monkeypatch.undo()
+    run()
+    assert copied() == each(3 if begun else 2)
 
 
 def test_another_client_scales_the_destination_in_the_middle_of_a_barrier(
