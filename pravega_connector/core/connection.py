@@ -10,7 +10,7 @@ import ssl
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -285,6 +285,27 @@ class Connection(_StoreSocket):
         if not answers(request, reply, segment):
             raise UnexpectedReplyError.of(self._where, reply)
         return reply
+
+    def ask_all(self, requests: Mapping[int, Message], deadline: Deadline, most: int) -> Iterator[tuple[int, Message]]:
+        """Send requests by their numbers, at most ``most`` ahead of their replies. Yield the number of each reply.
+
+        Replies come in any order, and may be refusals. Raises the errors of :meth:`ask`.
+        """
+        left, asked = deque(requests.items()), dict[int, Message]()
+        while left or asked:
+            data = list[bytes]()
+            while left and len(asked) < most:
+                number, request = left.popleft()
+                asked[number] = request
+                data.append(encode(request))
+            if data:
+                self.send(b"".join(data), deadline)
+            reply = self.receive(deadline)
+            number = getattr(reply, "request_id", 0)
+            if number not in asked or not answers(asked[number], reply):
+                raise UnexpectedReplyError.of(self._where, reply)
+            del asked[number]
+            yield number, reply
 
     def receive(self, deadline: Deadline) -> Message:
         """Return the next message. Its byte fields are views that the next receive overwrites.

@@ -52,8 +52,6 @@ from pravega_connector.wire import (
     TruncateSegment,
     UpdateSegmentAttribute,
     WrongHost,
-    answers,
-    encode,
     segment_name,
     table_of,
     transaction_segment_name,
@@ -388,8 +386,7 @@ class SegmentStores:
                     by_endpoint[self.endpoint(stream, segment_id, share)].append(segment_id)
                     share.progress()
             for endpoint, ids in by_endpoint.items():
-                for at in range(0, len(ids), _INFO_PIPELINE):
-                    self._infos_of(stream, endpoint, ids[at : at + _INFO_PIPELINE], infos, share)
+                self._infos_of(stream, endpoint, ids, infos, share)
             self._check_missing(stream, infos, share)
 
         def failed(error: PravegaError) -> None:
@@ -439,22 +436,16 @@ class SegmentStores:
     ) -> None:
         token = self.token(stream, write=False, deadline=deadline)
         with self.pool.lease(endpoint, deadline) as connection:
-            asked: dict[int, GetStreamSegmentInfo] = {}
-            id_of: dict[str, int] = {}
-            for segment_id in ids:
-                number, name = connection.next_request_id(), segment_name(stream, segment_id)
-                asked[number], id_of[name] = GetStreamSegmentInfo(number, name, token), segment_id
-            connection.send(b"".join(map(encode, asked.values())), deadline)
-            found: dict[int, SegmentInfo] = {}
-            while asked:
-                reply = connection.receive(deadline)
-                request = asked.pop(getattr(reply, "request_id", 0), None)
-                if request is None or not answers(request, reply):
-                    raise UnexpectedReplyError.of(f"the store of stream {stream}", reply)
-                segment_id = id_of[request.segment]
+            id_of = {connection.next_request_id(): segment_id for segment_id in ids}
+            requests = {
+                number: GetStreamSegmentInfo(number, segment_name(stream, segment_id), token)
+                for number, segment_id in id_of.items()
+            }
+            for number, reply in connection.ask_all(requests, deadline, _INFO_PIPELINE):
+                segment_id = id_of[number]
                 match reply:
                     case StreamSegmentInfo():
-                        found[segment_id] = SegmentInfo(
+                        infos[segment_id] = SegmentInfo(
                             id=segment_id,
                             exists=reply.exists and not reply.deleted,
                             sealed=reply.sealed,
@@ -462,12 +453,11 @@ class SegmentStores:
                             write_offset=reply.write_offset,
                         )
                     case NoSuchSegment():
-                        found[segment_id] = SegmentInfo(
+                        infos[segment_id] = SegmentInfo(
                             id=segment_id, exists=False, sealed=True, start_offset=0, write_offset=0
                         )
                     case _:
-                        raise error_of(reply, request.segment)
-            infos.update(found)
+                        raise error_of(reply, requests[number].segment)
 
 
 def _text(endpoint: Endpoint) -> str:

@@ -16,7 +16,6 @@ A refusal of the first one is certain: no update of this call has taken effect.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, TypeVar
@@ -50,8 +49,6 @@ from pravega_connector.wire import (
     UpdateTableEntries,
     WireEntry,
     WireKey,
-    answers,
-    encode,
     segment_name,
 )
 
@@ -98,27 +95,17 @@ class SegmentRequests:
         deadline: Deadline,
     ) -> None:
         """Add the entries of the pieces that are not in ``found``, with several requests in flight."""
-        name, left = self._name(segment_id), deque(place for place in range(len(pieces)) if place not in found)
+        name, missing = self._name(segment_id), [place for place in range(len(pieces)) if place not in found]
         token = self._stores.token(self._stream, write=False, deadline=deadline)
         with self._stores.pool.lease(self._stores.endpoint(self._stream, segment_id, deadline), deadline) as connection:
-            asked: dict[int, tuple[int, ReadTable]] = {}
-            while left or asked:
-                requests = list[ReadTable]()
-                while left and len(asked) < _IN_FLIGHT:
-                    place, number = left.popleft(), connection.next_request_id()
-                    requests.append(ReadTable(number, name, token, pieces[place]))
-                    asked[number] = place, requests[-1]
-                if requests:
-                    connection.send(b"".join(map(encode, requests)), deadline)
-                reply = connection.receive(deadline)
-                place, request = asked.pop(getattr(reply, "request_id", 0), (-1, None))
-                if request is None or not answers(request, reply):
-                    raise UnexpectedReplyError.of(f"the store of segment {name}", reply)
+            place_of = {connection.next_request_id(): place for place in missing}
+            requests = {number: ReadTable(number, name, token, pieces[at]) for number, at in place_of.items()}
+            for number, reply in connection.ask_all(requests, deadline, _IN_FLIGHT):
                 if not isinstance(reply, TableRead):
                     raise error_of(reply, name)
-                if [entry.key for entry in reply.entries] != [each.key for each in pieces[place]]:
+                if [entry.key for entry in reply.entries] != [each.key for each in requests[number].keys]:
                     raise UnexpectedReplyError.of(f"the store of segment {name}", reply, "for other keys")
-                found[place] = reply.entries
+                found[place_of[number]] = reply.entries
                 deadline.progress()
 
     def scan(self, segment_id: int, start: bytes, end: bytes, size: int) -> Sequence[WireEntry]:
