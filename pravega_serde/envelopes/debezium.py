@@ -25,6 +25,7 @@ from pravega_serde.columnar import nothing, number_column, numbers_of, select, t
 from pravega_serde.columnar.arrays import Bools
 from pravega_serde.columnar.building import build_scalars
 from pravega_serde.envelopes.cloudevents import MOMENT
+from pravega_serde.envelopes.inner_columns import InnerColumns
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
 from pravega_serde.serializer_interface import OnError, Serializer
 
@@ -102,7 +103,7 @@ def change_type(
     return pa.struct([*fields, pa.field("payload", pa.struct(fields))])
 
 
-class ChangeDeserializer:
+class ChangeDeserializer(InnerColumns):
     """Deserializer of Debezium's change events. Values are :class:`RowChange` objects.
 
     ``serializer`` reads the events as Debezium's converter wrote them: a JsonSerializer, an AvroSerializer, or the
@@ -116,9 +117,8 @@ class ChangeDeserializer:
     """
 
     def __init__(self, serializer: Serializer[Any], *, columns: pa.StructType | None = None) -> None:
-        self._inner, self._columns = serializer, columns
-        #: True if a read may wait for a registry.
-        self.read_may_block: bool = getattr(serializer, "read_may_block", False)
+        super().__init__(serializer)
+        self._columns = columns
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._inner, self._columns)
@@ -166,11 +166,6 @@ class ChangeDeserializer:
         return self._columns
 
     @property
-    def bytes_at_once(self) -> int:
-        """Number of bytes of events that are best decoded together; 0 if it makes no difference."""
-        return int(getattr(self._inner, "bytes_at_once", 0))
-
-    @property
     def never_null(self) -> frozenset[str]:
         """Columns without nulls."""
         return frozenset({"op"})
@@ -183,14 +178,6 @@ class ChangeDeserializer:
             if {"op", "source"} <= {field.name for field in _fields_of(found)}:
                 return found
         raise SchemaError(f"the schema has no fields 'op' and 'source' of Debezium's envelope: {str(kind)[:200]}")
-
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StructArray:
-        """Return the columns of a column of events; see :meth:`Serializer.decode_column` for errors."""
-        return self._decode(column, on_error, self._inner.decode_column)
-
-    def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StructArray:
-        """Return the columns of the first events, as many as the inner serializer decodes at once."""
-        return self._decode(column, on_error, getattr(self._inner, "decode_first", self._inner.decode_column))
 
     def _decode(self, column: pa.Array, on_error: OnError | None, decode: Callable[..., pa.Array]) -> pa.StructArray:
         errors: list[DeserializationError] = []

@@ -43,6 +43,7 @@ from pravega_serde.envelopes.cloudevents import (
     times_of,
 )
 from pravega_serde.envelopes.envelope import Envelope
+from pravega_serde.envelopes.inner_columns import InnerColumns
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
 from pravega_serde.format_table import ENVELOPES, imported
 from pravega_serde.serializer_interface import OnError, Serializer
@@ -67,7 +68,7 @@ def enveloped_fields(value: pa.DataType) -> list[pa.Field]:
     return [*_CONTEXT, pa.field(VALUE, value)]
 
 
-class Enveloped(Generic[T]):
+class Enveloped(InnerColumns, Generic[T]):
     """Serializer of events in envelopes: CloudEvents 1.0 with a key, a time and headers.
 
     Values are :class:`Envelope` objects. ``serializer`` writes and reads the data of the events. ``envelope`` is
@@ -92,10 +93,10 @@ class Enveloped(Generic[T]):
             raise SerdeError(
                 f"unknown envelope {envelope!r}{did_you_mean(str(envelope), ENVELOPES)}; known: {', '.join(ENVELOPES)}"
             )
-        self._inner, self._envelope, self._source, self._type = serializer, envelope, source, type
+        super().__init__(serializer)
+        self._envelope, self._source, self._type = envelope, source, type
         self._format = _format(envelope)
-        #: True if a read or a write may wait for a registry.
-        self.read_may_block: bool = getattr(serializer, "read_may_block", False)
+        #: True if a write may wait for a registry.
         self.write_may_block: bool = getattr(serializer, "write_may_block", False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -110,11 +111,6 @@ class Enveloped(Generic[T]):
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns: a struct of ``key``, ``time``, ``headers`` and ``value``."""
         return pa.struct(enveloped_fields(self._inner.arrow_type))
-
-    @property
-    def bytes_at_once(self) -> int:
-        """Number of bytes of events that are best decoded together; 0 if it makes no difference."""
-        return int(getattr(self._inner, "bytes_at_once", 0))
 
     @property
     def never_null(self) -> frozenset[str]:
@@ -252,14 +248,6 @@ class Enveloped(Generic[T]):
                 wanted &= valid_rows(data)
             defaults.append((name, expand(repeated_text(text, int(wanted.sum())), wanted)))
         return joined([*defaults, headers, (TIME, texts_of(time)), (KEY, key)])
-
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StructArray:
-        """Return the columns of a column of events; see :meth:`Serializer.decode_column` for errors."""
-        return self._decode(column, on_error, self._inner.decode_column)
-
-    def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StructArray:
-        """Return the columns of the first events, as many as the inner serializer decodes at once."""
-        return self._decode(column, on_error, getattr(self._inner, "decode_first", self._inner.decode_column))
 
     def _decode(self, column: pa.Array, on_error: OnError | None, decode: Callable[..., pa.Array]) -> pa.StructArray:
         errors: list[DeserializationError] = []
