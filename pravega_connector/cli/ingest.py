@@ -11,13 +11,12 @@ from typing import Any, Final
 
 import click
 
-from pravega_connector.cli import arguments
+from pravega_connector.cli import arguments, step_options
 from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.ingest import (
-    RESOLUTIONS,
     VARIANTS,
     Counts,
     FileOptions,
@@ -101,20 +100,9 @@ _OPTIONS: Final = (
         show_default=True,
         help="Number of bytes, with --variant length or file.",
     ),
-    click.option(
-        "--lease",
-        metavar="SECONDS",
-        default=_SETTINGS.lease,
-        show_default=True,
-        help="Transaction timeout; another run takes over after it.",
-    ),
+    step_options.lease(_SETTINGS.lease),
     arguments.failover_timeout,
-    click.option(
-        "--takeover-after",
-        type=float,
-        metavar="SECONDS",
-        help="Take over from a run that has recorded nothing for this long.  [default: after --lease]",
-    ),
+    step_options.takeover_after,
     click.option(
         "--state", metavar="STREAM", help="Stream with the state of the ingestion.  [default: <stream>-ingest]"
     ),
@@ -136,9 +124,7 @@ _OPTIONS: Final = (
         show_default=True,
         help="Handling of an ingested file that has changed: stop with an error, or skip the file.",
     ),
-    click.option(
-        "--resolve", type=click.Choice(RESOLUTIONS), help="Outcome of a transaction that the servers have forgotten."
-    ),
+    step_options.resolve,
     arguments.create,
     arguments.metrics,
     click.option("--dry-run", is_flag=True, help="Show the plan and write nothing."),

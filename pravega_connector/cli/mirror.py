@@ -11,13 +11,12 @@ from typing import Any, Final
 
 import click
 
-from pravega_connector.cli import arguments
+from pravega_connector.cli import arguments, step_options
 from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.exit_codes import SIGNAL
 from pravega_connector.cli.position_argument import POSITION, resolve_position
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.exactly_once.steps.takeover import RESOLUTIONS
 from pravega_connector.mirror import (
     MirrorCounts,
     MirrorSettings,
@@ -57,23 +56,10 @@ _OPTIONS: Final = (
         show_default=True,
         help="Approximate bytes of a transaction, which are kept in memory.",
     ),
-    click.option(
-        "--lease",
-        metavar="SECONDS",
-        default=_SETTINGS.lease,
-        show_default=True,
-        help="Transaction timeout; another run takes over after it.",
-    ),
+    step_options.lease(_SETTINGS.lease),
     arguments.failover_timeout,
-    click.option(
-        "--takeover-after",
-        type=float,
-        metavar="SECONDS",
-        help="Take over from a run that has recorded nothing for this long.  [default: after --lease]",
-    ),
-    click.option(
-        "--resolve", type=click.Choice(RESOLUTIONS), help="Outcome of a transaction that the servers have forgotten."
-    ),
+    step_options.takeover_after,
+    step_options.resolve,
     arguments.metrics,
     click.option("--status", is_flag=True, help="Print the position and the lag of the mirror, and copy nothing."),
     click.option("--json", "as_json", is_flag=True, help="Print progress, summary and status as lines of JSON."),
