@@ -50,7 +50,7 @@ class Server:
 
         If they would not fit, the server is replaced first.
         """
-        self._make_room(events * (size + _FRAMING))
+        self.make_room(events * (size + _FRAMING))
         self._streams += 1
         stream = StreamName(SCOPE, f"s{self._streams}")
         with PravegaClient(self.uri) as client:
@@ -82,7 +82,8 @@ class Server:
                 return
             before = now
 
-    def _make_room(self, needed: int) -> None:
+    def make_room(self, needed: int) -> None:
+        """Replace the server if this number of bytes would not fit."""
         if self._pravega is None or self._written + needed > MOST_WRITTEN:
             self.close()
             self._note("starting a fresh server")

@@ -35,7 +35,7 @@ Note = Callable[[str], None]
 def run_tables(*, rounds: int, quick: bool, only: str, note: Note) -> Iterator[Result]:
     """Measure updates, look-ups, iterations and conditional updates. Only cases whose name contains `only` are run.
 
-    Each client makes one call after the other. Both read a table of which each has written a half.
+    Each client makes one call after the other. Both read one table, and each has written a half of it.
     """
     part = _QUICK_PART if quick else 1
     with ExitStack() as stack:
@@ -44,7 +44,7 @@ def run_tables(*, rounds: int, quick: bool, only: str, note: Note) -> Iterator[R
         ours = stack.enter_context(Peer(_OURS, [sys.executable, "-m", "benchmarks.peers.tables"]))
         suite = _Suite(server, (java, ours))
         entries = _ENTRIES // part
-        server.stream(3 * (rounds + 1) * entries, _SIZE)  # the tables must fit into one server
+        server.make_room(3 * (rounds + 1) * entries * _SIZE)  # the tables must fit into one server
         suite.fill(entries)
         for do, name, count in (
             ("put", f"put, {_BATCH} entries a call", entries // 5),
@@ -74,6 +74,7 @@ class _Suite:
     def fill(self, entries: int) -> None:
         """Create the tables. Each client writes a half of the one that both read."""
         with PravegaClient(self._server.uri) as client:
+            client.create_scope(SCOPE)
             for table in ("read", *(f"written{number}" for number in range(len(self._peers)))):
                 client.create_table(f"{SCOPE}/{table}", primary_key=8, secondary_key=8, partitions=_PARTITIONS)
         java, ours = self._peers

@@ -20,6 +20,7 @@ import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
@@ -57,7 +58,7 @@ public final class TablesPeer {
 
         ByteBuffer value() {
             byte[] bytes = new byte[size];
-            java.util.Arrays.fill(bytes, (byte) 'y');
+            Arrays.fill(bytes, (byte) 'y');
             return ByteBuffer.wrap(bytes);
         }
     }
