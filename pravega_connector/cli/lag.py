@@ -163,7 +163,7 @@ def _report(
 
 
 def _lag(client: PravegaClient, position: StreamCut, reader: str | None, key: str | None) -> StreamLag:
-    """Return the lag of a reader, for a reader of one routing key that of the key's segments."""
+    """Return the lag of a reader. For a reader of one routing key, only the key's segments count."""
     if key is None:
         return stream_lag(client, position, reader=reader)
     lineage = Lineage(client.stores, position.stream, segment_key(key))

@@ -26,7 +26,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 #: Segments that are read at most. Of more, as many are chosen, evenly from the first to the last.
 _MOST_SEGMENTS: Final = 100
 _FORMS: Final = ("raw", "base64", "hex", "whole")
-#: Bytes of a line that are kept: those of the largest event in hex digits, and a little more.
+#: Bytes of a line that are kept: enough for the hex digits of the largest event.
 _LONGEST_LINE: Final = 2 * MAX_EVENT + 16
 
 _OPTIONS: Final = (

@@ -124,7 +124,7 @@ class Copier(Leader):
         resolution: Resolution | None = None,
         tell: Callable[[str, MirrorCounts], None] = lambda _what, _counts: None,
     ) -> None:
-        """``clients`` are those of the source and of the destination. ``start`` is the position of the first run."""
+        """``clients`` are of the source and of the destination. ``start`` is the position of the first run."""
         origin, client = clients
         super().__init__(
             client.stores,

@@ -1,4 +1,4 @@
-"""Watermarks of the source, noted again in the destination when the events before them are there.
+"""Watermarks of the source, noted again in the destination when it has the events before them.
 
 Each watermark has a lower and an upper bound, and the servers compute both from the times of a stream's writers. So the
 mirror notes them as two writers: one notes the lower bounds, the other the upper bounds.

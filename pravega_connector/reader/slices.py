@@ -264,7 +264,7 @@ def slices_between(
     """Return the slices between two cuts of a stream, predecessors before their successors.
 
     Empty slices are omitted. With ``skip_lost``, truncated or deleted parts are omitted too. Without it, raises
-    DataLossError if the end of a segment is no longer known. With a ``lineage`` of one routing key, the slices are
+    DataLossError if the end of a segment is unknown. With a ``lineage`` of one routing key, the slices are
     those of its segments.
     """
     stream = start.stream

@@ -13,7 +13,7 @@ from pravega_serde.generating.python_source import python_source
 from pravega_serde.sniffing import Sniffed, sniff
 from pravega_serde.suggestions import did_you_mean
 
-#: What is generated.
+#: Kind of generated code.
 Target = Literal["dataclass", "java", "msgspec"]
 TARGETS: Final[tuple[Target, ...]] = get_args(Target)
 

@@ -65,7 +65,7 @@ class SniffedClass:
 
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
-        """Name and type, in Java source syntax, of each serializable field, with those of superclasses."""
+        """Name and type, in Java source syntax, of each serializable field, also of superclasses."""
         return tuple((each.name, each.source_type) for _, each in self.descriptor.all_fields)
 
 
