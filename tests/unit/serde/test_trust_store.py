@@ -71,7 +71,7 @@ def test_jks_with_a_wrong_password_or_a_change(tmp_path: Path, certificates: lis
     whole = jks(certificates)
     for content, password in (
         (whole, "wrong"),
-        (whole[:-1] + b"x", PASSWORD),
+        (whole[:-1] + bytes([whole[-1] ^ 1]), PASSWORD),
         (whole.replace(b"X.5", b"Y.5"), PASSWORD),
     ):
         path.write_bytes(content)
