@@ -38,7 +38,7 @@ class InProcessRegistry:
         self._accepts = accepts
         if username is not None:
             known = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
-            self._accepts = known.__eq__
+            self._accepts = lambda header: header == known
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
 

@@ -8,6 +8,8 @@ import pytest
 from pravega_connector.client import TransactionStatus
 from pravega_connector.errors import LeaseRangeError, LocalServerError
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
+from pravega_serde import SchemaRegistryClient
+from pravega_serde.errors import RegistryAuthenticationError
 
 
 def test_it_starts_again_empty_and_somewhere_else_at_the_same_time():
@@ -36,6 +38,15 @@ def test_one_that_does_not_run_says_so():
         registry.uri  # noqa: B018
     with registry, pytest.raises(LocalServerError, match="is running already, at http://127"):
         registry.start()
+
+
+def test_a_registry_with_a_user_refuses_others():
+    with InProcessRegistry(username="ann", password="tea") as registry:
+        with SchemaRegistryClient(registry.uri, username="ann", password="tea") as client:
+            assert list(client.groups()) == []
+        for other in ({}, {"username": "ann", "password": "milk"}):
+            with SchemaRegistryClient(registry.uri, **other) as client, pytest.raises(RegistryAuthenticationError):
+                list(client.groups())
 
 
 def test_a_lease_may_be_as_short_as_it_was_made_to_be(eventually):
