@@ -288,16 +288,15 @@ class RegistryOptions(FormatOptions):
         """Return the configuration of the registry.
 
         The settings come from these options, then from the environment, then from the profile that the environment
-        names.
+        names. Its pickle has no secret of the environment or the profile.
 
         Raises SerdeError for invalid settings or an invalid profile, ConfigError if no setting names the registry.
         """
-        from pravega_serde.registry.registry_config import (  # noqa: PLC0415 - costs as much as all else here together
-            RegistryConfig,
-            registry_settings,
+        from pravega_connector.spark.options.registry_access import (  # noqa: PLC0415 - costs as much as all else here
+            registry_access,
         )
 
-        settings = registry_settings(
+        found = registry_access(
             {
                 "uri": self.registry,
                 "namespace": self.namespace,
@@ -308,15 +307,15 @@ class RegistryOptions(FormatOptions):
                 "credential_provider": self.registry_credential_provider,
                 "ca_file": self.registry_ca_file,
                 "ca_password": self.registry_ca_password,
-            }
+            },
+            timeout=timeout,
         )
-        if "uri" not in settings:
+        if found is None:
             raise ConfigError(
                 f"option 'group' ({self.group!r}) requires a schema registry: set option 'registry', such as "
                 "http://localhost:9092, or PRAVEGA_REGISTRY_URI for the driver"
             )
-        # Read when a query is planned: the latest schemas are those of that time.
-        return RegistryConfig(**settings, timeout=timeout, latest_seconds=0.0)
+        return found
 
     def given_schema(self, *, reading: bool) -> tuple[Any, str | None] | None:
         """Return the schema in the options, and the name of its type if the schema lacks it.
