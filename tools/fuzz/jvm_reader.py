@@ -234,7 +234,9 @@ class Comparison:
     def _invalid(self, chance: random.Random) -> _Read:
         """Return a read that is refused, or of a range that is lost, or does not begin or end with an event."""
         if chance.random() < _REFUSED:
-            return _Read({"path": str(self._stream)}, faults=False, refused=True)
+            # All segments are refused, and the first task that fails names its own: so only one is read.
+            condition = f"segment_id = {chance.choice(self._epochs[0])}"
+            return _Read({"path": str(self._stream)}, condition, faults=False, refused=True)
         if chance.random() < _LOST:
             fail = chance.choice(["true", "false"])
             head = StreamCut(self._lost, {0: 0, 1: 0}).to_text()

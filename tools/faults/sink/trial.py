@@ -21,6 +21,8 @@ _HERE: Final = Path(__file__).parent
 APPLICATION: Final = _HERE / "application.py"
 #: Seconds for one application: on a busy machine it takes minutes.
 _APPLICATION_SECONDS: Final = 600.0
+#: Seconds between the report of a process that kills itself and the signal, in which its other threads go on.
+_SIGNAL_SECONDS: Final = 0.5
 
 Fault = dict[str, Any]
 
@@ -174,7 +176,8 @@ class Trial:
             return self.proofs
         fault = self.fired()
         if fault["action"].startswith("kill"):
-            later = [line for line in self._log() if line["pid"] == fault["pid"] and line["time"] > fault["time"]]
+            end = fault["time"] + _SIGNAL_SECONDS
+            later = [line for line in self._log() if line["pid"] == fault["pid"] and line["time"] > end]
             assert not later, f"process {fault['pid']} was to be killed and continued: {later[0]}"
         return [f"{fault['action']} {fault['at']}", *self.proofs]
 
