@@ -112,11 +112,17 @@ class KeyCodec:
 
     def primary(self, value: Any) -> bytes:
         """Return a primary key as bytes. Raises TableLimitError, SerializationError."""
-        return self._fixed("primary", encoded(self._primary, value, "key"), self._config.primary_key)
+        key = encoded(self._primary, value, "key")
+        if len(key) != self._config.primary_key:
+            raise self._wrong("primary", key, f"{self._config.primary_key}")
+        return key
 
     def secondary(self, value: Any) -> bytes:
         """Return a secondary key as bytes. Raises TableLimitError, SerializationError."""
-        return self._fixed("secondary", encoded(self._secondary, value, "key"), self._config.secondary_key)
+        key = encoded(self._secondary, value, "key")
+        if len(key) != self._config.secondary_key:
+            raise self._wrong("secondary", key, f"{self._config.secondary_key}")
+        return key
 
     def range(self, primary: Any, start: Any, end: Any, prefix: bytes | str | None) -> tuple[bytes, bytes]:
         """Return the first and the last possible key of a range, both as bytes: see :meth:`Table.entries`.
@@ -147,11 +153,6 @@ class KeyCodec:
         rest = self._config.secondary_key
         return first + bytes(rest), last + b"\xff" * rest
 
-    def _fixed(self, kind: str, key: bytes, size: int) -> bytes:
-        if len(key) != size:
-            raise self._wrong(kind, key, f"{size}")
-        return key
-
     def _wrong(self, kind: str, key: bytes, size: str) -> TableLimitError:
         return TableLimitError(
             f"the {kind} key {key[:_QUOTED]!r} has {len(key)} bytes; in table {self._table} it must have {size}"
@@ -167,6 +168,8 @@ def _prefix(prefix: bytes | str) -> bytes:
 def encoded(serializer: SupportsBoth, value: Any, what: str) -> bytes:
     """Return the bytes of a key or a value. Raises SerializationError."""
     data = serializer.serialize(value)
+    if type(data) is bytes:
+        return data
     if not isinstance(data, bytes | bytearray | memoryview):
         raise SerializationError(
             f"a {what} of a table must be bytes, not {type(data).__name__}: pass a serializer, such as 'string', for "

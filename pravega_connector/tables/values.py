@@ -1,10 +1,15 @@
-"""Entries and versions of a key-value table, and the changes that an update makes."""
+"""Entries and versions of a key-value table, and the changes that an update makes.
+
+The structs are msgspec's: to create a frozen dataclass takes three times as long, and an iteration creates two for each
+entry.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from pravega_connector.errors import ConfigError
 
@@ -13,8 +18,7 @@ V_co = TypeVar("V_co", covariant=True)
 _VERSION: Final = re.compile(r"([0-9]{1,19}):([0-9]{1,19})")
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """Version of an entry. Each change of the entry gives it another one.
 
     ``str()`` returns the text of Java's ``Version``, and :meth:`parse` reads it.
@@ -37,8 +41,7 @@ class Version:
         return cls(int(match[1]), int(match[2]))
 
 
-@dataclass(frozen=True, slots=True)
-class TableEntry(Generic[V_co]):
+class TableEntry(msgspec.Struct, Generic[V_co], frozen=True):
     """Entry of a table."""
 
     key: Any
@@ -49,8 +52,7 @@ class TableEntry(Generic[V_co]):
     """Version, as a condition for an update of the entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Insert:
+class Insert(msgspec.Struct, frozen=True):
     """Change that adds an entry. It is refused if the key exists."""
 
     key: Any
@@ -59,8 +61,7 @@ class Insert:
     """Value of the key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(msgspec.Struct, frozen=True):
     """Change that sets an entry, and adds it if the key does not exist."""
 
     key: Any
@@ -71,8 +72,7 @@ class Put:
     """Version that the entry must have; otherwise the change is refused. None: any, or no entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(msgspec.Struct, frozen=True):
     """Change that removes an entry, if there is one."""
 
     key: Any

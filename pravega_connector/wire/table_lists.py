@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 #: Version of a key in an unconditional update, and in a request for a value (TableKey.NO_VERSION).
@@ -20,6 +21,7 @@ _KEY: Final = struct.Struct(">ii")
 _I64: Final = struct.Struct(">q")
 _KEY_REST: Final = 4 + _I64.size  # bytes that the size of a key counts in addition to the key
 _VALUE_REST: Final = 4
+_ENTRY_SIZE: Final = 2 * _KEY.size + _I64.size  # bytes of an entry in addition to key and value
 
 
 class WireKey(NamedTuple):
@@ -49,7 +51,7 @@ def key_size(key: bytes) -> int:
 
 def entry_size(key: bytes, value: bytes) -> int:
     """Return the number of bytes of an entry in a message."""
-    return key_size(key) + _KEY.size + len(value)
+    return _ENTRY_SIZE + len(key) + len(value)
 
 
 def _pack_key(key: bytes, version: int) -> tuple[bytes, bytes, bytes]:
@@ -57,7 +59,10 @@ def _pack_key(key: bytes, version: int) -> tuple[bytes, bytes, bytes]:
 
 
 def _pack_keys(keys: Iterable[WireKey]) -> bytes:
-    return b"".join(piece for each in keys for piece in _pack_key(*each))
+    pieces: list[bytes] = []
+    for key, version in keys:
+        pieces += _pack_key(key, version)
+    return b"".join(pieces)
 
 
 def _pack_entries(entries: Iterable[WireEntry]) -> bytes:
@@ -94,22 +99,54 @@ def _take_entry(body: memoryview, at: int) -> tuple[WireEntry, int]:
     return WireEntry(*key, value), at
 
 
-def _take_version(body: memoryview, at: int) -> tuple[int, int]:
-    return _I64.unpack_from(body, at)[0], at + _I64.size
+def _take_keys(body: memoryview, at: int, count: int) -> tuple[tuple[WireKey, ...], int]:
+    keys = list[WireKey]()
+    for _ in range(count):
+        key, at = _take_key(body, at)
+        keys.append(key)
+    return tuple(keys), at
+
+
+def _take_entries(body: memoryview, at: int, count: int) -> tuple[tuple[WireEntry, ...], int]:
+    """Take entries. All keys of a table have one length, which the first entry shows."""
+    entries, data, length, head = list[WireEntry](), bytes(body), 0, _entry_head(0)
+    for _ in range(count):
+        begin = at + head.size
+        if length and begin <= len(data):
+            _, found, key, version, _, size = head.unpack_from(data, at)
+            if found == length and 0 <= size <= len(data) - begin:
+                at = begin + size
+                entries.append(WireEntry(key, version, data[begin:at]))
+                continue
+        entry, at = _take_entry(body, at)
+        entries.append(entry)
+        length = len(entry.key)
+        head = _entry_head(length)
+    return tuple(entries), at
+
+
+@lru_cache
+def _entry_head(length: int) -> struct.Struct:
+    """Return the struct of an entry up to its value, if the key has this length."""
+    return struct.Struct(f">ii{length}sqii")
+
+
+def _take_versions(body: memoryview, at: int, count: int) -> tuple[tuple[int, ...], int]:
+    return struct.unpack_from(f">{count}q", body, at), at + count * _I64.size
 
 
 class _Kind(NamedTuple):
-    """Functions that pack a list of one kind, and that take one of its members from a body."""
+    """Functions that pack a list of one kind, and that take the members of one, and its end, from a body."""
 
     pack: Callable[[Any], bytes]
-    take: Callable[[memoryview, int], tuple[Any, int]]
+    take: Callable[[memoryview, int, int], tuple[tuple[Any, ...], int]]
 
 
 #: Kinds of lists, by their letters in a layout.
 LISTS: Final = {
-    "k": _Kind(_pack_keys, _take_key),
-    "t": _Kind(_pack_entries, _take_entry),
-    "v": _Kind(_pack_versions, _take_version),
+    "k": _Kind(_pack_keys, _take_keys),
+    "t": _Kind(_pack_entries, _take_entries),
+    "v": _Kind(_pack_versions, _take_versions),
 }
 
 
@@ -117,8 +154,4 @@ def take_list(kind: str, body: memoryview, at: int, count: int) -> tuple[tuple[A
     """Return the members of a list, and its end. Raises struct.error if they run past the end of the body."""
     if count < 0:
         raise struct.error(f"{count} members")
-    take, members = LISTS[kind].take, list[Any]()
-    for _ in range(count):
-        member, at = take(body, at)
-        members.append(member)
-    return tuple(members), at
+    return LISTS[kind].take(body, at, count)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
+import msgspec
+
 from tools.pages._links import to_pages
 
 __all__ = ["constant_text", "field_texts", "linked", "summary", "text_of"]
@@ -78,7 +80,8 @@ def field_texts(kind: type) -> dict[str, str]:
     """Return the text under each field of a class and its bases."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        if dataclasses.is_dataclass(base) or hasattr(base, "_fields"):
+        is_struct = issubclass(base, msgspec.Struct) and base is not msgspec.Struct
+        if dataclasses.is_dataclass(base) or hasattr(base, "_fields") or is_struct:
             found |= _texts_in(textwrap.dedent(inspect.getsource(base)))
     return found
 

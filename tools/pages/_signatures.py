@@ -6,7 +6,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 __all__ = ["names", "shown"]
 
@@ -54,6 +54,8 @@ def _overloads(function: Any) -> list[Callable[..., Any]]:
 def _text(annotation: Any) -> str:
     if annotation is inspect.Signature.empty:
         return ""
+    if isinstance(annotation, TypeVar):
+        return annotation.__name__
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     text = re.sub(r"ForwardRef\('([^']*)'[^)]*\)", r"\1", text)
     return re.sub(r"\b(?:typing|collections\.abc|(?:pravega_\w+\.)[a-z_.]+)\.(?=[A-Z])", "", text)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Final
 
+import msgspec
+
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde.registry import SerializerConfig
 from pravega_serde.serializer_interface import Serializer
@@ -273,7 +275,7 @@ def _type_cell(annotation: str, find: Callable[[str], str | None]) -> str:
 def _fields(kind: type) -> dict[str, str]:
     if dataclasses.is_dataclass(kind):
         return {each.name: _plain_type(each.type) for each in dataclasses.fields(kind)}
-    names = getattr(kind, "_fields", ())
+    names = kind.__struct_fields__ if issubclass(kind, msgspec.Struct) else getattr(kind, "_fields", ())
     return {name: _plain_type(kind.__annotations__[name]) for name in names}
 
 
@@ -293,9 +295,8 @@ def _and(parts: list[str]) -> str:
 
 
 def _has_own_signature(kind: type) -> bool:
-    made = dataclasses.is_dataclass(kind) or any(
-        "__init__" in vars(base) for base in kind.__mro__ if base.__module__.partition(".")[0] in _OURS
-    )
+    made = dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct)
+    made = made or any("__init__" in vars(base) for base in kind.__mro__ if base.__module__.partition(".")[0] in _OURS)
     return made and not getattr(kind, "_is_protocol", False)
 
 
