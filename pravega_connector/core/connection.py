@@ -281,6 +281,10 @@ class Connection(_StoreSocket):
         append. Raises UnexpectedReplyError for any other message, and the errors of :meth:`send` and :meth:`receive`.
         """
         self.send(encode(request) if data is None else data, deadline)
+        return self.reply_to(request, deadline, segment=segment)
+
+    def reply_to(self, request: Message, deadline: Deadline, *, segment: str | None = None) -> Message:
+        """Return the reply to a request that was sent, when it is the next one; see :meth:`ask`."""
         reply = self.receive(deadline)
         if not answers(request, reply, segment):
             raise UnexpectedReplyError.of(self._where, reply)

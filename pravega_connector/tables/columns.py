@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_connector.core.values import TableConfig
-from pravega_connector.tables.keys import C1, C2, SEED, after
+from pravega_connector.tables.keys import C1, C2, SEED
 from pravega_connector.tables.requests import SegmentRequests
 from pravega_connector.wire import SegmentRange
 
@@ -51,17 +51,11 @@ def read_blocks(
     Raises the errors of SegmentRequests.
     """
     length = config.primary_key + config.secondary_key
-    at: bytes | None = bytes(length)
-    end = b"\xff" * length
-    while at is not None:
-        found = requests.scan(segment_id, at, end, size)
-        if not found:
-            return
-        keys, versions, values = zip(*found, strict=True)
+    for page in requests.pages(segment_id, bytes(length), b"\xff" * length, size):
+        keys, versions, values = zip(*page, strict=True)
         yield EntryBlock(
             pa.array(keys, pa.binary(length)), pa.array(versions, pa.int64()), pa.array(values, pa.binary())
         )
-        at = after(keys[-1])
 
 
 class KeySegments:

@@ -16,12 +16,16 @@ A refusal of the first one is certain: no update of this call has taken effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Final, TypeVar
 
+from pravega_connector.core.connection import Connection
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.errors import (
+    ConnectionLostError,
     ConnectorError,
     NoSuchSegmentError,
     OutcomeUnknownError,
@@ -30,6 +34,7 @@ from pravega_connector.errors import (
     UnexpectedReplyError,
 )
 from pravega_connector.stores.segment_stores import SegmentStores, error_of
+from pravega_connector.tables.keys import after
 from pravega_connector.wire import (
     ANY_VERSION,
     MAX_FRAME_SIZE,
@@ -49,8 +54,10 @@ from pravega_connector.wire import (
     UpdateTableEntries,
     WireEntry,
     WireKey,
+    encode,
     segment_name,
 )
+from pravega_serde.errors import PravegaError
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)
@@ -108,37 +115,31 @@ class SegmentRequests:
                 found[place_of[number]] = reply.entries
                 deadline.progress()
 
-    def scan(self, segment_id: int, start: bytes, end: bytes, size: int) -> Sequence[WireEntry]:
-        """Return the first entries from ``start`` to ``end``, about ``size`` or 2 MiB; none if there are none."""
+    # ---------------------------------------------------------------- ranges
 
-        def request(number: int, token: str) -> Message:
-            return ReadTableEntries(number, self._name(segment_id), token, size, b"", b"", start, end)
+    def pages(
+        self, segment_id: int, start: bytes, end: bytes, size: int, *, values: bool = True
+    ) -> Generator[Sequence[WireEntry], None, None]:
+        """Yield the entries from ``start`` to ``end`` in their order, about ``size`` or 2 MiB at a time.
 
-        def attempt(deadline: Deadline) -> Sequence[WireEntry]:
-            reply = self._answer(segment_id, request, TableEntriesRead, deadline)
-            self._check_order([entry.key for entry in reply.entries], start, end, reply)
-            return reply.entries
-
-        return self._run(segment_id, attempt)
-
-    def scan_keys(self, segment_id: int, start: bytes, end: bytes, size: int) -> Sequence[WireKey]:
-        """Return the first keys from ``start`` to ``end``, about ``size``."""
-
-        def request(number: int, token: str) -> Message:
-            return ReadTableKeys(number, self._name(segment_id), token, size, b"", b"", start, end)
-
-        def attempt(deadline: Deadline) -> Sequence[WireKey]:
-            reply = self._answer(segment_id, request, TableKeysRead, deadline)
-            self._check_order([each.key for each in reply.keys], start, end, reply)
-            return reply.keys
-
-        return self._run(segment_id, attempt)
-
-    def _check_order(self, keys: list[bytes], start: bytes, end: bytes, reply: Message) -> None:
-        """Raise UnexpectedReplyError unless the keys are in order and within a range."""
-        inside = all(len(key) == len(start) and start <= key <= end for key in keys)
-        if not inside or any(first >= second for first, second in pairwise(keys)):
-            raise UnexpectedReplyError.of(f"a store of table {self.table}", reply, "for other keys")
+        Without ``values``, all values are empty. When the caller has consumed a page, the next page is requested, and
+        from then on always one page ahead: it waits in the connection, which is closed if the caller stops before.
+        """
+        page_requests = _PageRequests(self._stores, self.table, segment_id, end, size, values=values)
+        at: bytes | None = start
+        first = True
+        try:
+            while at is not None and at <= end:
+                page = self._run(segment_id, partial(page_requests.page, at))
+                if not page:
+                    return
+                at = after(page[-1].key)
+                if not first and at is not None and at <= end:
+                    page_requests.send_ahead(at)
+                first = False
+                yield page
+        finally:
+            page_requests.close()
 
     # ---------------------------------------------------------------- updates
 
@@ -192,7 +193,7 @@ class SegmentRequests:
                 in_doubt = True
                 return request(number, token)
 
-            reply = self._ask(segment_id, sent, deadline, write=True)
+            reply = self._ask(segment_id, sent, deadline)
             if isinstance(reply, kind):
                 if not is_right(reply):
                     raise UnexpectedReplyError.of(f"the store of segment {self._name(segment_id)}", reply)
@@ -230,17 +231,9 @@ class SegmentRequests:
     def _name(self, segment_id: int) -> str:
         return segment_name(self._stream, segment_id)
 
-    def _answer(self, segment_id: int, request: Callable[[int, str], Message], kind: type[R], deadline: Deadline) -> R:
-        reply = self._ask(segment_id, request, deadline, write=False)
-        if not isinstance(reply, kind):
-            raise error_of(reply, self._name(segment_id))
-        return reply
-
-    def _ask(
-        self, segment_id: int, request: Callable[[int, str], Message], deadline: Deadline, *, write: bool
-    ) -> Message:
+    def _ask(self, segment_id: int, request: Callable[[int, str], Message], deadline: Deadline) -> Message:
         """Return the reply to ``request(number, token)``, which is called immediately before it is sent."""
-        token = self._stores.token(self._stream, write=write, deadline=deadline)
+        token = self._stores.token(self._stream, write=True, deadline=deadline)
         endpoint = self._stores.endpoint(self._stream, segment_id, deadline)
         with self._stores.pool.lease(endpoint, deadline) as connection:
             return connection.ask(request(connection.next_request_id(), token), deadline)
@@ -250,3 +243,79 @@ class SegmentRequests:
             return self._stores.run(self._stream, segment_id, attempt)
         except NoSuchSegmentError:
             raise TableNotFoundError.deleted(self.table) from None
+
+
+class _PageRequests:
+    """Requests for consecutive pages of a segment, on one connection."""
+
+    def __init__(
+        self, stores: SegmentStores, table: TableName, segment_id: int, end: bytes, size: int, *, values: bool
+    ) -> None:
+        self._stores, self._table, self._stream, self._segment_id = stores, table, table.segments, segment_id
+        self._end, self._size, self._values = end, size, values
+        self._connection: Connection | None = None
+        self._request: ReadTableEntries | ReadTableKeys | None = None  # sent, and not answered
+
+    def page(self, start: bytes, deadline: Deadline) -> Sequence[WireEntry]:
+        """Return the entries from ``start``; none at the end. They may have been requested ahead."""
+        if self._connection is not None and not self._connection.is_inherited:
+            with suppress(ConnectionLostError):  # it may have been idle for a long time
+                return self._answer(start, deadline)
+        endpoint = self._stores.endpoint(self._stream, self._segment_id, deadline)
+        self._connection, self._request = self._stores.pool.take(endpoint, deadline), None
+        return self._answer(start, deadline)
+
+    def send_ahead(self, start: bytes) -> None:
+        """Request the page from ``start``. After an error, :meth:`page` requests it again."""
+        with suppress(PravegaError):
+            self._send(start, self._stores.deadline())
+
+    def close(self) -> None:
+        """Give back the connection, or close it if it owes an answer."""
+        if self._connection is None:
+            return
+        if self._request is None:
+            self._stores.pool.give_back(self._connection)
+        else:
+            self._connection.close()
+        self._connection = None
+
+    def _send(self, start: bytes, deadline: Deadline) -> None:
+        assert self._connection is not None
+        name = segment_name(self._stream, self._segment_id)
+        token = self._stores.token(self._stream, write=False, deadline=deadline)
+        kind = ReadTableEntries if self._values else ReadTableKeys
+        number = self._connection.next_request_id()
+        self._request = kind(number, name, token, self._size, b"", b"", start, self._end)
+        self._connection.send(encode(self._request), deadline)
+
+    def _answer(self, start: bytes, deadline: Deadline) -> Sequence[WireEntry]:
+        """Return the page for which the connection was asked, or is asked now. An error closes the connection."""
+        assert self._connection is not None
+        try:
+            if self._request is None:
+                self._send(start, deadline)
+            assert self._request is not None
+            reply = self._connection.reply_to(self._request, deadline)
+            entries = self._entries(start, reply)
+        except BaseException:
+            self._connection.close()
+            self._connection = None
+            raise
+        self._request = None
+        return entries
+
+    def _entries(self, start: bytes, reply: Message) -> Sequence[WireEntry]:
+        """Return the entries of a reply. Raises UnexpectedReplyError unless they are in order and within the range."""
+        match reply:
+            case TableEntriesRead(entries=entries):
+                pass
+            case TableKeysRead(keys=found):
+                entries = tuple(WireEntry(*key, b"") for key in found)
+            case _:
+                raise error_of(reply, segment_name(self._stream, self._segment_id))
+        keys = [entry.key for entry in entries]
+        inside = all(len(key) == len(start) and start <= key <= self._end for key in keys)
+        if not inside or any(first >= second for first, second in pairwise(keys)):
+            raise UnexpectedReplyError.of(f"a store of table {self._table}", reply, "for other keys")
+        return entries

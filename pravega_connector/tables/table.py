@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
-import heapq
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from contextlib import ExitStack, closing
+from operator import itemgetter
+from typing import Any, Final, Generic, TypeVar
 
 from pravega_connector.core import arguments, io
 from pravega_connector.core.values import TableConfig
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, TableLimitError, TableVersionError
 from pravega_connector.stores.segment_stores import SegmentStores
-from pravega_connector.tables.keys import KeyCodec, SupportsBoth, TableSegments, after, encoded
+from pravega_connector.tables.keys import KeyCodec, SupportsBoth, TableSegments, encoded
 from pravega_connector.tables.requests import MAX_ENTRIES, MAX_UPDATE, MAX_VALUE, SegmentRequests
 from pravega_connector.tables.values import Change, Insert, Put, Remove, TableEntry, Version
 from pravega_connector.wire import ANY_VERSION, NO_ENTRY, TableName, WireEntry, WireKey, entry_size
@@ -26,13 +28,9 @@ _SIDE_BY_SIDE: Final = 5
 _BATCH: Final = 100
 
 
-class _Found(NamedTuple):
-    """Entry of an iteration, in the order of its key."""
-
-    key: bytes
-    segment_id: int
-    version: int
-    value: bytes
+#: Entry of an iteration: key, segment id, number of the version, value.
+_Found = tuple[bytes, int, int, bytes]
+_key_of: Final = itemgetter(0)
 
 
 class Table(HintedNames, Generic[V]):
@@ -91,7 +89,7 @@ class Table(HintedNames, Generic[V]):
         for segment, entries in zip(places, io.side_by_side(read, places, _SIDE_BY_SIDE), strict=True):
             for place, (data, version, value) in zip(places[segment], entries, strict=True):
                 if version != NO_ENTRY:
-                    found[place] = self._entry(_Found(data, segment, version, value))
+                    found[place] = self._entry((data, segment, version, value))
         return found
 
     def exists(self, key: Any) -> bool:
@@ -119,11 +117,11 @@ class Table(HintedNames, Generic[V]):
         - ``prefix``: the first bytes of the primary key, or of the secondary key with ``primary``. A str is encoded as
           UTF-8.
 
-        About ``batch_size`` entries are requested at a time. The result is not a snapshot. An entry that is changed
-        during the iteration may have its old or its new value. Raises TableLimitError and ConfigError for invalid
-        keys, DeserializationError.
+        About ``batch_size`` entries are requested at a time, and the next ones while you process these. The result is
+        not a snapshot. An entry that is changed during the iteration may have its old or its new value. Raises
+        TableLimitError and ConfigError for invalid keys, DeserializationError.
         """
-        return self._scan(self._find, (primary, start, end, prefix), batch_size, self._entry)
+        return self._scan((primary, start, end, prefix), batch_size, self._entry, values=True)
 
     def keys(
         self,
@@ -135,7 +133,7 @@ class Table(HintedNames, Generic[V]):
         batch_size: int = _BATCH,
     ) -> Generator[Any, None, None]:
         """Yield keys without their values, in their order; otherwise as :meth:`entries`."""
-        return self._scan(self._find_keys, (primary, start, end, prefix), batch_size, lambda each: self._key(each.key))
+        return self._scan((primary, start, end, prefix), batch_size, lambda each: self._key(each[0]), values=False)
 
     # ---------------------------------------------------------------- updates
 
@@ -184,7 +182,8 @@ class Table(HintedNames, Generic[V]):
         if not made:
             return []
         removes = isinstance(made[0], Remove)
-        if any(not isinstance(each, Insert | Put | Remove) or isinstance(each, Remove) != removes for each in made):
+        kinds = (Remove,) if removes else (Put, Insert)
+        if not all(isinstance(each, kinds) for each in made):
             raise ConfigError("an update must have only Put and Insert, or only Remove: split it")
         entries, segment_id = self._checked(made)
         if removes:
@@ -233,9 +232,9 @@ class Table(HintedNames, Generic[V]):
     def _condition(self, change: Change, segment_id: int) -> int:
         if isinstance(change, Insert):
             return NO_ENTRY
-        arguments.instance("version", change.version, Version, "entry.version, or Version.parse(text)")
         if change.version is None:
             return ANY_VERSION
+        arguments.instance("version", change.version, Version, "entry.version, or Version.parse(text)")
         if change.version.segment_id != segment_id:
             raise TableVersionError(
                 f"version {change.version} is not of key {change.key!r} of table {self.name}: it belongs to another "
@@ -247,10 +246,11 @@ class Table(HintedNames, Generic[V]):
 
     def _scan(
         self,
-        find: Callable[[int, bytes, bytes, int], list[_Found]],
         where: tuple[Any, Any, Any, bytes | str | None],
         batch_size: int,
         convert: Callable[[_Found], Any],
+        *,
+        values: bool,
     ) -> Generator[Any, None, None]:
         """Return a generator over a range. The arguments are checked now."""
         arguments.count("batch_size", batch_size, 1)
@@ -259,41 +259,37 @@ class Table(HintedNames, Generic[V]):
         size = self.config.primary_key
         one = first[:size] == last[:size]
         segments = [self._segments.of(first[:size])] if one or primary is not None else self._segments.ids
-        return self._merged([self._walk(find, each, first, last, batch_size) for each in segments], convert)
 
-    @staticmethod
-    def _merged(walks: list[Iterator[_Found]], convert: Callable[[_Found], Any]) -> Generator[Any, None, None]:
-        for each in walks[0] if len(walks) == 1 else heapq.merge(*walks):
-            yield convert(each)
+        def walk(segment_id: int) -> Generator[list[_Found], None, None]:
+            for page in self._requests.pages(segment_id, first, last, batch_size, values=values):
+                yield [(key, segment_id, version, value) for key, version, value in page]
 
-    def _walk(
-        self,
-        find: Callable[[int, bytes, bytes, int], list[_Found]],
-        segment_id: int,
-        start: bytes,
-        end: bytes,
-        size: int,
-    ) -> Iterator[_Found]:
-        """Yield what a segment has from ``start`` to ``end``, batch by batch."""
-        at: bytes | None = start
-        while at is not None and at <= end:
-            batch = find(segment_id, at, end, size)
-            if not batch:
-                return
-            yield from batch
-            at = after(batch[-1].key)
+        def convert_all() -> Generator[Any, None, None]:
+            with ExitStack() as stack:
+                for found in _merged([stack.enter_context(closing(walk(each))) for each in segments]):
+                    for each in found:
+                        yield convert(each)
 
-    def _find(self, segment_id: int, start: bytes, end: bytes, size: int) -> list[_Found]:
-        found = self._requests.scan(segment_id, start, end, size)
-        return [_Found(key, segment_id, version, value) for key, version, value in found]
-
-    def _find_keys(self, segment_id: int, start: bytes, end: bytes, size: int) -> list[_Found]:
-        found = self._requests.scan_keys(segment_id, start, end, size)
-        return [_Found(key, segment_id, version, b"") for key, version in found]
+        return convert_all()
 
     def _entry(self, found: _Found) -> TableEntry[V]:
-        value = self._value.deserialize(found.value)
-        return TableEntry(self._key(found.key), value, Version(found.segment_id, found.version))
+        key, segment_id, number, data = found
+        value = self._value.deserialize(data)
+        return TableEntry(self._key(key), value, Version(segment_id, number))
 
     def _key(self, data: bytes) -> Any:
         return self._keys.decode(data)
+
+
+def _merged(walks: Sequence[Iterator[list[_Found]]]) -> Iterator[list[_Found]]:
+    """Yield the entries of several segments in the order of their keys, many at a time."""
+    held: list[tuple[Iterator[list[_Found]], list[_Found]]] = [(walk, []) for walk in walks]
+    while True:
+        pages = [(walk, page or next(walk, [])) for walk, page in held]
+        held = [(walk, page) for walk, page in pages if page]
+        if not held:
+            return
+        end = min(page[-1][0] for _, page in held)  # further pages of each segment have greater keys
+        counts = [bisect_right(page, end, key=_key_of) for _, page in held]
+        yield sorted(each for (_, page), count in zip(held, counts, strict=True) for each in page[:count])
+        held = [(walk, page[count:]) for (walk, page), count in zip(held, counts, strict=True)]

@@ -6,7 +6,8 @@ import asyncio
 import itertools
 import os
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pravega_connector.errors import ConfigError, ConnectionLostError, OutcomeUn
 from pravega_connector.tables import keys
 from pravega_connector.tables.columns import KeySegments, key_hashes, key_rows
 from pravega_connector.tables.keys import TableSegments, after, key_position
+from pravega_connector.tables.values import TableEntry
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import (
     NoSuchSegment,
@@ -184,6 +186,87 @@ def test_a_failure_of_the_server_is_raised(pravega: InProcessPravega, table: Tab
     pravega.faults.fail("read table")
     with pytest.raises(SegmentStoreError, match="asked for by the test"):
         table.get("anna")
+
+
+# ---------------------------------------------------------------- iterations
+
+NUMBERS = [f"{number:04}" for number in range(60)]
+
+
+@pytest.fixture
+def numbers(client: PravegaClient) -> Table[str]:
+    """A table with one segment and 60 entries."""
+    name = TableName("scope", f"table{next(_numbers)}")
+    client.create_table(name, 4)
+    table = client.table(name, key="string", value="string")
+    for number in NUMBERS:
+        table.put(number, number)
+    return table
+
+
+def begin_iteration(pravega: InProcessPravega, table: Table[str]) -> Generator[TableEntry[str], None, None]:
+    """Return an iteration at its 16th entry, after the request for the third page of 10 has arrived."""
+    arrived, pages = threading.Event(), itertools.count(1)
+
+    def serve(session, request):
+        pravega.store.serve(session, request)
+        if next(pages) == 3:
+            arrived.set()
+
+    pravega.store.on(ReadTableEntries, serve, times=3)
+    entries = table.entries(batch_size=10)
+    assert [next(entries).value for _ in range(5)] == NUMBERS[:5]
+    assert pravega.store.unused_rules == 2  # a caller that stops in the first page needs no other
+    assert [next(entries).value for _ in range(10)] == NUMBERS[5:15]
+    assert arrived.wait(30)
+    return entries
+
+
+def test_the_next_page_is_requested_while_the_caller_has_one(pravega: InProcessPravega, numbers: Table[str]) -> None:
+    entries = begin_iteration(pravega, numbers)
+    assert [entry.value for entry in entries] == NUMBERS[15:]
+
+
+def test_an_iteration_that_is_left_keeps_no_answer_for_the_next_request(
+    pravega: InProcessPravega, numbers: Table[str]
+) -> None:
+    begin_iteration(pravega, numbers).close()
+    assert value_of(numbers, "0007") == "0007"
+    assert [entry.value for entry in numbers.entries(batch_size=10)] == NUMBERS
+
+
+def test_a_page_that_was_requested_ahead_and_lost_is_requested_again(
+    pravega: InProcessPravega, numbers: Table[str]
+) -> None:
+    entries = begin_iteration(pravega, numbers)
+    pravega.faults.drop_connections()
+    assert [entry.value for entry in entries] == NUMBERS[15:]
+
+
+def test_a_forked_child_requests_the_page_again(pravega: InProcessPravega, numbers: Table[str]) -> None:
+    entries = begin_iteration(pravega, numbers)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        with suppress(BaseException):
+            os.write(writing, " ".join(entry.value for entry in entries).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read().decode().split() == NUMBERS[15:]
+    os.waitpid(child, 0)
+    assert [entry.value for entry in entries] == NUMBERS[15:]
+
+
+def test_pages_of_several_segments_are_merged(client: PravegaClient) -> None:
+    name = TableName("scope", f"table{next(_numbers)}")
+    client.create_table(name, 4, partitions=5)
+    table = client.table(name, key="string", value="string")
+    for number in NUMBERS:
+        table.put(number, number)
+    for size in (1, 3, 100):
+        assert [entry.value for entry in table.entries(batch_size=size)] == NUMBERS
+        assert list(table.keys(start="0011", end="0052", batch_size=size)) == NUMBERS[11:53]
 
 
 # ---------------------------------------------------------------- false answers
