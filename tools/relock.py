@@ -1,12 +1,12 @@
-"""Recreate a lock file: ``python -m tools.relock python``, ``… pravega-standalone`` or ``… schemaregistry``.
+"""Recreate a lock file: ``python -m tools.relock python``, or the jars of a server.
 
 ``python`` locks the newest Python packages that ``pyproject.toml`` allows, for each supported Python and platform, with
 the hashes of their files. ``./run`` installs from that file. Run it after a change of a requirement.
 
-The others lock the jars of a server. Run them after a change of a recipe below, the only place that says which jars
-are requested and which are left out. The Ivy that PySpark ships follows the published descriptions from there, which
-takes a few minutes; it needs Java, the extra ``spark`` and Maven Central. Afterwards, raise the version that
-``pravega_connector.local`` uses.
+The others, ``pravega-standalone``, ``schemaregistry`` and ``kafka``, lock the jars of a server. Run them after a change
+of a recipe below, the only place that says which jars are requested and which are left out. The Ivy that PySpark ships
+follows the published descriptions from there, which takes a few minutes; it needs Java, the extra ``spark`` and Maven
+Central. Afterwards, raise the version that ``pravega_connector.local`` uses, or for Kafka the tests.
 
 ``--check`` writes nothing and fails if the file would change.
 """
@@ -62,6 +62,8 @@ class _Recipe:
     excluded_organisations: tuple[str, ...]
     excluded_modules: tuple[str, ...]
     beside: tuple[_Module, ...] = ()
+    folder: Path | None = None
+    """Folder of the lock file; None: next to ``pravega_connector.local``."""
 
 
 _REGISTRY_VERSION: Final = "0.6.0"
@@ -106,6 +108,14 @@ _RECIPES: Final = {
         excluded_organisations=(),
         # The first was never published; logging goes through logback alone.
         excluded_modules=("pravega-keycloak-client", "slf4j-simple"),
+    ),
+    # A broker for tests of the ingestion from Kafka.
+    "kafka": _Recipe(
+        server=_Module("org.apache.kafka", "kafka_2.13", "4.1.2"),
+        forced=(),
+        excluded_organisations=(),
+        excluded_modules=(),
+        folder=_ROOT / "tests",
     ),
 }
 
@@ -169,7 +179,7 @@ def _server_jars(name: str) -> tuple[Path, str]:
     title = f"# {name} {recipe.server.version} and all that it needs, with SHA-256 and bytes"
     head = f"{title}; made by python -m tools.relock {name}"
     text = "\n".join([head, *(jar.to_line() for jar in jars)]) + "\n"
-    return JarSet.lock_file(name, recipe.server.version), text
+    return JarSet.lock_file(name, recipe.server.version, recipe.folder), text
 
 
 def _ivy_module(recipe: _Recipe) -> str:

@@ -50,15 +50,15 @@ class JarSet:
     jars: tuple[Jar, ...]
 
     @classmethod
-    def load(cls, name: str, version: str) -> JarSet:
-        """Read the lock file that ships with this package."""
-        lines = cls.lock_file(name, version).read_text().splitlines()
+    def load(cls, name: str, version: str, folder: Path | None = None) -> JarSet:
+        """Read a lock file: from the folder, or the one that ships with this package."""
+        lines = cls.lock_file(name, version, folder).read_text().splitlines()
         return cls(name, version, tuple(Jar.from_line(line) for line in lines if not line.startswith("#")))
 
     @staticmethod
-    def lock_file(name: str, version: str) -> Path:
+    def lock_file(name: str, version: str, folder: Path | None = None) -> Path:
         """Path of the lock file of a set."""
-        return Path(__file__).with_name(f"{name}-{version}.lock")
+        return (folder or Path(__file__).parent) / f"{name}-{version}.lock"
 
     @property
     def key(self) -> str:
