@@ -35,6 +35,9 @@ __all__ = [
     "InvalidPointerError",
     "JarDownloadError",
     "JavaNotFoundError",
+    "KafkaRefusedError",
+    "KafkaTopicNotFoundError",
+    "KafkaUnavailableError",
     "LeaseExpiredError",
     "LeaseRangeError",
     "LedgerFormatError",
@@ -946,6 +949,44 @@ class SourceError(IngestError):
     """The source, where it is known."""
 
 
+class KafkaUnavailableError(ConnectorError):
+    """No Kafka broker answered in time.
+
+    Cause: the address is wrong, the broker is down, or the network blocks the connection. A broker also advertises its
+    own address, which may be unreachable from here.
+
+    Fix: check the address and the broker's ``advertised.listeners``, and run the same command again. A run that has
+    reached the broker before retries for ``failover_timeout``.
+    """
+
+    code = "PRAVEGA-KAFKA-UNAVAILABLE"
+    retriable = True
+
+
+class KafkaRefusedError(ConnectorError):
+    """A Kafka broker refused the credentials, or the user may not read the topic.
+
+    Cause: user, password or certificate are missing or wrong, or the user lacks the permissions Describe and Read.
+
+    Fix: set the security settings of librdkafka with ``--kafka-config FILE``, or have the permissions granted.
+    """
+
+    code = "PRAVEGA-KAFKA-REFUSED"
+    fault = "local"
+
+
+class KafkaTopicNotFoundError(ConnectorError):
+    """The Kafka topic does not exist, or was deleted.
+
+    Cause: the name is misspelled, the cluster is another one, or the topic was deleted.
+
+    Fix: check the topic and the brokers in ``kafka://host:port/topic``.
+    """
+
+    code = "PRAVEGA-KAFKA-TOPIC-NOT-FOUND"
+    fault = "local"
+
+
 class SourceUnreadableError(SourceError):
     """A source is missing, unreadable or damaged.
 
@@ -960,9 +1001,9 @@ class SourceUnreadableError(SourceError):
 class SourceChangedError(SourceError):
     """A source changed after a part of it was read.
 
-    Cause: the file was modified or replaced after a part of it was read.
+    Cause: the file was modified or replaced after a part of it was read, or the Kafka topic was recreated.
 
-    Fix: restore the old file, or use a new name for the new contents.
+    Fix: restore the old file, or use a new name for the new contents. For a topic, see the message.
     """
 
     code = "PRAVEGA-SOURCE-CHANGED"

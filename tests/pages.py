@@ -62,6 +62,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/spark/event-time.md": WITH_SPARK,
     "docs/operate/deploy.md#Deploy Spark jobs": WITH_SPARK,
     "docs/spark/exactly-once.md": WITH_SPARK,
+    "docs/tools/ingest-kafka.md": "tests/integration/ingest/test_kafka.py",
     "docs/tools/local-server.md": "tests/integration/local/test_local_docs.py",
     "docs/reference/options.md": WITH_SPARK,
     "docs/client/notebooks.md#With Spark": WITH_SPARK,

@@ -94,19 +94,20 @@ def more_options(side: str) -> Callable[[_Command], _Command]:
         "more",
         multiple=True,
         metavar="NAME=VALUE",
-        callback=_pairs,
+        callback=pairs,
         help=f"Option of the Spark {side}; repeatable. 'pravega-serde options' lists them.",
     )
 
 
-def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
+def pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Parse values NAME=VALUE: the callback of a repeatable option."""
+    found = {}
     for value in values:
         name, equals, text = value.partition("=")
         if not equals or not name:
             raise click.BadParameter(f"invalid {value!r}: write NAME=VALUE, such as timeout_ms=20000")
-        pairs[name] = text
-    return pairs
+        found[name] = text
+    return found
 
 
 def metrics(command: _Command) -> _Command:

@@ -7,6 +7,7 @@ from typing import Final
 
 from pravega_connector.errors import (
     DataLossError,
+    KafkaTopicNotFoundError,
     OutcomeUnknownError,
     ReaderGroupNotFoundError,
     ScopeNotFoundError,
@@ -51,6 +52,7 @@ _CODES: Final[tuple[tuple[type[PravegaError], ExitCode], ...]] = (
     (RegistryNotFoundError, ExitCode.NOT_FOUND),
     (ReaderGroupNotFoundError, ExitCode.NOT_FOUND),
     (TableNotFoundError, ExitCode.NOT_FOUND),
+    (KafkaTopicNotFoundError, ExitCode.NOT_FOUND),
     (StepUndecidedError, ExitCode.UNDECIDED),
     (OutcomeUnknownError, ExitCode.UNDECIDED),
     (TransactionUnknownError, ExitCode.UNDECIDED),

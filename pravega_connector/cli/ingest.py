@@ -1,4 +1,4 @@
-"""``pravega-serde ingest``: write the records of files to a stream, exactly once."""
+"""``pravega-serde ingest``: write the records of files or of a Kafka topic to a stream, exactly once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -23,12 +24,16 @@ from pravega_connector.ingest import (
     FileSource,
     IngestPlan,
     IngestSummary,
+    KafkaOptions,
+    KafkaSource,
     Settings,
     Sizes,
+    parse_kafka_config,
     parse_types,
     plan,
 )
 from pravega_connector.ingest import ingest as ingest_source
+from pravega_connector.ingest.kafka_source import is_kafka
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_serde.errors import PravegaError
@@ -48,12 +53,33 @@ _OPTIONS: Final = (
     click.option(
         "--key",
         metavar="COLUMN",
-        help="Column with the routing key.  [default: the file name, which keeps files in order]",
+        help="Column with the routing key.  [default: the key of a record in Kafka; the file name or partition, which "
+        "keeps files and partitions in order]",
     ),
     click.option("--unordered", is_flag=True, help="Write without a routing key: events of a file go to all segments."),
     arguments.more_options("sink"),
     click.option(
-        "--input", metavar="KIND", help="csv, tsv, jsonl, text, avro or parquet.  [default: from the file name]"
+        "--input",
+        metavar="KIND",
+        help="csv, tsv, jsonl, text, avro or parquet.  [default: from the file name]  For Kafka: format of the values, "
+        "such as json.  [default: bytes, which stay as they are]",
+    ),
+    click.option(
+        "--input-option",
+        "input_options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=arguments.pairs,
+        help="Option of the Spark source that decodes the values of records in Kafka; repeatable.",
+    ),
+    click.option(
+        "--kafka-config",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="File with settings of librdkafka, such as security.protocol=SASL_SSL. They are not recorded.",
+    ),
+    click.option(
+        "--skip-lost", is_flag=True, help="Continue after records that Kafka deleted before they were ingested."
     ),
     click.option("--base", metavar="FOLDER", help="Identify files by their paths relative to this folder."),
     click.option("--delimiter", metavar="TEXT", default=",", show_default=True, help="Delimiter of CSV fields."),
@@ -80,7 +106,7 @@ _OPTIONS: Final = (
         type=click.Choice(VARIANTS),
         default=_SIZES.variant,
         show_default=True,
-        help="Content of a transaction: whole files, a number of records, or a number of bytes.",
+        help="Content of a transaction: whole files, a number of records, or a number of bytes. Kafka: see the docs.",
     ),
     click.option(
         "--files-per-transaction",
@@ -92,13 +118,13 @@ _OPTIONS: Final = (
         "--events-per-transaction",
         default=_SIZES.records,
         show_default=True,
-        help="Number of records, with --variant count.",
+        help="Number of records, with --variant count. Maximum for Kafka.",
     ),
     click.option(
         "--bytes-per-transaction",
         default=_SIZES.bytes,
         show_default=True,
-        help="Number of bytes, with --variant length or file.",
+        help="Number of bytes, with --variant length or file. Maximum for Kafka.",
     ),
     step_options.lease(_SETTINGS.lease),
     arguments.failover_timeout,
@@ -106,7 +132,7 @@ _OPTIONS: Final = (
     click.option(
         "--state", metavar="STREAM", help="Stream with the state of the ingestion.  [default: <stream>-ingest]"
     ),
-    click.option("--follow", is_flag=True, help="Wait for new files until SIGTERM or Ctrl-C."),
+    click.option("--follow", is_flag=True, help="Wait for new files or records until SIGTERM or Ctrl-C."),
     click.option(
         "--settle",
         type=float,
@@ -141,6 +167,7 @@ def _with_options(function: Callable[..., None]) -> click.Command:
             "pravega-serde ingest data/*.csv shop/orders --key customer",
             "pravega-serde ingest incoming shop/orders --follow --dead-letters rejected",
             "pravega-serde ingest data shop/orders --format avro --dry-run",
+            "pravega-serde ingest kafka://broker:9092/orders shop/orders --follow",
         )
     )(function)
 
@@ -149,17 +176,16 @@ def _with_options(function: Callable[..., None]) -> click.Command:
 def ingest(
     *, paths: tuple[str, ...], stream: str, failover_timeout: float, dry_run: bool, quiet: bool, **given: Any
 ) -> None:
-    """Write the records of files to a stream, exactly once.
+    """Write the records of files, or of a Kafka topic, to a stream, exactly once.
 
-    PATH is a file, a folder or a glob. A run resumes where the last run ended, and writes no record twice, even after a
-    kill.
+    PATH is a file, a folder or a glob, or a topic: kafka://broker:9092/topic. A run resumes where the last run ended,
+    and writes no record twice, even after a kill.
 
-    Exit code 0: all records are in the stream. 6: a file is unreadable, has changed, or has a malformed record. 7: you
-    must choose --resolve. 8: the servers failed. 128 and more: a signal. No record is lost: fix the cause and run the
-    command again.
+    Exit code 0: all records are in the stream. 3: Kafka deleted records before they were ingested. 4: the stream or the
+    topic does not exist. 6: a file is unreadable, has changed, or has a malformed record. 7: you must choose --resolve.
+    8: the servers failed. 128 and more: a signal. No record is lost: fix the cause and run the command again.
     """
-    source = FileSource(paths, _file_options(given))
-    source.listing()  # errors in files come before the connection
+    source = _source(paths, given)
     sink = _sink_options(given)
     arguments.check_schema(parse_options(SinkOptions, {**sink, "path": stream}))
     config = PravegaConfig.resolve(controller=given["controller"])
@@ -176,6 +202,28 @@ def ingest(
     except arguments.Interrupted as stopped:
         code = SIGNAL + stopped.number
     sys.exit(code)
+
+
+def _source(paths: tuple[str, ...], given: dict[str, Any]) -> FileSource | KafkaSource:
+    """Return the source. Raises errors in files, which come before the connection to Pravega."""
+    if not any(map(is_kafka, paths)):
+        source = FileSource(paths, _file_options(given))
+        source.listing()
+        return source
+    if len(paths) > 1:
+        raise click.UsageError("a Kafka topic must be the only PATH")
+    decoding = {} if given["input"] is None else {"format": given["input"]}
+    decoding |= given["input_options"]
+    config = "" if given["kafka_config"] is None else Path(given["kafka_config"]).read_text()
+    return KafkaSource(
+        paths[0],
+        KafkaOptions(
+            config=parse_kafka_config(config),
+            input=decoding or None,
+            reject=given["dead_letters"] is not None,
+            skip_lost=given["skip_lost"],
+        ),
+    )
 
 
 def _file_options(given: dict[str, Any]) -> FileOptions:
@@ -208,7 +256,9 @@ def _sink_options(given: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in named.items() if value is not None} | more
 
 
-def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[str, Any], *, quiet: bool) -> int:
+def _run(
+    source: FileSource | KafkaSource, stream: str, common: dict[str, Any], given: dict[str, Any], *, quiet: bool
+) -> int:
     sizes = Sizes(
         variant=given["variant"],
         files=given["files_per_transaction"],
@@ -233,7 +283,7 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
         failed, changed = {id_: str(error) for id_, error in summary.failed.items()}, dict(summary.changed)
         click.echo(json.dumps({**dataclasses.asdict(summary.counts), "changed": changed, "failed": failed}))
     elif not quiet:
-        _show_summary(summary)
+        _show_summary(summary, source)
     for error in summary.failed.values():
         click.echo(str(error), err=True)
     return ExitCode.BAD_DATA if summary.failed else ExitCode.DONE
@@ -241,7 +291,7 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
 
 @contextmanager
 def _progress(
-    source: FileSource, stream: str, common: dict[str, Any], *, quiet: bool
+    source: FileSource | KafkaSource, stream: str, common: dict[str, Any], *, quiet: bool
 ) -> Iterator[Callable[[str, Counts], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda _what, _counts: None
@@ -268,7 +318,7 @@ def _progress(
     )
     with rich.Progress(*columns, console=Console(stderr=True)) as bar:
         try:
-            total: int | None = plan(source, stream, **common).bytes
+            total = plan(source, stream, **common).bytes or None
         except PravegaError:
             total = None  # the run raises the error
         task = bar.add_task("", total=total)
@@ -280,28 +330,33 @@ def _progress(
         yield show
 
 
-def _show_plan(planned: IngestPlan, source: FileSource, *, as_json: bool) -> None:
+def _show_plan(planned: IngestPlan, source: FileSource | KafkaSource, *, as_json: bool) -> None:
+    ignored = source.listing().ignored if isinstance(source, FileSource) else []
     if as_json:
         value = {
             "done": planned.done,
             "pending": list(planned.pending),
             "bytes": planned.bytes,
             "open_step": planned.open_step,
-            "ignored": list(map(str, source.listing().ignored)),
+            "ignored": list(map(str, ignored)),
             "columns": {column.name: str(column.type) for column in planned.schema},
             "format": planned.encoding.format,
             "schema": planned.encoding.schema_text,
         }
         click.echo(json.dumps(value))
         return
-    click.echo(f"in the stream: {planned.done} files; to ingest: {len(planned.pending)} files, {planned.bytes} bytes")
+    if isinstance(source, KafkaSource):
+        click.echo(f"to ingest: {len(planned.pending)} partitions")
+    else:
+        to_do = f"{len(planned.pending)} files, {planned.bytes} bytes"
+        click.echo(f"in the stream: {planned.done} files; to ingest: {to_do}")
     if planned.open_step:
         click.echo("another run is active or was interrupted")
     for id_ in planned.pending[:_SHOWN]:
         click.echo(f"  {id_}")
     if len(planned.pending) > _SHOWN:
         click.echo(f"  … and {len(planned.pending) - _SHOWN} more")
-    for path in source.listing().ignored[:_SHOWN]:
+    for path in ignored[:_SHOWN]:
         click.echo(f"  ignored, unknown kind of file (set --input): {path}")
     click.echo("columns:")
     for column in planned.schema:
@@ -311,9 +366,10 @@ def _show_plan(planned: IngestPlan, source: FileSource, *, as_json: bool) -> Non
         click.echo(planned.encoding.schema_text)
 
 
-def _show_summary(summary: IngestSummary) -> None:
+def _show_summary(summary: IngestSummary, source: FileSource | KafkaSource) -> None:
     counts = summary.counts
-    parts = [f"{counts.events} events of {counts.sources} files in {counts.transactions} transactions"]
+    files = f" of {counts.sources} files" if isinstance(source, FileSource) else ""
+    parts = [f"{counts.events} events{files} in {counts.transactions} transactions"]
     if counts.rejected:
         parts.append(f"{counts.rejected} malformed records in the dead-letter folder")
     if counts.recovered or counts.redone:
@@ -321,5 +377,5 @@ def _show_summary(summary: IngestSummary) -> None:
     if summary.changed:
         parts.append(f"{len(summary.changed)} changed files skipped")
     if summary.failed:
-        parts.append(f"{len(summary.failed)} files with errors skipped")
+        parts.append(f"{len(summary.failed)} {'files' if files else 'partitions'} with errors skipped")
     click.echo("; ".join(parts))

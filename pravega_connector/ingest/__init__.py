@@ -1,10 +1,11 @@
-"""Exactly-once ingestion of files and other replayable sources into a stream, without Spark.
+"""Exactly-once ingestion of files, Kafka topics and other replayable sources into a stream, without Spark.
 
 :func:`ingest` and :func:`plan` are in ``run``. For the input, ``replayable`` defines the interface of a source,
-``file_source`` implements it for files, and ``file_kinds`` and ``lines`` read them. For the steps, ``ingester``
-executes step after step with the protocol of :mod:`pravega_connector.exactly_once.steps`. ``feed`` divides a source
-into steps, and ``encode`` converts records to events. ``content`` writes the events into the transaction of a step, and
-malformed records into separate files.
+``file_source`` implements it for files, and ``file_kinds`` and ``lines`` read them. ``kafka_source`` feeds the steps
+with the records of a topic, which ``kafka_topic`` reads and ``kafka_records`` turns into columns. For the steps,
+``ingester`` executes step after step with the protocol of :mod:`pravega_connector.exactly_once.steps`. ``feed`` divides
+a source into steps, and ``encode`` converts records to events. ``content`` writes the events into the transaction of a
+step, and malformed records into separate files.
 """
 
 from pravega_connector.exactly_once.steps.takeover import RESOLUTIONS
@@ -12,6 +13,8 @@ from pravega_connector.ingest.content import Counts
 from pravega_connector.ingest.feed import VARIANTS, Sizes
 from pravega_connector.ingest.file_source import FileOptions, FileSource, parse_types
 from pravega_connector.ingest.ingester import Settings
+from pravega_connector.ingest.kafka_source import KafkaOptions, KafkaSource
+from pravega_connector.ingest.kafka_topic import parse_kafka_config
 from pravega_connector.ingest.replayable import Chunk, Rejected, ReplayableSource
 from pravega_connector.ingest.run import IngestPlan, IngestSummary, ingest, plan
 
@@ -24,11 +27,14 @@ __all__ = [
     "FileSource",
     "IngestPlan",
     "IngestSummary",
+    "KafkaOptions",
+    "KafkaSource",
     "Rejected",
     "ReplayableSource",
     "Settings",
     "Sizes",
     "ingest",
+    "parse_kafka_config",
     "parse_types",
     "plan",
 ]

@@ -15,7 +15,7 @@ from pravega_connector.atomic_file import WholeFile
 from pravega_connector.errors import IngestError, OutputFileError, SourceChangedError
 from pravega_connector.ingest.encode import Encoding
 from pravega_connector.ingest.feed import Draft, Piece
-from pravega_connector.ingest.replayable import Chunk, Rejected, ReplayableSource
+from pravega_connector.ingest.replayable import Chunk, RecordSource, Rejected
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
 
 # Minimum bytes of a chunk that is written separately, and maximum number of smaller chunks that are written together.
@@ -51,7 +51,7 @@ class Counts:
 class ContentWriter:
     """Writer of the content of drafts. Not thread safe."""
 
-    def __init__(self, source: ReplayableSource, keeper: LeaseKeeper, dead_letters: DeadLetters | None) -> None:
+    def __init__(self, source: RecordSource, keeper: LeaseKeeper, dead_letters: DeadLetters | None) -> None:
         self._source, self._keeper, self._dead_letters = source, keeper, dead_letters
 
     def write(

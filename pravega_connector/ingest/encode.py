@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, EventError
-from pravega_connector.ingest.replayable import Chunk, ReplayableSource
+from pravega_connector.ingest.replayable import Chunk, RecordSource
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.sink.encoding import EventEncoder, encoder_for
 from pravega_serde.errors import SerializationError
@@ -66,12 +66,15 @@ def _sources(parts: Sequence[tuple[str, Chunk]]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(rows), pa.array([id_ for id_, _ in parts], pa.string()))
 
 
-def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = True) -> Encoding:
+def encoding_for(
+    schema: pa.Schema, options: SinkOptions, *, ordered: bool = True, values: pa.Schema | None = None
+) -> Encoding:
     """Return the encoding of records with these columns.
 
     Without a format, a single column ``event`` is the event itself, and other columns become JSON. If a format needs a
-    schema (Avro), and there is neither a schema nor a registry, the schema is derived from the columns. Without a key,
-    ``ordered`` uses the source of an event as its key. Raises ColumnTypeError, ConfigError, RegistryErrors.
+    schema (Avro), and there is neither a schema nor a registry, the schema is derived from ``values``, by default all
+    columns. Without a key, ``ordered`` uses the source of an event as its key. Raises ColumnTypeError, ConfigError,
+    RegistryErrors.
     """
     made = None
     if options.format is None and not options.from_registry and schema.names != [_EVENT]:
@@ -80,7 +83,7 @@ def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = Tru
         from pravega_serde.registry import registry_format  # noqa: PLC0415 - its import costs as much as all else here
 
         name = options.registry_type or _NOT_IN_NAMES.sub("_", options.stream_name().stream)
-        made = registry_format(options.format).derive(schema, name)
+        made = registry_format(options.format).derive(schema if values is None else values, name)
         options = replace(options, **{missing: made})
     keyed = options.routing_key is not None or options.routing_key_field is not None or "routing_key" in schema.names
     return Encoding(encoder_for(schema, options), ordered and not keyed, options.format or "raw", made)
@@ -89,9 +92,16 @@ def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = Tru
 class Columns:
     """Columns of an ingestion: the recorded ones, from any run, or those of the source until some are recorded."""
 
-    def __init__(self, source: ReplayableSource, make_encoding: Callable[[pa.Schema], Encoding]) -> None:
+    def __init__(self, source: RecordSource, make_encoding: Callable[[pa.Schema], Encoding]) -> None:
         self._source, self._make_encoding = source, make_encoding
         self._current: tuple[str, Encoding] | None = None
+        self._fixed: str | None = None
+
+    def fix(self, recorded: str | None) -> None:
+        """Let the source use the recorded columns, if there are any."""
+        if recorded not in (None, self._fixed):
+            self._source.fix(recorded_schema(recorded))
+            self._fixed = recorded
 
     def agree(self, recorded: str | None) -> tuple[str | None, Encoding]:
         """Return the columns and their encoding; the columns are None if they are already recorded.
@@ -99,8 +109,7 @@ class Columns:
         Raises SourceError, ColumnTypeError, ConfigError, RegistryErrors.
         """
         if self._current is None or recorded not in (None, self._current[0]):
-            if recorded is not None:
-                self._source.fix(recorded_schema(recorded))
+            self.fix(recorded)
             schema = self._source.schema
             self._current = base64.b64encode(schema.serialize()).decode(), self._make_encoding(schema)
         text, encoding = self._current

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from pravega_connector.errors import ConfigError, SourceChangedError, SourceError
 from pravega_connector.ingest.replayable import Chunk, ReplayableSource
@@ -82,6 +82,38 @@ class Draft:
     """The records; each chunk is paired with its source."""
     ended: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Filled while ``content`` is read: sources that were read to their end."""
+
+
+class Drafts(Protocol):
+    """Feed of one kind of source."""
+
+    @property
+    def ended(self) -> dict[str, tuple[int, str]]:
+        """Sources that were read to their end and are not recorded yet."""
+
+    @ended.setter
+    def ended(self, value: dict[str, tuple[int, str]], /) -> None: ...
+
+    @property
+    def failed(self) -> Mapping[str, SourceError]:
+        """Sources that are left out."""
+
+    @property
+    def changed(self) -> Mapping[str, str]:
+        """Sources that have changed after they were ingested."""
+
+    @property
+    def pending(self) -> list[str]:
+        """Sources with more records to ingest, as far as is known."""
+
+    def begin(self, known: Mapping[str, Sequence[Any]]) -> None:
+        """Restart after known positions, in their JSON form. Raises the errors of the source."""
+
+    def fail(self, id_: str, error: SourceError) -> None:
+        """Leave a source out from now on."""
+
+    def next(self) -> Draft | None:
+        """Return the next draft; None if nothing is left. A SourceError has ``source_id`` set."""
 
 
 class _Reading:

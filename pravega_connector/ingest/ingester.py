@@ -18,14 +18,14 @@ import pyarrow as pa
 
 from pravega_connector import metrics
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.errors import IngestError, SourceError
+from pravega_connector.errors import DataLossError, IngestError, SourceError
 from pravega_connector.exactly_once.steps import Outcome, Step, StepLog, Turn
 from pravega_connector.exactly_once.steps.leader import POLL, Leader
 from pravega_connector.exactly_once.steps.takeover import Owner, Resolution
 from pravega_connector.ingest.content import ContentWriter, Counts, DeadLetters
 from pravega_connector.ingest.encode import Columns, Encoding
-from pravega_connector.ingest.feed import Draft, Feed, Progress
-from pravega_connector.ingest.replayable import ReplayableSource
+from pravega_connector.ingest.feed import Draft, Drafts, Progress
+from pravega_connector.ingest.replayable import RecordSource
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import TransactionalWriter
 
@@ -39,7 +39,7 @@ class Settings:
     lease: float = 30.0
     """Seconds that a transaction stays open after its ingester has ended."""
     follow: bool = False
-    """If True, wait for new sources."""
+    """If True, wait for new sources and records."""
     keep_going: bool = False
     """If True, leave out a source with errors; otherwise they end the run."""
 
@@ -47,16 +47,16 @@ class Settings:
 class Ingester(Leader):
     """One run of an ingestion. Not thread safe."""
 
-    final = (IngestError,)
+    final = (DataLossError, IngestError)
 
     def __init__(
         self,
         client: PravegaClient,
         target: StreamName,
-        source: ReplayableSource,
+        source: RecordSource,
         *,
         steps: StepLog,
-        feed: Feed,
+        feed: Drafts,
         encoding: Callable[[pa.Schema], Encoding],
         me: Owner,
         settings: Settings,
@@ -119,6 +119,7 @@ class Ingester(Leader):
     def _begin_feed(self) -> None:
         while True:
             try:
+                self._columns.fix(self._steps.state.note.get("schema"))
                 self._feed.begin(self._steps.state.positions)
             except SourceError as error:
                 self._leave_out(error)

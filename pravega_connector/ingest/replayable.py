@@ -1,4 +1,4 @@
-"""Sources that can be read again: their interface for the ingestion, and the chunks that they return."""
+"""Sources that can be read again: their interfaces for the ingestion, and the chunks that they return."""
 
 from __future__ import annotations
 
@@ -45,11 +45,8 @@ class Chunk:
         return head, rest
 
 
-class ReplayableSource(Protocol):
-    """Named sequences of records, such as files, that do not change and can be read again from any record.
-
-    Repeated reads must return the same records. Only one thread reads at a time.
-    """
+class RecordSource(Protocol):
+    """Named sequences of records with common columns, such as files or the partitions of a topic."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -58,17 +55,24 @@ class ReplayableSource(Protocol):
     def fix(self, schema: pa.Schema) -> None:
         """Use these columns, which were found when the ingestion began."""
 
+    def change(self, id_: str, mark: str) -> str | None:
+        """Return a description of the change after a source had this mark; None if unchanged. Raises SourceError."""
+
+    def size(self, id_: str) -> int:
+        """Return the approximate bytes, for progress and the size of transactions; 0 if they are unknown."""
+
+
+class ReplayableSource(RecordSource, Protocol):
+    """Named sequences of records, such as files, that do not change and can be read again from any record.
+
+    Repeated reads must return the same records. Only one thread reads at a time.
+    """
+
     def ids(self) -> Iterable[str]:
         """Return the names of all current sources, in the order in which to ingest them."""
 
     def mark(self, id_: str) -> str:
         """Return a fingerprint of a source: a text that changes with its records. Raises SourceError."""
-
-    def change(self, id_: str, mark: str) -> str | None:
-        """Return a description of the change after a source had this mark; None if unchanged. Raises SourceError."""
-
-    def size(self, id_: str) -> int:
-        """Return the approximate bytes, for progress and the size of transactions; 0 if it does not exist."""
 
     def read(self, id_: str, offset: int = 0) -> Iterator[Chunk]:
         """Yield the records of a source from number ``offset``; none after its end. Raises SourceError."""

@@ -1,9 +1,10 @@
-"""``ingest``: write files, or any source that can be read again, to a stream, exactly once."""
+"""``ingest``: write files, a Kafka topic, or any source that can be read again, to a stream, exactly once."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +17,10 @@ from pravega_connector.exactly_once.steps import Life, StepLog
 from pravega_connector.exactly_once.steps.takeover import Resolution, this_run
 from pravega_connector.ingest.content import Counts, DeadLetters
 from pravega_connector.ingest.encode import Encoding, encoding_for, recorded_schema
-from pravega_connector.ingest.feed import Feed, Progress, Sizes
+from pravega_connector.ingest.feed import Drafts, Feed, Progress, Sizes
 from pravega_connector.ingest.file_source import FileSource
 from pravega_connector.ingest.ingester import Ingester, Settings
+from pravega_connector.ingest.kafka_source import KafkaFeed, KafkaSource, is_kafka
 from pravega_connector.ingest.replayable import ReplayableSource
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
@@ -54,7 +56,7 @@ class IngestPlan:
 
 
 def ingest(
-    source: ReplayableSource | Paths,
+    source: ReplayableSource | KafkaSource | Paths,
     stream: StreamName | str,
     *,
     client: PravegaClient | PravegaConfig | None = None,
@@ -71,18 +73,20 @@ def ingest(
 ) -> IngestSummary:
     """Ingest the records of a source that are not in the stream yet: each record becomes one event, once.
 
-    ``source`` is a FileSource or another ReplayableSource; paths create a FileSource. ``options`` are those of the
+    ``source`` is a FileSource, a KafkaSource or another ReplayableSource. Paths create a FileSource, and an address
+    ``kafka://host:port/topic`` creates a KafkaSource. ``options`` are those of the
     Spark sink with the same names: ``format``, ``avro_schema``, ``registry``, ``routing_key_field`` and so on.
     ``state`` names the stream of the state. Without a routing key, ``ordered`` uses the name of the source as the key,
     which keeps the events of one source in order. ``resolve`` is the operator's decision about a transaction that the
     server has forgotten. ``tell`` is called with the current activity and the counts so far.
 
     On return all events are durable and committed. If the run ends earlier, the next run resumes there. Raises
-    SourceErrors, StepUndecidedError, StepsStateError, ConfigErrors, and the errors of the client.
+    SourceErrors, StepUndecidedError, StepsStateError, ConfigErrors, and the errors of the client. For a Kafka topic,
+    also DataLossError, KafkaUnavailableError, KafkaRefusedError and KafkaTopicNotFoundError.
     """
-    with _Parts(source, stream, client, options, state) as parts:
+    with _Parts(source, stream, client, options, state, ordered=ordered) as parts:
         parts.require_stream()
-        feed = Feed(parts.source, sizes or Sizes(), skip_changed=skip_changed)
+        feed = parts.feed(sizes or Sizes(), skip_changed=skip_changed)
         with this_run() as me, open_steps(parts.client, parts.target, parts.state) as steps:
             ingester = Ingester(
                 parts.client,
@@ -90,7 +94,7 @@ def ingest(
                 parts.source,
                 steps=steps,
                 feed=feed,
-                encoding=lambda schema: encoding_for(schema, parts.options, ordered=ordered),
+                encoding=parts.encoding,
                 me=me,
                 takeover_after=takeover_after,
                 resolution=resolve,
@@ -103,7 +107,7 @@ def ingest(
 
 
 def plan(
-    source: ReplayableSource | Paths,
+    source: ReplayableSource | KafkaSource | Paths,
     stream: StreamName | str,
     *,
     client: PravegaClient | PravegaConfig | None = None,
@@ -112,7 +116,7 @@ def plan(
     ordered: bool = True,
 ) -> IngestPlan:
     """Return a preview of :func:`ingest`. Nothing is created or written; raises the errors that precede a write."""
-    with _Parts(source, stream, client, options, state) as parts:
+    with _Parts(source, stream, client, options, state, ordered=ordered) as parts:
         known: Mapping[str, Sequence[Any]] = {}
         schema, open_step = None, False
         if parts.client.controller.stream_exists(parts.state):
@@ -121,11 +125,11 @@ def plan(
                 known, schema, open_step = now.positions, now.note.get("schema"), bool(now.steps)
         if schema is not None:
             parts.source.fix(recorded_schema(schema))
-        feed = Feed(parts.source, Sizes(), skip_changed=True)
+        feed = parts.feed(Sizes(), skip_changed=True)
         feed.begin(known)
         pending = feed.pending
         columns = parts.source.schema
-        encoding = encoding_for(columns, parts.options, ordered=ordered)
+        encoding = parts.encoding(columns)
         size = sum(parts.source.size(id_) for id_ in pending)
         done = sum(Progress.from_json(position).finished for position in known.values())
         return IngestPlan(columns, encoding, pending, size, done, open_step)
@@ -148,29 +152,47 @@ def open_steps(client: PravegaClient, target: StreamName, name: StreamName) -> S
 
 
 class _Parts:
-    """Client, source, target and options of a run. Context manager: it closes a client that it created."""
+    """Client, source, target and options of a run. Context manager: it closes what it created."""
 
     def __init__(
         self,
-        source: ReplayableSource | Paths,
+        source: ReplayableSource | KafkaSource | Paths,
         stream: StreamName | str,
         client: PravegaClient | PravegaConfig | None,
         options: Mapping[str, str] | None,
         state: str | None,
+        *,
+        ordered: bool,
     ) -> None:
-        self._own = not isinstance(client, PravegaClient)
-        self.client = client if isinstance(client, PravegaClient) else PravegaClient(client)
-        self.source: ReplayableSource = _source(source)
-        self.target = self.client.name(stream)
-        self.options = parse_options(SinkOptions, {**(options or {}), "stream": str(self.target)})
-        self.state = state_name(self.target, state)
+        self._closing = ExitStack()
+        with ExitStack() as stack:
+            self.client = client if isinstance(client, PravegaClient) else stack.enter_context(PravegaClient(client))
+            self.source = _source(source)
+            if isinstance(self.source, KafkaSource) and self.source is not source:
+                stack.callback(self.source.close)
+            self.target = self.client.name(stream)
+            self.options = parse_options(SinkOptions, {**(options or {}), "stream": str(self.target)})
+            self.state = state_name(self.target, state)
+            self.encoding = self._encoding(ordered=ordered)
+            self._closing = stack.pop_all()
 
     def __enter__(self) -> _Parts:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._own:
-            self.client.close()
+        self._closing.close()
+
+    def _encoding(self, *, ordered: bool) -> Callable[[pa.Schema], Encoding]:
+        if isinstance(self.source, KafkaSource):
+            return self.source.prepare(self.options, ordered=ordered)
+        return lambda schema: encoding_for(schema, self.options, ordered=ordered)
+
+    def feed(self, sizes: Sizes, *, skip_changed: bool) -> Drafts:
+        """Return the feed of the source. Raises the errors of a Kafka topic that cannot be reached now."""
+        if isinstance(self.source, KafkaSource):
+            self.source.connect()
+            return KafkaFeed(self.source, sizes)
+        return Feed(self.source, sizes, skip_changed=skip_changed)
 
     def require_stream(self) -> None:
         """Create the stream if the options allow it. Raises StreamNotFoundError."""
@@ -180,7 +202,9 @@ class _Parts:
         self.client.require_stream(self.target)
 
 
-def _source(source: ReplayableSource | Paths) -> ReplayableSource:
+def _source(source: ReplayableSource | KafkaSource | Paths) -> ReplayableSource | KafkaSource:
+    if is_kafka(source):
+        return KafkaSource(str(source))
     if isinstance(source, (str, os.PathLike)):
         return FileSource([source])
     return FileSource(source) if isinstance(source, Sequence) else source

@@ -128,6 +128,12 @@ def _local() -> None:
     raise AssertionError("a jar that does not exist was fetched")
 
 
+def _kafka() -> None:
+    from pravega_connector.ingest import KafkaSource
+
+    KafkaSource("kafka://localhost:9092/orders").close()
+
+
 def _metrics() -> None:
     from pravega_connector.metrics import export_to_opentelemetry, serve_metrics
 
@@ -191,6 +197,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "frames": Extra(("duckdb", "pandas", "polars"), _frames),
     "ingest": Extra(("fastavro",), _ingest),
     "json-schema": Extra(("jsonschema",), _json_schema),
+    "kafka": Extra(("confluent_kafka",), _kafka),
     "local": Extra(("cryptography", "httpx"), _local),
     "metrics": Extra(("opentelemetry.metrics", "prometheus_client"), _metrics),
     "protoc": Extra(("grpc_tools",), _protoc),

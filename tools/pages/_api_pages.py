@@ -142,11 +142,11 @@ PAGES: Final[Mapping[str, ApiPage]] = {
     ),
     "ingest": ApiPage(
         "Ingest",
-        "Write files, or other sources that can be read again, to a stream exactly once. For a guide, see [ingest "
-        "files](../../tools/ingest.md).",
+        "Write files, Kafka topics, or other sources that can be read again, to a stream exactly once. For guides, see "
+        "[ingest files](../../tools/ingest.md) and [ingest Kafka topics](../../tools/ingest-kafka.md).",
         {
             f"{_CONNECTOR}.ingest": "ingest plan FileSource FileOptions Settings Sizes IngestSummary IngestPlan Counts "
-            "ReplayableSource Chunk Rejected parse_types"
+            "ReplayableSource Chunk Rejected KafkaSource KafkaOptions parse_types parse_kafka_config"
         },
         values={
             f"{_CONNECTOR}.ingest": {
