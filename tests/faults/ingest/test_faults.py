@@ -13,7 +13,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from tests.interop._java import JavaPeer
-from tools.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, zombies
+from tools.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, kills_kafka, zombies
 
 Start = Callable[..., Trial]
 
@@ -71,3 +71,10 @@ def test_woken_up_after_its_lease(trial: Start):
     verdict = zombies(trial(files=10, samples=800, pauses=1), "file", takeover_after=None)
     assert not verdict.failures, verdict
     assert verdict.measures["pauses"] == 1
+
+
+@pytest.mark.long
+def test_killed_while_a_topic_is_ingested(trial: Start):
+    verdict = kills_kafka(trial(files=10, samples=200, kills=5))
+    assert not verdict.failures, verdict
+    assert verdict.measures["kills"] == 5

@@ -22,6 +22,7 @@ from pravega_connector.exactly_once.steps import StepLog, StepsState
 from pravega_connector.ingest.feed import Progress
 from pravega_connector.ingest.run import open_steps, state_name
 from tests.interop._java import JavaPeer
+from tests.kafka import kafka_broker
 from tools.faults.harness import Scenario, Setup, Table
 from tools.faults.ingest.ingester import POINTS, Ingester
 from tools.faults.processes import await_that
@@ -30,9 +31,12 @@ from tools.faults.verdict import Tally, Verdict
 
 #: Points at which a killed process has committed nothing yet.
 _BEFORE_COMMIT: Final = tuple(point for point in POINTS if "commit" not in point)
+_PARTITIONS: Final = 3
+_PHASES: Final = 5
 #: Records of a transaction that has a part of a file, roughly.
 _STEP: Final = 400
 _TAKEOVER_SECONDS: Final = 120.0
+_KAFKA_SECONDS: Final = 15.0
 _BIG_SECONDS: Final = 3600.0
 _BIG_LINE: Final = 1024
 _BIG_KILLS: Final = 3
@@ -87,7 +91,16 @@ class Trial:
         return self._ingesters[-1]
 
     def end(self) -> Verdict:
-        """Read everything with Java: segments in the order of their epochs, the events of each in its order."""
+        """Read everything with Java, and check that each file is recorded as finished."""
+        self.tally()
+        progress = self.progress()
+        assert self.state().steps == {}
+        assert len(progress) == self.settings.files
+        assert all(one.finished for one in progress)
+        return self.conclude()
+
+    def tally(self) -> None:
+        """Count the events in Java: segments in the order of their epochs, the events of each in its order."""
         tally = Tally()
         for event in sorted(self.java.read(self.target), key=lambda event: event.segment):
             value = json.loads(event.payload)
@@ -95,11 +108,6 @@ class Trial:
         marks = {f"file {file}": self.settings.samples - 1 for file in range(self.settings.files)}
         self.verdict.counts["Java"] = tally.take(marks)
         self.verdict.check_counts()
-        progress = self.progress()
-        assert self.state().steps == {}
-        assert len(progress) == self.settings.files
-        assert all(one.finished for one in progress)
-        return self.conclude()
 
     def conclude(self) -> Verdict:
         measures = self.verdict.measures
@@ -288,6 +296,75 @@ def _pause_leader(trial: Trial, runs: list[Ingester]) -> Ingester | None:
         time.sleep(0.02)
 
 
+# ---- Kafka -----------------------------------------------------------------------------------------------------------
+
+
+def kills_kafka(trial: Trial) -> Verdict:
+    """Kill the ingester of a topic many times, while records arrive, and topic and stream get more parts.
+
+    A file is a key, and its samples are the records of the key. The keys are written in phases, each after partitions
+    were added, and in a part for each kill.
+    """
+    verdict, faults, settings = trial.verdict, Counter[str](), trial.settings
+    verdict.measures, topic = Counter(), trial.target.stream
+    assert settings.files % _PHASES == settings.kills % _PHASES == 0
+    trial.client.create_stream(trial.target, 3)
+    with kafka_broker() as broker:
+        broker.create(topic, _PARTITIONS)
+        given = ["--controller", trial.client.config.controller, "--quiet", "--events-per-transaction", _STEP]
+        arguments: list[object] = [*given, broker.url(topic), trial.target]
+        with _scaling(trial):
+            for kill in range(settings.kills):
+                phase, part = divmod(kill, settings.kills // _PHASES)
+                if phase and not part:
+                    verdict.measures["added partitions"] += 2
+                    broker.add_partitions(topic, _PARTITIONS + verdict.measures["added partitions"])
+                records = _part(phase, part, settings, _PARTITIONS + verdict.measures["added partitions"])
+                config = {"enable.idempotence": True}
+                writer = threading.Thread(target=broker.write, args=(topic, records), kwargs=config)
+                writer.start()
+                run, where = _start_following(trial, [*arguments, "--follow"])
+                run.await_end()
+                writer.join()
+                assert run.killed, f"an ingester ended with {run.code}: {run.text()}"
+                verdict.measures["kills"] += 1
+                faults[where] += 1
+            trial.start(arguments).succeeds()
+    verdict.faults = dict(sorted(faults.items()))
+    trial.tally()
+    assert trial.state().steps == {}
+    assert sum(one.offset for one in trial.progress()) == settings.files * settings.samples
+    return trial.conclude()
+
+
+def _part(phase: int, part: int, settings: IngestSettings, partitions: int) -> Iterator[dict[str, Any]]:
+    """Yield the records of one kill, round-robin over the keys of a phase. A key has one partition."""
+    keys, parts = settings.files // _PHASES, settings.kills // _PHASES
+    for number in range(part * keys * settings.samples // parts, (part + 1) * keys * settings.samples // parts):
+        file, sample = phase * keys + number % keys, number // keys
+        value = json.dumps({"file": file, "sample": sample})
+        yield {"key": str(file), "value": value, "partition": file % partitions}
+
+
+def _start_following(trial: Trial, arguments: list[object]) -> tuple[Ingester, str]:
+    """Start an ingester that is killed at a point, at random, or while it waits; return it and the point."""
+    if trial.random.random() < 0.4:
+        run = trial.start(arguments)
+        time.sleep(trial.random.uniform(0.0, 3.0))
+        run.kill()
+        return run, "at random"
+    point = trial.random.choice([point for point in POINTS if point != "after decide"])
+    nth = trial.random.randint(1, 5)
+    run = trial.start(arguments, at=point, nth=nth, action="kill", seconds=trial.random.uniform(0, 0.03))
+    deadline = time.monotonic() + _KAFKA_SECONDS
+    while run.code is None:
+        if time.monotonic() > deadline:  # it waits for records
+            run.kill()
+            return run, "while it waits"
+        time.sleep(0.02)
+    return run, point
+
+
 # ---- one large file --------------------------------------------------------------------------------------------------
 
 
@@ -369,6 +446,8 @@ def _scenarios() -> Iterator[Scenario]:
         yield Scenario(f"suspected-{variant}", "the leader stops until another one suspects it", play)
     expired = partial(zombies, variant="count", takeover_after=None)
     yield Scenario("expired-count", "the leader stops until its lease ends", expired)
+    about = "`kill -9` while records arrive in a Kafka topic, and topic and stream get more parts"
+    yield Scenario("kills-kafka", about, kills_kafka)
     yield Scenario("big-count", "`kill -9` in the middle of a large file", _big)
 
 
