@@ -41,6 +41,13 @@ class JavaTablePeer(JavaProgram):
         found = self._update(table, [["put", *_hex(key), value.hex(), str(version)]])
         return found[0] if found else None
 
+    def put_and_insert(
+        self, table: TableName, key: Key, value: bytes, version: Version, added: Key
+    ) -> list[Version] | None:
+        """Set an entry that has a version, and add one with the same value. Return None if either is refused."""
+        changes = [["put", *_hex(key), value.hex(), str(version)], ["insert", *_hex(added), value.hex(), None]]
+        return self._update(table, changes)
+
     def insert(self, table: TableName, key: Key, value: bytes) -> Version | None:
         """Add an entry. Return None if the key exists."""
         found = self._update(table, [["insert", *_hex(key), value.hex(), None]])
