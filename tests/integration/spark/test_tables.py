@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -304,6 +308,28 @@ def test_a_killed_batch_is_written_again(start: Any, changes: Any, stock: Table[
     stock.remove("k001")
     start(stream, stock.name).awaitTermination()
     assert entries(stock) == expected
+
+
+def test_a_task_whose_worker_is_killed_reads_and_upserts_again(
+    read: Read, upsert: Upsert, stock: Table[Any], client: PravegaClient, tmp_path: Path
+):
+    for number in range(300):
+        stock.put(f"k{number:03}", entry("x", number, number))
+    copy = TableName(stock.name.scope, f"{stock.name.table}-copy")
+    client.create_table(copy, 4, partitions=3)
+    killed = tmp_path / "killed"
+
+    def kill_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            with contextlib.suppress(FileExistsError):
+                killed.touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    upsert(read(stock.name, STOCK, format="json", key_format="string").mapInArrow(kill_once, STOCK), copy)
+    assert killed.exists()
+    assert entries(client.table(copy, key="string", value="json")) == entries(stock)
+    assert len(entries(stock)) == 300
 
 
 def test_changes_of_an_aggregation_are_upserted_for_each_batch(
