@@ -58,6 +58,8 @@ class Decisions:
 
     def __init__(self, stores: SegmentStores) -> None:
         self.stores, self.run = stores, str(uuid.uuid4())
+        self.used: dict[str, frozenset[StreamName]] = {}
+        """Streams with events in the last transaction of each application."""
         self._lock = io.lock()
         self._ledgers: dict[StreamName, Ledger] = {}
         self._creations: dict[tuple[StreamName, int], str] = {}
@@ -135,7 +137,7 @@ class StreamsTransaction(HintedNames, Generic[T]):
         Raises ConfigError for another stream.
         """
         with self._lock:
-            self._share(stream).write(value, routing_key)
+            self._open(stream).write(value, routing_key)
 
     def write_column(self, stream: StreamName | str, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
         """Write a column of serialized events, as :meth:`OpenTransaction.write_column` does.
@@ -143,7 +145,7 @@ class StreamsTransaction(HintedNames, Generic[T]):
         Raises ConfigError for another stream.
         """
         with self._lock:
-            self._share(stream).write_column(events, routing_keys)
+            self._open(stream).write_column(events, routing_keys)
 
     def flush(self) -> None:
         """Return when all events written before are durable in the transaction: a later commit includes them."""
@@ -157,6 +159,22 @@ class StreamsTransaction(HintedNames, Generic[T]):
             for share in self._begun():
                 share.transaction.ping()
 
+    def _open(self, stream: StreamName | str) -> _Share[T]:
+        """Return the share of a stream, with its transaction.
+
+        With the first event, the transactions of those streams begin side by side that had events the last time.
+        """
+        share = self._share(stream)
+        if share.begun is None:
+            likely = frozenset() if self._begun() else self._decisions.used.get(self.app_id, frozenset())
+            others = [other for name, other in self._shares.items() if name in likely and other is not share]
+            calls = [share.new_transaction, *(other.new_transaction_or_none for other in others)]
+            begun = io.side_by_side(lambda begin: begin(), calls, MAX_CALLS)
+            # Not by the calls: after an interrupt, their threads go on, and the next event begins another transaction.
+            for each, transaction in zip((share, *others), begun, strict=True):
+                each.begun = transaction
+        return share
+
     def _share(self, stream: StreamName | str) -> _Share[T]:
         if self._ended or self._job is not None:
             raise ConfigError(f"{self!r} accepts no more events: it was committed or aborted")
@@ -168,7 +186,7 @@ class StreamsTransaction(HintedNames, Generic[T]):
         return self._shares[name]
 
     def _begun(self) -> list[_Share[T]]:
-        return [share for share in self._shares.values() if share.is_begun]
+        return [share for share in self._shares.values() if share.begun is not None]
 
     # ---- the decision ------------------------------------------------------------------------------------------------
 
@@ -194,6 +212,7 @@ class StreamsTransaction(HintedNames, Generic[T]):
                 check_program(machine, self._ledger.name, lease=self.lease)
             else:
                 self._check_taken(machine)
+            self._give_up([share for share in self._begun() if not share.is_used])
             self._tidy()
         named = self._job.own if machine.recorded is None else machine.recorded.parts
         return self._seen([part.transaction for part in named], wait, timeout)
@@ -209,9 +228,10 @@ class StreamsTransaction(HintedNames, Generic[T]):
 
     def _recorded(self) -> Job:
         """Return the job of the commit, when all events are durable."""
-        begun = self._begun()
-        io.side_by_side(lambda share: share.transaction.detach(), begun, MAX_CALLS)
-        own = tuple(share.part(self._decisions) for share in begun)
+        used = {name: share for name, share in self._shares.items() if share.is_used}
+        io.side_by_side(lambda share: share.transaction.detach(), used.values(), MAX_CALLS)
+        own = tuple(share.part(self._decisions) for share in used.values())
+        self._decisions.used[self.app_id] = frozenset(used)
         now = time.time_ns() // 1_000_000
         nonce = str(uuid.uuid4())
         return Job(self.app_id, "", self._decisions.run, nonce, self._version, own, target=SEVERAL_STREAMS, time=now)
@@ -272,49 +292,64 @@ class StreamsTransaction(HintedNames, Generic[T]):
         if self._ended:
             return
         if kind is not None:
-            self._give_up()
+            self._fail()
             return
         try:
             self.commit()
         except BaseException:
             if self._job is None:  # the flush has failed, and nothing is recorded
-                self._give_up()
+                self._fail()
             raise
 
-    def _give_up(self) -> None:
+    def _fail(self) -> None:
         """Abort because of an error, which stays the one to raise."""
         self._ended = True
-        for share in self._begun():
-            with contextlib.suppress(PravegaError):
-                share.transaction.abort(timeout=_GIVE_UP_SECONDS)
+        self._give_up(self._begun())
+
+    def _give_up(self, shares: Iterable[_Share[T]]) -> None:
+        """Abort the transactions of some streams. One that cannot be aborted ends with its lease."""
+        io.side_by_side(_Share.try_to_abort, shares, MAX_CALLS)
 
 
 class _Share(Generic[T]):
-    """Events of one stream: its transaction, which begins with the first event, and the total of the events."""
+    """Events of one stream: its transaction, and the total of the events."""
 
     def __init__(self, writer: TransactionalWriter[bytes], serializer: SupportsSerialize[T] | None) -> None:
         self._writer, self._serializer = writer, serializer
-        self._transaction: OpenTransaction[bytes] | None = None
+        self.begun: OpenTransaction[bytes] | None = None
+        """Transaction of the stream; None before it begins."""
+        self.is_used = False
+        """True if an event was written."""
         self._total = RowTotal()
         self._events: list[bytes] = []
         self._keys: list[str | None] = []
         self._size = 0
 
     @property
-    def is_begun(self) -> bool:
-        """True if it has a transaction."""
-        return self._transaction is not None
-
-    @property
     def transaction(self) -> OpenTransaction[bytes]:
-        """Transaction of the stream, which begins with the first use."""
-        if self._transaction is None:
-            self._transaction = self._writer.begin()
-        return self._transaction
+        """Transaction of the stream, which has begun."""
+        assert self.begun is not None
+        return self.begun
+
+    def new_transaction(self) -> OpenTransaction[bytes] | None:
+        """Begin a transaction."""
+        return self._writer.begin()
+
+    def new_transaction_or_none(self) -> OpenTransaction[bytes] | None:
+        """Begin a transaction. Return None after an error, which the first event will raise."""
+        with contextlib.suppress(PravegaError):
+            return self._writer.begin()
+        return None
+
+    def try_to_abort(self) -> None:
+        """Abort the transaction, within some seconds."""
+        with contextlib.suppress(PravegaError):
+            self.transaction.abort(timeout=_GIVE_UP_SECONDS)
 
     def write(self, value: T, routing_key: str | None) -> None:
         serializer = self._serializer
         event = as_bytes(value if serializer is None else serializer.serialize(value), raw=serializer is None)
+        self.is_used = True
         self.transaction.write(event, routing_key)
         self._events.append(event)
         self._keys.append(routing_key)
@@ -324,6 +359,7 @@ class _Share(Generic[T]):
 
     def write_column(self, events: pa.Array, routing_keys: pa.Array | None) -> None:
         events = as_binary(events)
+        self.is_used = True
         self.transaction.write_column(events, routing_keys)
         self._total.add(events, routing_keys)
 

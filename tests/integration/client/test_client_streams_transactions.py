@@ -22,6 +22,7 @@ from pravega_connector.errors import (
     TornBatchError,
 )
 from pravega_connector.exactly_once.batch_commit import Ledger, Outcome, Phase, Recovery, servers
+from pravega_connector.writer.transactions import OpenTransaction, TransactionalWriter
 
 ORDERS, AUDIT = "orders", "audit"
 
@@ -97,6 +98,65 @@ def test_events_are_in_all_streams(program: Program):
         assert transaction.version == 1
         transaction.write(f"{program.scope}/audit", "only here", "key")
     assert program.seen() == {ORDERS: ["a", "b"], AUDIT: ["a", "b", "only here"]}
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[OpenTransaction[bytes]]:
+    """Transactions that begin, in their order."""
+    begun: list[OpenTransaction[bytes]] = []
+    begin = TransactionalWriter.begin
+
+    def recorded(writer: TransactionalWriter[bytes]) -> OpenTransaction[bytes]:
+        begun.append(begin(writer))
+        return begun[-1]
+
+    monkeypatch.setattr(TransactionalWriter, "begin", recorded)
+    return begun
+
+
+def test_the_streams_of_the_last_transaction_begin_side_by_side(program: Program, monkeypatch: pytest.MonkeyPatch):
+    with program.begin() as transaction:
+        program.write(transaction, "a")
+    both, begin = threading.Barrier(2, timeout=30), TransactionalWriter.begin
+
+    def with_the_other(writer: TransactionalWriter[bytes]) -> OpenTransaction[bytes]:
+        both.wait()  # an error if the other one does not begin as well
+        return begin(writer)
+
+    monkeypatch.setattr(TransactionalWriter, "begin", with_the_other)
+    with program.begin() as transaction:
+        program.write(transaction, "b")
+    assert program.has("a", "b")
+
+
+def test_a_transaction_without_events_is_aborted(program: Program, begun: list[OpenTransaction[bytes]]):
+    orders = f"{program.scope}/orders"
+    with program.begin() as transaction:
+        program.write(transaction, "a")
+    with program.begin() as transaction:
+        transaction.write(orders, "b", "key")
+    assert program.seen() == {ORDERS: ["a", "b"], AUDIT: ["a"]}
+    statuses = {str(each.stream): program.client.transaction(each.stream, each.id).status() for each in begun[2:]}
+    assert statuses.pop(orders) is TransactionStatus.COMMITTED
+    assert [status.is_aborted for status in statuses.values()] == [True]
+    with program.begin() as transaction:
+        transaction.write(orders, "c", "key")
+    assert [str(each.stream) for each in begun[4:]] == [orders], "a stream without events begins with its first event"
+
+
+def test_a_stream_that_is_not_written_this_time_may_be_deleted(program: Program):
+    orders, audit = (f"{program.scope}/{stream}" for stream in (ORDERS, AUDIT))
+    with program.begin() as transaction:
+        program.write(transaction, "a")
+    program.client.delete_stream(audit)
+    with program.begin() as transaction:
+        transaction.write(orders, "b", "key")
+    transaction = program.begin()
+    transaction.write(orders, "c", "key")
+    with pytest.raises(StreamNotFoundError):
+        transaction.write(audit, "c", "key")
+    transaction.abort()
+    assert list(program.client.read(orders, "string")) == ["a", "b"]
 
 
 def test_an_error_leaves_nothing_in_any_stream(program: Program):
