@@ -70,8 +70,11 @@ MAX_ENTRIES: Final = 256
 MAX_UPDATE: Final = MAX_FRAME_SIZE - 8192
 # Most keys of one request for values: an answer with the longest values fits into a message.
 _KEYS_AT_ONCE: Final = 15
-# Requests on one connection that wait for their answers.
+# Requests on one connection that wait for their answers. The server holds the answers in memory, so there are more of
+# them only if the values of the call before were short.
 _IN_FLIGHT: Final = 5
+_SHORT_IN_FLIGHT: Final = 17
+_SHORT: Final = 16_384
 
 
 class SegmentRequests:
@@ -84,6 +87,7 @@ class SegmentRequests:
     def __init__(self, stores: SegmentStores, table: TableName) -> None:
         self.table = table
         self._stores, self._stream = stores, table.segments
+        self._longest = MAX_VALUE  # bytes of the longest value of the last call that read values by keys
 
     # ---------------------------------------------------------------- reading
 
@@ -92,7 +96,9 @@ class SegmentRequests:
         pieces = [tuple(map(WireKey, keys[at : at + _KEYS_AT_ONCE])) for at in range(0, len(keys), _KEYS_AT_ONCE)]
         found: dict[int, Sequence[WireEntry]] = {}
         self._run(segment_id, lambda deadline: self._read_missing(segment_id, pieces, found, deadline))
-        return [entry for place in range(len(pieces)) for entry in found[place]]
+        entries = [entry for place in range(len(pieces)) for entry in found[place]]
+        self._longest = max((len(entry.value) for entry in entries), default=self._longest)
+        return entries
 
     def _read_missing(
         self,
@@ -107,7 +113,8 @@ class SegmentRequests:
         with self._stores.pool.lease(self._stores.endpoint(self._stream, segment_id, deadline), deadline) as connection:
             place_of = {connection.next_request_id(): place for place in missing}
             requests = {number: ReadTable(number, name, token, pieces[at]) for number, at in place_of.items()}
-            for number, reply in connection.ask_all(requests, deadline, _IN_FLIGHT):
+            most = _SHORT_IN_FLIGHT if self._longest <= _SHORT else _IN_FLIGHT
+            for number, reply in connection.ask_all(requests, deadline, most):
                 if not isinstance(reply, TableRead):
                     raise error_of(reply, name)
                 if [entry.key for entry in reply.entries] != [each.key for each in requests[number].keys]:

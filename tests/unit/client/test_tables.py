@@ -179,6 +179,25 @@ def test_many_keys_are_read_with_several_requests_at_once(pravega: InProcessPrav
     assert pravega.faults.pending == 0
 
 
+def test_more_requests_are_sent_at_once_for_short_values(pravega: InProcessPravega, numbers: Table[str]) -> None:
+    names = [f"{number:04}" for number in range(200)]
+    held: list[ReadTable] = []
+
+    def hold(session, request):
+        held.append(request)
+        if len(held) == 14:
+            for each in held:
+                pravega.store.serve(session, each)
+
+    def read() -> list[str]:
+        return [entry.value for entry in numbers.get_all(names) if entry]
+
+    assert read() == NUMBERS
+    pravega.store.on(ReadTable, hold, 14)
+    assert read() == NUMBERS
+    assert len(held) == 14
+
+
 def test_a_failure_of_the_server_is_raised(pravega: InProcessPravega, table: Table[str]) -> None:
     pravega.faults.fail("update table")
     with pytest.raises(SegmentStoreError, match="asked for by the test"):
