@@ -25,7 +25,7 @@ __all__ = ["PASSWORD", "USER", "KafkaBroker", "kafka_broker"]
 
 _JARS: Final = JarSet.load("kafka", "4.1.2", Path(__file__).parent)
 _CLUSTER_ID: Final = "cHJhdmVnYS1zZXJkZS10ZQ"
-_START_SECONDS: Final = 120.0
+_START_SECONDS: Final = 240.0
 _CALL_SECONDS: Final = 30.0
 #: User and password of the listener with SASL.
 USER: Final = "reader"

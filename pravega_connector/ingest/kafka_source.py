@@ -11,6 +11,7 @@ so is a first offset above 0 in a partition that was added.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -28,9 +29,11 @@ from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
 
 _log: Final = logging.getLogger(__name__)
-# Messages of one call, and polls without messages before a partition counts as unavailable: 10 s.
-_MESSAGES: Final = 1000
-_IDLE_POLLS: Final = 200
+_MESSAGES: Final = 1000  # of one call
+# Seconds without records before a partition counts as unavailable, in an outage and otherwise. Long ranges of aborted
+# records take time, but return nothing.
+_OUTAGE: Final = 5.0
+_SILENCE: Final = 120.0
 _SAMPLED: Final = 1000
 
 
@@ -38,7 +41,7 @@ _SAMPLED: Final = 1000
 class KafkaOptions:
     """Options for reading a topic."""
 
-    config: Mapping[str, object] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict, repr=False)
     """Settings of librdkafka, such as ``security.protocol``. They are not recorded."""
     input: Mapping[str, str] | None = None
     """Format of the values, as options of the Spark source: ``{"format": "json"}``. None: they stay bytes."""
@@ -133,14 +136,15 @@ class KafkaSource:
 
         Raises OutOfRangeError, KafkaUnavailableError, KafkaTopicNotFoundError, KafkaRefusedError.
         """
-        idle = 0
+        moved = time.monotonic()
         while offset < end and most > 0:
             messages, after = self.topic.read(partition, offset, min(_MESSAGES, most))
             most -= len(messages)
-            idle = 0 if messages or after > offset else idle + 1
-            if idle > _IDLE_POLLS:
+            if after > offset:
+                moved = time.monotonic()
+            elif time.monotonic() - moved > (_OUTAGE if self.topic.is_down else _SILENCE):
                 raise KafkaUnavailableError(
-                    f"{self.address}: partition {partition} returns no records from offset {offset}"
+                    f"{self.address}: no broker answers: partition {partition} returns no records from offset {offset}"
                 )
             offset = min(after, end)
             yield [message for message in messages if message.offset() < end], offset

@@ -170,7 +170,14 @@ class KafkaTopic:
             else:
                 raise self._error(error)
         self._at = partition, offset
+        if messages:
+            self._failure = None
         return messages, offset
+
+    @property
+    def is_down(self) -> bool:
+        """True if librdkafka has lost or was refused all connections since the last answer."""
+        return self._failure is not None and self._failure.name() in ("_ALL_BROKERS_DOWN", *_REFUSALS)
 
     def pause(self) -> None:
         """Fetch nothing until the next read."""

@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient, StreamName
@@ -137,6 +140,33 @@ def test_values_in_another_format(
     (letters,) = tmp_path.iterdir()
     assert json.loads(letters.read_text())["text"] == "no json"
     assert len(list(client.read(target))) == 11
+
+
+@pytest.mark.long
+def test_values_of_a_confluent_registry(
+    broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, confluent: str
+):
+    broker.create(topic)
+    order = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+    with SchemaRegistryClient({"url": confluent}) as registry:
+        serialize = AvroSerializer(registry, json.dumps(order))
+        values = [serialize({"id": n}, SerializationContext(topic, MessageField.VALUE)) for n in range(3)]
+    broker.write(topic, [{"key": "a", "value": value} for value in values])
+    assert run(input={"registry": f"confluent+{confluent}"}).counts.events == 3
+    assert list(client.read(target)) == [b'{"id":0}', b'{"id":1}', b'{"id":2}']
+
+
+@pytest.mark.long
+def test_a_partition_with_a_malformed_value_is_left_out(
+    broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName
+):
+    broker.create(topic, 2)
+    broker.write(topic, [{"value": '{"id": 1}', "partition": 1}, {"value": "bad", "partition": 0}])
+    source = KafkaSource(broker.url(topic), KafkaOptions(input={"format": "json"}))
+    summary = ingest(source, target, client=client, settings=Settings(keep_going=True))
+    source.close()
+    assert list(summary.failed) == [f"kafka:{topic}-0"]
+    assert list(client.read(target)) == [b'{"id":1}']
 
 
 @pytest.mark.long

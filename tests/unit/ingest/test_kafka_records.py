@@ -73,6 +73,10 @@ def test_invalid_settings(config: dict[str, object]):
         KafkaSource("kafka://b1/orders", KafkaOptions(config=config))
 
 
+def test_secrets_are_not_shown():
+    assert "s3cret" not in repr(KafkaOptions(config={"sasl.password": "s3cret"}))
+
+
 def test_raw_records_keep_their_bytes_and_keys():
     mine = columns()
     schema = mine.find((), None)
