@@ -74,7 +74,8 @@ class KafkaSource:
 
     def prepare(self, sink: SinkOptions, *, ordered: bool) -> Callable[[pa.Schema], Encoding]:
         """Choose the columns for the events, and return their encoding. Raises ConfigError."""
-        self._columns, self._schema = RecordColumns(self.address.topic, self._input, sink, ordered=ordered), None
+        self._columns = RecordColumns(self.address.topic, self._input, sink, ordered=ordered)
+        self._recorded = self._schema = None
         return self._columns.encoding
 
     @property
