@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -49,6 +50,45 @@ def count(numbers: Iterable[int], sources: Iterable[range], *, ordered: bool = T
     marks = {f"{at} {n % KEYS}": (n - all_.start) // KEYS for at, all_ in enumerate(known) for n in all_[-KEYS:]}
     counts = tally.take(marks)
     return counts if ordered else counts | {"out_of_order": 0}
+
+
+class Scaling:
+    """Scales a stream about once a second while the block runs, to one to four segments of equal ranges."""
+
+    def __init__(self, client: PravegaClient, stream: StreamName, chance: random.Random) -> None:
+        self.count = 0
+        """Scalings so far."""
+        self._controller, self._stream, self._random = client.controller, stream, chance
+        self._done, self._refusals = threading.Event(), list[str]()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        pause = 1.0
+        while not self._done.wait(pause):
+            parts = self._random.randint(1, 4)
+            ranges = [(part / parts, (part + 1) / parts) for part in range(parts)]
+            try:
+                sealed = [each.id for each in self._controller.current_segments(self._stream)]
+                self._controller.scale_stream(self._stream, sealed, ranges)
+            except ConnectorError as error:  # one at a time
+                self._refusals.append(str(error))
+                pause = 0.1
+            else:
+                self.count += 1
+                pause = 1.0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
+        self._done.set()
+        self._thread.join()
+        if kind is None:
+            # A scaling may succeed although its answer came too late: each makes an epoch.
+            epochs = max(segment.id >> 32 for segment in self._controller.current_segments(self._stream))
+            self.count = max(self.count, min(epochs, 1))
+            assert self.count, f"stream {self._stream} was never scaled: {self._refusals}"
 
 
 class Follower:

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.errors import ConnectorError
 from pravega_connector.exactly_once.steps import StepLog, StepsState
 from pravega_connector.ingest.feed import Progress
 from pravega_connector.ingest.run import open_steps, state_name
 from tests.interop._java import JavaPeer
 from tests.kafka import kafka_broker
 from tools.faults.harness import Scenario, Setup, Table
-from tools.faults.ingest.ingester import POINTS, Ingester
 from tools.faults.processes import await_that
 from tools.faults.record import Column, measured
+from tools.faults.steps_process import POINTS, StepsProcess
+from tools.faults.streams import Scaling
 from tools.faults.verdict import Tally, Verdict
 
 #: Points at which a killed process has committed nothing yet.
@@ -72,7 +72,7 @@ class Trial:
     random: random.Random
     verdict: Verdict = field(default_factory=lambda: Verdict("ingest"))
     _log: StepLog | None = field(default=None, init=False)
-    _ingesters: list[Ingester] = field(default_factory=list, init=False)
+    _ingesters: list[StepsProcess] = field(default_factory=list, init=False)
 
     def begin(self) -> None:
         """Write the files and create the stream."""
@@ -84,9 +84,11 @@ class Trial:
         self.client.create_stream(self.target, 3)
         self.verdict.measures = Counter()
 
-    def start(self, arguments: Iterable[object], **fault: Any) -> Ingester:
+    def start(self, arguments: Iterable[object], **fault: Any) -> StepsProcess:
         """Start an ingester, with a fault if one is given."""
-        self._ingesters.append(Ingester(arguments, self.folder / f"run-{len(self._ingesters) + 1}", **fault))
+        self._ingesters.append(
+            StepsProcess("ingest", arguments, self.folder / f"run-{len(self._ingesters) + 1}", **fault)
+        )
         self.verdict.measures["runs"] += 1
         return self._ingesters[-1]
 
@@ -175,7 +177,7 @@ def kills(trial: Trial, variant: str, *, scaled: bool = False) -> Verdict:
     return trial.end()
 
 
-def _start_doomed(trial: Trial, arguments: list[object], steps: float) -> tuple[Ingester, str]:
+def _start_doomed(trial: Trial, arguments: list[object], steps: float) -> tuple[StepsProcess, str]:
     """Start an ingester that is killed before it has made about `steps` steps; return it and the point."""
     if steps > 2 and trial.random.random() < 0.4:
         run = trial.start(arguments)
@@ -193,35 +195,9 @@ def _start_doomed(trial: Trial, arguments: list[object], steps: float) -> tuple[
 @contextmanager
 def _scaling(trial: Trial) -> Iterator[None]:
     """Scale the stream repeatedly while the block runs."""
-    done, refusals, scalings = threading.Event(), list[str](), 0
-    controller, target = trial.client.controller, trial.target
-
-    def scale() -> None:
-        nonlocal scalings
-        pause = 1.0
-        while not done.wait(pause):
-            parts = trial.random.randint(1, 4)
-            ranges = [(part / parts, (part + 1) / parts) for part in range(parts)]
-            try:
-                controller.scale_stream(target, [each.id for each in controller.current_segments(target)], ranges)
-            except ConnectorError as error:  # one at a time
-                refusals.append(str(error))
-                pause = 0.1
-            else:
-                scalings += 1
-                pause = 1.0
-
-    thread = threading.Thread(target=scale, daemon=True)
-    thread.start()
-    try:
+    with Scaling(trial.client, trial.target, trial.random) as scaling:
         yield
-    finally:
-        done.set()
-        thread.join()
-    # A scaling may succeed although its answer came too late: each makes an epoch.
-    epochs = max(segment.id >> 32 for segment in controller.current_segments(target))
-    trial.verdict.measures["scalings"] = max(scalings, min(epochs, 1))
-    assert trial.verdict.measures["scalings"], f"the stream was never scaled: {refusals}"
+    trial.verdict.measures["scalings"] = scaling.count
 
 
 # ---- zombies ---------------------------------------------------------------------------------------------------------
@@ -256,7 +232,7 @@ def zombies(
     return trial.end()
 
 
-def _all_ended(runs: list[Ingester]) -> bool:
+def _all_ended(runs: list[StepsProcess]) -> bool:
     """Return True if all have ended; let those continue that have stopped themselves."""
     alive = [run for run in runs if run.code is None]
     for run in alive:
@@ -265,13 +241,13 @@ def _all_ended(runs: list[Ingester]) -> bool:
     return not alive
 
 
-def _start_sleeper(trial: Trial, arguments: list[object]) -> Ingester:
+def _start_sleeper(trial: Trial, arguments: list[object]) -> StepsProcess:
     """Start an ingester that stops itself at a critical point after it has become the leader."""
     point = trial.random.choice(("after record", "while writing", "after flush", "after commit"))
     return trial.start(arguments, at=point, nth=trial.random.randint(1, 3), action="stop", seconds=0.0)
 
 
-def _pause_leader(trial: Trial, runs: list[Ingester]) -> Ingester | None:
+def _pause_leader(trial: Trial, runs: list[StepsProcess]) -> StepsProcess | None:
     """Return an ingester that was stopped while it was the leader; None when all work is done.
 
     An ingester stops itself after it has recorded a step. Another one may have taken over since.
@@ -346,7 +322,7 @@ def _part(phase: int, part: int, settings: IngestSettings, partitions: int) -> I
         yield {"key": str(file), "value": value, "partition": file % partitions}
 
 
-def _start_following(trial: Trial, arguments: list[object]) -> tuple[Ingester, str]:
+def _start_following(trial: Trial, arguments: list[object]) -> tuple[StepsProcess, str]:
     """Start an ingester that is killed at a point, at random, or while it waits; return it and the point."""
     if trial.random.random() < 0.4:
         run = trial.start(arguments)
@@ -381,7 +357,7 @@ def _big(trial: Trial) -> None:
     for kill in range(1, _BIG_KILLS + 2):
         run, wanted = trial.start(arguments), kill * count // (_BIG_KILLS + 1)
 
-        def advanced(run: Ingester = run, wanted: int = wanted, last: bool = kill > _BIG_KILLS) -> bool:
+        def advanced(run: StepsProcess = run, wanted: int = wanted, last: bool = kill > _BIG_KILLS) -> bool:
             measures["peak memory, MiB"] = max(measures["peak memory, MiB"], run.peak_memory() >> 20)
             return run.code is not None if last else sum(one.offset for one in trial.progress()) >= wanted
 

@@ -1,4 +1,7 @@
-"""Ingesters: each is a forked process with everything imported, and may kill or stop itself at a point of a step."""
+"""Runs of ``ingest`` and ``mirror``, which may kill or stop themselves at a point of a step.
+
+Each is a forked process with everything imported.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,15 @@ from typing import Any, Final
 
 import pyarrow.csv
 
-import pravega_connector.cli.ingest  # noqa: F401 - a forked process need not import it
-from pravega_connector.cli import main as command
+import pravega_connector.cli.ingest
+import pravega_connector.cli.mirror  # noqa: F401 - a forked process need not import them
+from pravega_connector.cli import main
 from pravega_connector.client import TransactionalWriter
 from pravega_connector.exactly_once.steps import Outcome, StepLog
-from pravega_connector.ingest.ingester import Ingester as Product
+from pravega_connector.exactly_once.steps.leader import Leader
+from pravega_connector.ingest.ingester import Ingester
+from pravega_connector.mirror.copier import Copier
+from pravega_connector.mirror.destination import Destination
 from pravega_connector.writer.transactions import OpenTransaction
 from tools.faults.inject import after, arm, during
 from tools.faults.processes import await_that
@@ -34,27 +41,35 @@ POINTS: Final = (
     "during commit",
     "after commit",
 )
+#: Points between the steps of a mirror: a barrier, which scales the destination.
+BARRIER_POINTS: Final = ("during scale", "after scale", "after barrier")
+_LEADERS: Final[dict[str, type[Leader]]] = {"ingest": Ingester, "mirror": Copier}
 _END_SECONDS: Final = 300.0
 _FORKS: Final = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([__name__])
 pyarrow.csv.ReadOptions()
 
 
-def _main(arguments: list[str], folder: Path, fault: Mapping[str, Any]) -> None:
+def _main(command: str, arguments: list[str], folder: Path, fault: Mapping[str, Any]) -> None:
     log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for number in (1, 2):
         os.dup2(log, number)
     arm(folder, fault)
-    after(Product, "_take_over", "after decide")
+    leader = _LEADERS[command]
+    after(leader, "_take_over", "after decide")
     after(TransactionalWriter, "begin", "after begin")
-    _during(Product, "_record", "during record")
-    after(Product, "_record", "after record", only=lambda turn: turn.outcome is Outcome.WRITTEN)
+    _during(leader, "_record", "during record")
+    after(leader, "_record", "after record", only=lambda turn: turn.outcome is Outcome.WRITTEN)
     after(OpenTransaction, "write_column", "while writing")
-    after(Product, "_flush", "after flush")
-    after(Product, "_await_before", "after visible")
+    after(OpenTransaction, "write_frames", "while writing")
+    after(leader, "_flush", "after flush")
+    after(leader, "_await_before", "after visible")
     _during(StepLog, "_commit", "during commit")
     after(StepLog, "_commit", "after commit")
-    command(["ingest", *arguments])
+    _during(Destination, "_scale", "during scale")
+    after(Destination, "_scale", "after scale")
+    after(Copier, "_pass_barrier", "after barrier")
+    main([command, *arguments])
 
 
 def _during(cls: type, name: str, point: str) -> None:
@@ -67,13 +82,13 @@ def _during(cls: type, name: str, point: str) -> None:
     setattr(cls, name, wrapper)
 
 
-class Ingester:
-    """One process of ``pravega-serde ingest``. ``folder`` holds its log and the report of its fault."""
+class StepsProcess:
+    """One process of ``pravega-serde`` with a command. ``folder`` holds its log and the report of its fault."""
 
-    def __init__(self, arguments: Iterable[object], folder: Path, **fault: Any) -> None:
+    def __init__(self, command: str, arguments: Iterable[object], folder: Path, **fault: Any) -> None:
         folder.mkdir()
         self._folder = folder
-        self._process = _FORKS.Process(target=_main, args=([*map(str, arguments)], folder, fault))
+        self._process = _FORKS.Process(target=_main, args=(command, [*map(str, arguments)], folder, fault))
         self._process.start()
         assert self._process.pid is not None
         self.pid: int = self._process.pid
@@ -104,11 +119,11 @@ class Ingester:
         os.kill(self.pid, number)
 
     def await_end(self, seconds: float = _END_SECONDS) -> None:
-        await_that("an ingester ends", lambda: self.code is not None, seconds, poll=0.01)
+        await_that(f"process {self.pid} ends", lambda: self.code is not None, seconds, poll=0.01)
 
     def succeeds(self, seconds: float = _END_SECONDS) -> None:
         self.await_end(seconds)
-        assert self.code == 0, f"an ingester ended with {self.code}: {self.text()}"
+        assert self.code == 0, f"process {self.pid} ended with {self.code}: {self.text()}"
 
     def text(self) -> str:
         log = self._folder / "log"
