@@ -86,6 +86,15 @@ def _frames() -> None:
         assert columns.to_polars().height == len(columns.to_pandas()) == len(columns.to_duckdb().fetchall()) == 1
 
 
+def _generate() -> None:
+    from pravega_serde import generate
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "order.avsc")
+        path.write_text(_AVRO)
+        assert "    id: int" in generate(path, to="dataclass").files["events.py"]
+
+
 def _ingest() -> None:
     from pravega_connector.ingest.file_kinds import AvroFiles
 
@@ -195,6 +204,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "cli": Extra(("click", "rich"), _cli),
     "fast": Extra(("ptars", "pyruhvro"), _fast, has_fallback=True),
     "frames": Extra(("duckdb", "pandas", "polars"), _frames),
+    "generate": Extra(("datamodel_code_generator",), _generate),
     "ingest": Extra(("fastavro",), _ingest),
     "json-schema": Extra(("jsonschema",), _json_schema),
     "kafka": Extra(("confluent_kafka",), _kafka),
