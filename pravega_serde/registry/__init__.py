@@ -39,6 +39,7 @@ from pravega_serde.registry.interface import EventType, RegistryFormat
 from pravega_serde.registry.reading import RegistryDeserializer, deserializer
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import SerializerConfig
+from pravega_serde.registry.stores import latest_schema
 from pravega_serde.registry.values import WithSchema
 from pravega_serde.registry.writing import (
     MultiTypeSerializer,
@@ -82,6 +83,7 @@ __all__ = [
     "deserializer",
     "encoding_ids",
     "event_type",
+    "latest_schema",
     "multi_type_serializer",
     "part_of",
     "registry_format",

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pravega_serde.errors import RegistryNotFoundError, SchemaError
 from pravega_serde.registry.contract import EncodingInfo, SchemaInfo, SchemaWithVersion, SerializationFormat
 from pravega_serde.registry.header import Framing
 from pravega_serde.registry.message_prefix import MessagePrefix
 from pravega_serde.registry.pravega_store import PravegaStore
-from pravega_serde.registry.settings import SerializerConfig
+from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.registry.settings import SerializerConfig, serializer_config
 
 
 class SchemaStore(Protocol):
@@ -67,3 +69,27 @@ def store_of(config: SerializerConfig) -> SchemaStore:
     from pravega_serde.registry.confluent_store import ApicurioStore, ConfluentStore  # noqa: PLC0415 - used by few
 
     return (ApicurioStore if config.registry.kind == "apicurio" else ConfluentStore)(config)
+
+
+def latest_schema(
+    registry: str | RegistryConfig,
+    *,
+    group: str,
+    type: str | None = None,  # noqa: A002 -- the registry's word
+    namespace: str | None = None,
+) -> SchemaInfo:
+    """Return the latest schema of a group, for example for :func:`~pravega_serde.generate`.
+
+    ``registry`` is a URI, as for :func:`deserializer`, or a RegistryConfig. ``type`` selects one of several types.
+    Raises :class:`SchemaError` if there are several without it, RegistryNotFoundError, and other RegistryErrors.
+    """
+    store = store_of(serializer_config(registry, group, {"namespace": namespace}))
+    store.check_group()
+    found = [each.schema for each in store.latest(type)]
+    if not found:
+        wanted = "schema" if type is None else f"schema of the type {type!r}"
+        raise RegistryNotFoundError(f"the group {group!r} has no {wanted}")
+    if len(found) > 1:
+        names = ", ".join(sorted(each.type for each in found))
+        raise SchemaError(f"the group {group!r} has schemas of {len(found)} types; set the type: {names[:500]}")
+    return found[0]

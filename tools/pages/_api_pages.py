@@ -254,7 +254,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
     ),
     "generating": ApiPage(
         "Generated code",
-        "Generate classes for the Java objects of a stream. For a guide, see [generate code](../../tools/generate.md).",
+        "Generate classes and schemas for events. For a guide, see [generate code](../../tools/generate.md).",
         {_SERDE: "generate GeneratedCode JavaType"},
     ),
     "routing": ApiPage(
@@ -305,8 +305,8 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         {
             f"{_SERDE}.registry": "serializer deserializer multi_type_serializer with_schema_serializer "
             "RegistrySerializer RegistryDeserializer MultiTypeSerializer WithSchemaSerializer WithSchema "
-            "SerializerConfig Codec EventType event_type RegistryFormat registry_format part_of column_names "
-            "column_schema encoding_ids"
+            "SerializerConfig Codec EventType event_type latest_schema RegistryFormat registry_format part_of "
+            "column_names column_schema encoding_ids"
         },
         values={
             f"{_SERDE}.registry": {
