@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pravega_serde.errors import StaleCodeError as StaleCodeError
     from pravega_serde.errors import UnsupportedCodecError as UnsupportedCodecError
     from pravega_serde.errors import UnsupportedFormatError as UnsupportedFormatError
+    from pravega_serde.errors import UnsupportedTargetError as UnsupportedTargetError
     from pravega_serde.format_table import formats as formats
     from pravega_serde.format_table import serializer_for as serializer_for
     from pravega_serde.generating import GeneratedCode as GeneratedCode
@@ -91,7 +92,7 @@ else:
                 "MissingExtraError PravegaError RegistryAuthenticationError RegistryConflictError RegistryError "
                 "RegistryNotFoundError RegistryPermissionError RegistryProtocolError RegistryRequestError "
                 "RegistryUnavailableError SchemaError SerdeError SerializationError StaleCodeError "
-                "UnsupportedCodecError UnsupportedFormatError"
+                "UnsupportedCodecError UnsupportedFormatError UnsupportedTargetError"
             ),
             "format_table": "formats serializer_for",
             "generating": "GeneratedCode generate",

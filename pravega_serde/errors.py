@@ -30,6 +30,7 @@ __all__ = [
     "StaleCodeError",
     "UnsupportedCodecError",
     "UnsupportedFormatError",
+    "UnsupportedTargetError",
 ]
 
 Fault = Literal["local", "remote", "data"]
@@ -376,6 +377,18 @@ class RegistryProtocolError(RegistryError):
     """
 
     code = "PRAVEGA-REGISTRY-PROTOCOL"
+
+
+class UnsupportedTargetError(SerdeError):
+    """The target of ``generate`` cannot be generated from the source.
+
+    Cause: no generator is known for this combination, such as Java source for an Avro schema, or pydantic models for
+    Java objects. Or the source has no schema.
+
+    Fix: use the target or the tool that the message names. docs/tools/generate.md lists the combinations.
+    """
+
+    code = "PRAVEGA-UNSUPPORTED-TARGET"
 
 
 class MissingExtraError(SerdeError):

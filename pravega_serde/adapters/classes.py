@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import msgspec
 import pyarrow as pa
 
 from pravega_serde.errors import SchemaError
@@ -111,8 +112,8 @@ def arrow_type_of(kind: Any) -> pa.DataType:
     """Return the Arrow type of a class, for example for ``JsonSerializer(arrow_type=...)``.
 
     ``int`` becomes int64, ``datetime`` a timestamp in UTC, ``Decimal`` decimal128(38, 18), an enum a string. Optional
-    has no effect, because every column can be null. Raises :class:`SchemaError` for a union of several types, a class
-    that contains itself, and other types without columns.
+    and msgspec's ``UnsetType`` have no effect, because every column can be null. Raises :class:`SchemaError` for a
+    union of several types, a class that contains itself, and other types without columns.
     """
     return _type_of(kind, ())
 
@@ -138,7 +139,7 @@ def _type_of(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
 
 
 def _union(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
-    others = [each for each in typing.get_args(kind) if each is not type(None)]
+    others = [each for each in typing.get_args(kind) if each not in (type(None), msgspec.UnsetType)]
     if len(others) != 1:
         raise SchemaError(f"{kind} has no single Arrow type")
     return _type_of(others[0], inside)

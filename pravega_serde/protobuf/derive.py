@@ -234,7 +234,7 @@ def _proto_of(descriptor: Any) -> FileDescriptorProto:
 def _bare(file: FileDescriptorProto) -> FileDescriptorProto:
     file.ClearField("source_code_info")
     for field in _fields(file.message_type):
-        if field.json_name == _json_name(field.name):
+        if field.json_name == json_name(field.name):
             field.ClearField("json_name")
     for extension in file.extension:
         extension.ClearField("json_name")
@@ -248,7 +248,7 @@ def _fields(messages: Iterable[DescriptorProto]) -> Iterator[FieldDescriptorProt
         yield from _fields(message.nested_type)
 
 
-def _json_name(name: str) -> str:
+def json_name(name: str) -> str:
     """Return the JSON name as protoc derives it: underscores are dropped and capitalize the next letter."""
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)

@@ -74,22 +74,39 @@ def _descriptor(text: str) -> FileDescriptorProto | None:
         return None
 
 
+def compiled_file(path: Path) -> FileDescriptorSet:
+    """Return a ``.proto`` file on disk after the files that it imports from its folder. Raises :class:`SchemaError`.
+
+    Raises :class:`MissingExtraError` if protoc is not installed.
+    """
+    arguments = [f"--proto_path={path.parent}", "--include_imports"]
+    return _protoc(arguments, str(path), path.name, purpose=f"the Protobuf file {path.name!r}")
+
+
 def _compiled(text: str, name: str, imports: list[FileDescriptorProto]) -> FileDescriptorProto:
-    """Compile the text of a file with protoc, in a separate process."""
-    if find_spec("grpc_tools") is None:
-        raise MissingExtraError("grpcio-tools", "protoc", purpose="a Protobuf schema that is registered as text")
+    """Compile the text of a file."""
     with tempfile.TemporaryDirectory() as folder:
-        source, known, made = (Path(folder, each) for each in ("source", "known.desc", "made.desc"))
+        source, known = (Path(folder, each) for each in ("source", "known.desc"))
         source.mkdir()
         # Not under its own name, which may lead out of the folder.
         Path(source, _UNNAMED).write_text(text, encoding="utf-8")
         known.write_bytes(FileDescriptorSet(file=imports).SerializeToString())
-        command = [sys.executable, "-m", "grpc_tools.protoc", f"--descriptor_set_in={known}"]
-        command += [f"--proto_path={source}", f"--descriptor_set_out={made}", _UNNAMED]
+        arguments = [f"--descriptor_set_in={known}", f"--proto_path={source}"]
+        made = _protoc(arguments, _UNNAMED, name, purpose="a Protobuf schema that is registered as text")
+        return made.file[0]
+
+
+def _protoc(arguments: list[str], file: str, name: str, *, purpose: str) -> FileDescriptorSet:
+    """Compile a file with protoc, in a separate process. ``name`` is for errors."""
+    if find_spec("grpc_tools") is None:
+        raise MissingExtraError("grpcio-tools", "protoc", purpose=purpose)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "made.desc")
+        command = [sys.executable, "-m", "grpc_tools.protoc", *arguments, f"--descriptor_set_out={made}", file]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_PROTOC_SECONDS, check=False)
         except subprocess.TimeoutExpired as error:
             raise SchemaError(f"protoc did not compile the file {name!r} within {_PROTOC_SECONDS:.0f} s") from error
         if done.returncode:
             raise SchemaError(f"invalid Protobuf file {name!r}: {' '.join(done.stderr.split())[:500]}")
-        return FileDescriptorSet.FromString(made.read_bytes()).file[0]
+        return FileDescriptorSet.FromString(made.read_bytes())

@@ -14,8 +14,9 @@ from apicurio_serdes.avro import AvroDeserializer, AvroSerializer
 from apicurio_serdes.serialization import MessageField, SerializationContext
 from google.protobuf import type_pb2
 
+from pravega_serde import generate
 from pravega_serde.errors import DeserializationError, RegistryNotFoundError
-from pravega_serde.registry import RegistryConfig, deserializer, serializer
+from pravega_serde.registry import RegistryConfig, deserializer, latest_schema, serializer
 from pravega_serde.registry.header import APICURIO, CONFLUENT
 
 _NUMBERS: Final = itertools.count()
@@ -103,3 +104,23 @@ def test_a_running_reader_sees_new_versions(uri: str, artifact: str) -> None:
     assert running.decode_column(pa.array([first, second])).to_pylist() == [{"id": 1}, {"id": 2}]
     latest = deserializer(config, group=artifact).decode_column(pa.array([first, second])).to_pylist()
     assert latest == [{"id": 1, "item": "?"}, {"id": 2, "item": "tea"}]
+
+
+@pytest.mark.parametrize("kind", ["apicurio", "confluent"])
+def test_code_for_the_latest_schema(apicurio: str, confluent: str, kind: str, artifact: str) -> None:
+    """Generate classes from the schemas of both interfaces."""
+    address = f"{kind}+{apicurio if kind == 'apicurio' else confluent}"
+    namespace = "shop" if kind == "apicurio" else None
+    for name, schema, given in (
+        ("avro", ORDER, {"format": "avro"}),
+        ("json", JSON, {"format": "json", "type": "Order"}),
+        ("proto", type_pb2.Type, {}),
+    ):
+        group = f"{artifact}-{name}"
+        writer = serializer(address, group=group, namespace=namespace, schema=schema, register_schema=True, **given)
+        writer.serialize({"id": 1} if name != "proto" else type_pb2.Type(name="x"))
+        found = latest_schema(address, group=group, namespace=namespace)
+        text = generate(found, to="msgspec").files["events.py"]
+        assert ("class Type(Struct" if name == "proto" else "class Order(Struct") in text
+    with pytest.raises(RegistryNotFoundError):
+        latest_schema(address, group=f"{artifact}-absent", namespace=namespace)

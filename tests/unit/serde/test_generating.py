@@ -16,7 +16,16 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from pravega_serde import JavaObject, JavaType, SchemaError, SerdeError, StaleCodeError, generate, typed
+from pravega_serde import (
+    JavaObject,
+    JavaType,
+    SchemaError,
+    SerdeError,
+    StaleCodeError,
+    UnsupportedTargetError,
+    generate,
+    typed,
+)
 from pravega_serde.generating import GeneratedCode
 from pravega_serde.java import (
     ClassDescriptor,
@@ -239,7 +248,7 @@ def test_two_versions_of_a_class_are_an_error():
 
 
 def test_events_without_objects_are_an_error():
-    with pytest.raises(SchemaError, match="the format of the events is json, and code needs Java objects"):
+    with pytest.raises(UnsupportedTargetError, match="Java classes are generated for Java objects only"):
         generate([b'{"a": %d}' % n for n in range(30)], to="java")
     with pytest.raises(SchemaError, match="no objects of an application's classes"):
         generate([SERIALIZER.serialize([1, 2])], to="dataclass")
