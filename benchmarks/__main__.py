@@ -1,4 +1,4 @@
-"""``python -m benchmarks [client|groups|streams|tables|serde|spark|real-time|ingest]``: comparisons, as ratios."""
+"""``python -m benchmarks [PART]``: comparisons with other clients and libraries, as ratios."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from benchmarks._drive import PeerError
 from benchmarks._groups import run_groups
 from benchmarks._ingest import run_ingest
 from benchmarks._real_time import run_real_time
+from benchmarks._registries import run_registries
 from benchmarks._spark import SparkPlan, run_spark
 from benchmarks._spark_peer import ScalaPeer
 from benchmarks._spark_results import Results, document
@@ -64,7 +65,9 @@ _BUILD = Path(__file__).parent.parent / "build"
 @click.command(help=__doc__)
 @click.argument(
     "part",
-    type=click.Choice(["client", "groups", "streams", "tables", "serde", "spark", "real-time", "ingest", "all"]),
+    type=click.Choice(
+        ["client", "groups", "streams", "tables", "serde", "registries", "spark", "real-time", "ingest", "all"]
+    ),
     default="all",
 )
 @click.option("--quick", is_flag=True, help="Few events, two rounds: shows that all works, and no more.")
@@ -129,6 +132,8 @@ def main(
             measured.append(_measured("Key-value tables", run_tables(**how)))
         if part in ("serde", "all"):
             measured.append(_measured("Serializers", run_serde(**how)))
+        if part in ("registries", "all"):
+            measured.append(_measured("Registries", run_registries(**how)))
         if part in ("spark", "all"):
             measured.append(_measured("Spark", run_spark(scala, plan, _note)))
         if part in ("real-time", "all"):

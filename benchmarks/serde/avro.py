@@ -18,7 +18,7 @@ __all__ = ["PACKAGES", "subjects"]
 
 PACKAGES: Final = ("fastavro", "pyruhvro")
 
-_SENSOR: Final = {
+SENSOR: Final = {
     "type": "record",
     "name": "Sensor",
     "fields": [
@@ -52,7 +52,7 @@ _TRIP: Final = {
 def subjects(count: int) -> Iterator[Subject]:
     """Return the same records as for the other formats."""
     start = datetime(2024, 1, 1, tzinfo=UTC)
-    yield _subject("Avro flat", _SENSOR, [sensor(i) | {"ts": start + timedelta(seconds=i)} for i in range(count)])
+    yield _subject("Avro flat", SENSOR, [sensor(i) | {"ts": start + timedelta(seconds=i)} for i in range(count)])
     yield _subject("Avro nested", _TRIP, [trip(i) for i in range(count // 2)])
 
 

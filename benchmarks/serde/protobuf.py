@@ -14,7 +14,7 @@ from benchmarks.serde._subject import Subject, Work
 from benchmarks.serde.avro import sensor, trip
 from pravega_serde.protobuf import ProtobufSerializer
 
-__all__ = ["PACKAGES", "subjects"]
+__all__ = ["PACKAGES", "sensor_message", "subjects"]
 
 PACKAGES: Final = ("protobuf", "ptars")
 
@@ -49,6 +49,11 @@ def _type(kind: Any) -> dict[str, Any]:
     name = kind.removeprefix("*")
     label = _T.LABEL_REPEATED if kind.startswith("*") else _T.LABEL_OPTIONAL
     return {"type": _T.TYPE_ENUM if name == ".State" else _T.TYPE_MESSAGE, "type_name": name, "label": label}
+
+
+def sensor_message() -> type[Message]:
+    """Return the class of the flat record."""
+    return _messages()["Sensor"]
 
 
 def _messages() -> dict[str, type[Message]]:
