@@ -39,7 +39,7 @@ EXPECTED: dict[str, tuple[set[str], int]] = {
     "task of a read of protobuf": (ARROW | {"google", "ptars"}, 121),
     "task of a read of json": (ARROW, 119),
     "task of a read of java": (ARROW, 126),
-    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 147),
+    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 148),
 }
 #: The generated code's package of gRPC's tools, and what virtual environments and editors bring into every process.
 _OF_AN_INSTALLATION = {"distutils", "grpc_tools", "setuptools", "sitecustomize", "usercustomize"}
