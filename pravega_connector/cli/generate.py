@@ -21,11 +21,11 @@ _SCAN: Final = ("controller", "start", "end", "form", "limit", "max_size", "time
 
 @click.command(
     epilog=examples(
-        "pravega-serde generate order.avsc --from file --to dataclass --output orders.py",
+        "pravega-serde generate order.avsc --from file --to dataclass --output a.py",
         "pravega-serde generate orders --from registry --to pydantic",
         "pravega-serde generate shop/orders --from sniff --to java --output src",
         "pravega-serde generate @orders.hex --bytes hex --from sniff --to dataclass",
-        "pravega-serde generate order.proto --from file --to avsc --check --output a.avsc",
+        "pravega-serde generate a.proto --from file --to avsc --check --output a.avsc",
     )
 )
 @click.argument("source", metavar="SOURCE")

@@ -170,7 +170,7 @@ class StreamsTransaction(HintedNames, Generic[T]):
             others = [other for name, other in self._shares.items() if name in likely and other is not share]
             calls = [share.new_transaction, *(other.new_transaction_or_none for other in others)]
             begun = io.side_by_side(lambda begin: begin(), calls, MAX_CALLS)
-            # The calls do not set it: after an interrupt, they still run while the next event begins another transaction.
+            # Not set by the calls: after an interrupt, they still run while the next event begins another transaction.
             for each, transaction in zip((share, *others), begun, strict=True):
                 each.begun = transaction
         return share
