@@ -168,11 +168,13 @@ class StreamsTransaction(HintedNames, Generic[T]):
         if share.begun is None:
             likely = frozenset() if self._begun() else self._decisions.used.get(self.app_id, frozenset())
             others = [other for name, other in self._shares.items() if name in likely and other is not share]
-            calls = [share.new_transaction, *(other.new_transaction_or_none for other in others)]
-            begun = io.side_by_side(lambda begin: begin(), calls, MAX_CALLS)
+            results = io.side_by_side(_Share[T].new_transaction, [share, *others], MAX_CALLS)
             # Not set by the calls: after an interrupt, they still run while the next event begins another transaction.
-            for each, transaction in zip((share, *others), begun, strict=True):
-                each.begun = transaction
+            for each, result in zip((share, *others), results, strict=True):
+                each.begun = None if isinstance(result, PravegaError) else result
+            # Without its transaction, another stream has no event yet: its first event will begin one.
+            if isinstance(results[0], PravegaError):
+                raise results[0]
         return share
 
     def _share(self, stream: StreamName | str) -> _Share[T]:
@@ -331,15 +333,12 @@ class _Share(Generic[T]):
         assert self.begun is not None
         return self.begun
 
-    def new_transaction(self) -> OpenTransaction[bytes] | None:
-        """Begin a transaction."""
-        return self._writer.begin()
-
-    def new_transaction_or_none(self) -> OpenTransaction[bytes] | None:
-        """Begin a transaction. Return None after an error, which the first event will raise."""
-        with contextlib.suppress(PravegaError):
+    def new_transaction(self) -> OpenTransaction[bytes] | PravegaError:
+        """Begin a transaction, and return it or the error."""
+        try:
             return self._writer.begin()
-        return None
+        except PravegaError as error:
+            return error
 
     def try_to_abort(self) -> None:
         """Abort the transaction, within some seconds."""

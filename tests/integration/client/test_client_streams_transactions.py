@@ -159,6 +159,20 @@ def test_a_stream_that_is_not_written_this_time_may_be_deleted(program: Program)
     assert list(program.client.read(orders, "string")) == ["a", "b"]
 
 
+def test_a_begin_that_fails_leaves_no_transaction_open(program: Program, begun: list[OpenTransaction[bytes]]):
+    orders, audit = (f"{program.scope}/{stream}" for stream in (ORDERS, AUDIT))
+    with program.begin() as transaction:
+        program.write(transaction, "a")
+    program.client.delete_stream(audit)
+    transaction = program.begin()
+    with pytest.raises(StreamNotFoundError):
+        transaction.write(audit, "b", "key")
+    transaction.abort()
+    (other,) = begun[2:]
+    assert str(other.stream) == orders
+    assert program.client.transaction(orders, other.id).status().is_aborted
+
+
 def test_an_error_leaves_nothing_in_any_stream(program: Program):
     transaction = program.begin()
     program.write(transaction, "a")
