@@ -3,11 +3,9 @@
 import collections
 import dataclasses
 import datetime as dt
-import importlib.util
 import json
 import subprocess
 import sys
-import uuid
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -50,20 +48,6 @@ LINE = ClassDescriptor.of("com.example.Order$Line", 5, {"count": "int", "sku": "
 def golden() -> list[bytes]:
     rows = map(json.loads, VECTORS.read_text().splitlines())
     return [bytes.fromhex(row["hex"]) for row in rows if "hex" in row]
-
-
-@pytest.fixture
-def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def load_module(code: GeneratedCode) -> ModuleType:
-        name = f"made_{uuid.uuid4().hex}"
-        (path,) = code.write(tmp_path / f"{name}.py")
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        spec.loader.exec_module(module)
-        return module
-
-    return load_module
 
 
 def round_trips(module: ModuleType, events: list[bytes]) -> set[str]:

@@ -1,7 +1,6 @@
 """Code and schemas from schemas: the classes read and write every golden event, and refuse what they cannot hold."""
 
 import datetime as dt
-import importlib.util
 import json
 import os
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import uuid
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +30,6 @@ from pravega_serde import (
     typed,
 )
 from pravega_serde.adapters.classes import members_of
-from pravega_serde.generating import GeneratedCode
 from pravega_serde.protobuf.derive import schema_data
 from pravega_serde.protobuf.schema import descriptor_of
 from pravega_serde.protobuf.schema import load as load_message
@@ -79,20 +76,6 @@ EVERY_TYPE = {
     ],
 }
 LINE = b"\x00\x00\x80\x3f\x02"  # weight 1.0, state class
-
-
-@pytest.fixture
-def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def load_module(code: GeneratedCode) -> ModuleType:
-        name = f"made_{uuid.uuid4().hex}"
-        (path,) = code.write(tmp_path / f"{name}.py")
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        spec.loader.exec_module(module)
-        return module
-
-    return load_module
 
 
 def registered() -> dict[tuple[str, bytes], tuple[SchemaInfo, list[bytes]]]:
@@ -539,7 +522,7 @@ def passes_mypy(folder: Path, sources: list[Path], styles: tuple[str, ...]) -> i
         for style in styles
         for source in sources
     ]
-    # A process, because mypy raises the recursion limit of its own.
+    # A process, because mypy raises the recursion limit of the process.
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", str(folder / "cache")]
     done = subprocess.run(
         [*command, *map(str, files)], check=False, cwd=folder, capture_output=True, text=True, timeout=250
@@ -554,7 +537,7 @@ def test_generated_classes_pass_mypy(tmp_path):
 
 @pytest.mark.long
 def test_classes_of_each_target_pass_mypy(tmp_path):
-    """Also those of all messages in a large file."""
+    """Also the classes of all messages in a large file."""
     (tmp_path / "every.avsc").write_text(json.dumps(EVERY_TYPE))
     sources = [ROOT / "schemas" / "flight.avsc", ROOT / "schemas" / "controller.proto", tmp_path / "every.avsc"]
     assert passes_mypy(tmp_path, sources, STYLES) > 200
