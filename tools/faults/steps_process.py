@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final
@@ -120,6 +121,12 @@ class StepsProcess:
 
     def await_end(self, seconds: float = _END_SECONDS) -> None:
         await_that(f"process {self.pid} ends", lambda: self.code is not None, seconds, poll=0.01)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait until it has ended, but no longer; return True if it has."""
+        with suppress(AssertionError):
+            self.await_end(seconds)
+        return self.code is not None
 
     def succeeds(self, seconds: float = _END_SECONDS) -> None:
         self.await_end(seconds)

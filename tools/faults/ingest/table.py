@@ -332,13 +332,10 @@ def _start_following(trial: Trial, arguments: list[object]) -> tuple[StepsProces
     point = trial.random.choice([point for point in POINTS if point != "after decide"])
     nth = trial.random.randint(1, 5)
     run = trial.start(arguments, at=point, nth=nth, action="kill", seconds=trial.random.uniform(0, 0.03))
-    deadline = time.monotonic() + _KAFKA_SECONDS
-    while run.code is None:
-        if time.monotonic() > deadline:  # it waits for records
-            run.kill()
-            return run, "while it waits"
-        time.sleep(0.02)
-    return run, point
+    if run.ends_within(_KAFKA_SECONDS):
+        return run, point
+    run.kill()
+    return run, "while it waits"  # for records
 
 
 # ---- one large file --------------------------------------------------------------------------------------------------

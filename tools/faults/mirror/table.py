@@ -113,7 +113,7 @@ class Trial:
         return self._log.read()
 
     def leader(self) -> int | None:
-        """Return the process of the open step; None while there is no step."""
+        """Return the process of the open step; None without an open step."""
         return next((int(step.note["pid"]) for step in self.state().steps.values()), None)
 
     def end(self) -> Verdict:
@@ -169,19 +169,12 @@ def _kill(trial: Trial) -> str:
         nth = 1 if where == "after decide" else trial.random.randint(1, 3)
         seconds = trial.random.uniform(0, 0.03)
         run = trial.start("--follow", at=where, nth=nth, action="kill", seconds=seconds)
-        if not _ends(run, _POINT_SECONDS):
+        if not run.ends_within(_POINT_SECONDS):
             run.kill()
             where = "while it copies"
     run.await_end()
     assert run.killed, f"a run ended with {run.code}: {run.text()}"
     return where
-
-
-def _ends(run: StepsProcess, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while run.code is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return run.code is not None
 
 
 # ---- several runs ----------------------------------------------------------------------------------------------------

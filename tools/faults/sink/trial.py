@@ -21,7 +21,7 @@ _HERE: Final = Path(__file__).parent
 APPLICATION: Final = _HERE / "application.py"
 #: Seconds for one application: on a busy machine it takes minutes.
 _APPLICATION_SECONDS: Final = 600.0
-#: Seconds between the report of a process that kills itself and the signal, in which its other threads go on.
+#: Seconds between the report of a process that kills itself and the signal, in which its other threads continue.
 _SIGNAL_SECONDS: Final = 0.5
 
 Fault = dict[str, Any]
