@@ -39,8 +39,8 @@ Note = Callable[[str], None]
 def run_registries(*, rounds: int, quick: bool, only: str, note: Note) -> Iterator[Result]:
     """Measure the same values in each framing. Only cases whose name contains ``only`` are run.
 
-    A real Apicurio registry has the schemas of both foreign framings, and a registry in this process those of the other
-    one. Nothing asks them while the clock runs: the serializers have found all schemas before.
+    A real Apicurio registry has the schemas of both foreign framings, and a registry in this process has Pravega's. The
+    serializers have found all schemas before the clock starts, and make no calls afterwards.
     """
     count = _QUICK_EVENTS if quick else _EVENTS
     note("starting an Apicurio registry")

@@ -74,11 +74,11 @@ def ingest(
     """Ingest the records of a source that are not in the stream yet: each record becomes one event, once.
 
     ``source`` is a FileSource, a KafkaSource or another ReplayableSource. Paths create a FileSource, and an address
-    ``kafka://host:port/topic`` creates a KafkaSource. ``options`` are those of the
-    Spark sink with the same names: ``format``, ``avro_schema``, ``registry``, ``routing_key_field`` and so on.
-    ``state`` names the stream of the state. Without a routing key, ``ordered`` uses the name of the source as the key,
-    which keeps the events of one source in order. ``resolve`` is the operator's decision about a transaction that the
-    server has forgotten. ``tell`` is called with the current activity and the counts so far.
+    ``kafka://host:port/topic`` creates a KafkaSource. ``options`` are options of the Spark sink, such as ``format``,
+    ``avro_schema``, ``registry`` and ``routing_key_field``. ``state`` names the stream of the state. Without a routing
+    key, ``ordered`` uses the name of the source as the key, which keeps the events of one source in order. ``resolve``
+    is the operator's decision about a transaction that the server has forgotten. ``tell`` is called with the current
+    activity and the counts so far.
 
     On return all events are durable and committed. If the run ends earlier, the next run resumes there. Raises
     SourceErrors, StepUndecidedError, StepsStateError, ConfigErrors, and the errors of the client. For a Kafka topic,

@@ -41,9 +41,9 @@ def _restored(state: dict[str, Any], found: frozenset[str]) -> RegistryAccess:
 
 
 def registry_access(given: Mapping[str, str | None], *, timeout: float) -> RegistryAccess | None:
-    """Return the access with these settings, then those of the environment and its profile. None without an address.
+    """Return the access with ``given``, then the environment's settings, then its profile's. None without an address.
 
-    ``timeout`` limits a call, in seconds. The latest schemas are not cached: they are those of the time of the call.
+    ``timeout`` limits a call, in seconds. The latest schemas are not cached, so each call finds the latest ones.
     Raises SerdeError for invalid settings or an invalid profile.
     """
     settings = registry_settings(given)
