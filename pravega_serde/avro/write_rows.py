@@ -274,7 +274,7 @@ def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choo
 
 
 def _test(branch: Type) -> Callable[[Any, bool], bool]:
-    """Return a predicate for the values of a branch: strict, or with an int accepted for a float."""
+    """Return a predicate for the values of a branch: strict, or also for an int as a float, or for too many digits."""
     if isinstance(branch, Record):
         names = frozenset(entry.name for entry in branch.fields)
         needed = frozenset(entry.name for entry in branch.fields if entry.default is MISSING)
@@ -283,7 +283,19 @@ def _test(branch: Type) -> Callable[[Any, bool], bool]:
         return lambda value, strict: isinstance(value, str) and value in branch.symbols  # noqa: ARG005
     if isinstance(branch, Fixed) and branch.logical is None:
         return lambda value, strict: isinstance(value, bytes) and len(value) == branch.size  # noqa: ARG005
+    if isinstance(branch, Primitive | Fixed) and branch.logical is not None and branch.logical.name == "decimal":
+        convert = _from_decimal(branch.logical, branch.size if isinstance(branch, Fixed) else None)
+        return lambda value, strict: isinstance(value, Decimal) and (not strict or _converts(convert, value))
     return _TESTS[_test_name(branch)]
+
+
+def _converts(convert: Callable[[Any], Any], value: Any) -> bool:
+    """Return True if a value fits, such as a decimal whose digits the branch of a union has."""
+    try:
+        convert(value)
+    except MalformedError:
+        return False
+    return True
 
 
 def _test_name(branch: Type) -> str:
@@ -309,7 +321,6 @@ _TESTS: Final[Mapping[str, Callable[[Any, bool], bool]]] = {
     "boolean": lambda value, strict: isinstance(value, bool),  # noqa: ARG005
     "bytes": lambda value, strict: isinstance(value, bytes | bytearray | memoryview),  # noqa: ARG005
     "date": lambda value, strict: isinstance(value, date) and not isinstance(value, datetime),  # noqa: ARG005
-    "decimal": lambda value, strict: isinstance(value, Decimal),  # noqa: ARG005
     "double": lambda value, strict: isinstance(value, float) or (not strict and _is_int(value, 1024)),
     "float": lambda value, strict: isinstance(value, float) or (not strict and _is_int(value, 64)),
     "int": lambda value, strict: _is_int(value, 32),  # noqa: ARG005

@@ -22,7 +22,14 @@ from pravega_connector.exactly_once.batch_commit.entries import (
     name_of,
 )
 from pravega_connector.exactly_once.batch_commit.machine import Commit, Job, Role
-from pravega_connector.exactly_once.batch_commit.servers import Servers, carry_out, note_parts, stream_of, writer_of
+from pravega_connector.exactly_once.batch_commit.servers import (
+    Servers,
+    await_visible,
+    carry_out,
+    note_parts,
+    stream_of,
+    writer_of,
+)
 from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState, is_deleted, target_of
 from pravega_connector.exactly_once.batch_commit.statuses import inferred, is_live, weigh
 from pravega_connector.exactly_once.batch_commit.table import Outcome
@@ -88,11 +95,12 @@ class Recovery:
     def finish(self, app: str) -> Outcome:
         """Commit the open batch of an application if it is complete. Abort it if no part of it is visible.
 
-        - COMMITTED: the batch is committed, and its event time noted if it has one.
+        - COMMITTED: readers see the batch, and its event time is noted if it has one.
         - UNFINISHED: the batch was aborted and discarded. The query writes it again when it restarts.
         - TORN, UNDECIDABLE: see :meth:`resolve`.
 
-        Raises ConfigError if no batch is open, and OutcomeUnknownError.
+        Raises ConfigError if no batch is open, OutcomeUnknownError, and DeadlineExceededError if the batch is committed
+        but was not visible in time.
         """
         prepared = self._open(app)
         nonce = str(uuid.uuid4())
@@ -101,7 +109,8 @@ class Recovery:
         outcome = carry_out(Commit(job), servers).outcome
         assert outcome is not None
         if outcome is Outcome.COMMITTED:
-            note_parts(self._stores, writer_of(app), prepared.parts, wait=True)
+            await_visible(self._stores.controller, [part.transaction for part in prepared.parts], self._timeout)
+            note_parts(self._stores, writer_of(app), prepared.parts, wait=False)
         if outcome is Outcome.UNFINISHED:
             self.resolve(app, "discard")
         return outcome

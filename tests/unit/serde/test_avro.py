@@ -102,6 +102,7 @@ def test_other_bytes_behind_a_datum_are_an_error() -> None:
 
 # Unions
 
+SMALL = logical("fixed", "decimal", precision=1, scale=0, name="D", size=1)
 RECORD_A, RECORD_B = record(("x", "int"), name="n.A"), record(("x", "int"), name="n.B")
 
 
@@ -121,6 +122,8 @@ RECORD_A, RECORD_B = record(("x", "int"), name="n.A"), record(("x", "int"), name
         (["null", "boolean", "int"], True, 1),
         (["int", logical("long", "timestamp-micros")], INSTANT, 1),
         ([logical("string", "uuid"), "bytes"], uuid.UUID(int=1), 0),
+        ([SMALL, logical("bytes", "decimal", precision=2, scale=0)], Decimal(10), 1),
+        ([SMALL, logical("bytes", "decimal", precision=2, scale=0)], Decimal(9), 0),
         ([record(("a", "int"), name="P"), record(("a", "int"), ("b", "int", 0), name="Q")], {"a": 1, "b": 2}, 1),
     ],
 )
