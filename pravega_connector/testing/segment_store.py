@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self
 
+from pravega_connector.errors import ProtocolError
 from pravega_connector.testing.requests import Append, Request, RequestDecoder, frame
 from pravega_connector.testing.segments import ParkedRead, Segment, SupportsReply
 from pravega_connector.testing.table_segments import Table, TableRequest
@@ -77,6 +78,8 @@ class Session:
         """Segment of each writer that was set up here."""
         self.transients: list[str] = []
         self.received = self.sent = 0
+        self.greeted = False
+        """Whether a request has come."""
         self.deaf = False
         """Set it to serve no further request, like a host that failed without a message."""
         self.copies = 1
@@ -345,6 +348,10 @@ class SegmentStore:
         try:
             with session.sock, contextlib.suppress(OSError):
                 self._receive(session)
+        except ProtocolError:
+            # Another server's client may come, if that server had this port before.
+            if session.greeted:
+                raise
         finally:
             self._forget(session)
 
@@ -358,6 +365,7 @@ class SegmentStore:
                 self.cut_requests_at = None
             session.received += len(data)
             for request in decoder.feed(data):
+                session.greeted = True
                 if not session.deaf:
                     self._treat(session, request)
             if last:

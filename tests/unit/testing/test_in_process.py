@@ -1,5 +1,6 @@
 """An in-process Pravega as its users meet it."""
 
+import socket
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from pravega_connector.client import TransactionStatus
 from pravega_connector.errors import LeaseRangeError, LocalServerError
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
+from pravega_connector.testing.segment_store import SegmentStore
 from pravega_serde import SchemaRegistryClient
 from pravega_serde.errors import RegistryAuthenticationError
 
@@ -75,3 +77,9 @@ def test_names_that_it_does_not_have():
     assert {*door.__all__} <= {*dir(door)}
     with pytest.raises(AttributeError, match=r"pravega_connector\.testing.*'Pravega'"):
         door.Pravega  # noqa: B018
+
+
+def test_a_client_of_another_server_that_had_the_port_before_is_refused():
+    with SegmentStore() as store, socket.create_connection(store.endpoint, timeout=10) as other:
+        other.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        assert other.recv(1) == b""
