@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -149,7 +148,24 @@ class Entries:
         self._same_schema, self._unknown_is_corrupt = same_schema, unknown_is_corrupt
         self._codecs = config.known_codecs()
         self._compiled: dict[tuple[int, bytes], Entry] = {}
+        self._last: dict[int, tuple[bytes, Entry]] = {}
+        """Prefix and entry of the last event of each encoding id. Most events have those of the one before."""
         self._prefixes: dict[int, MessagePrefix | None] = {}
+
+    def entry_of(self, encoding_id: int, event: bytes) -> tuple[Entry, int]:
+        """Return the entry of an event, and where its payload begins. Raises the errors of :meth:`find`."""
+        header = self._framing.size
+        last = self._last.get(encoding_id)
+        # No prefix is the beginning of another one.
+        if last is None or not event.startswith(last[0], header):
+            kind = self.prefix_of(encoding_id)
+            prefix = b"" if kind is None else event[header : header + kind.size(event[header:])]
+            last = prefix, self.find(encoding_id, prefix)
+            if len(self._last) >= MAX_ENTRIES:
+                self._last.clear()
+            self._last[encoding_id] = last
+        prefix, entry = last
+        return entry, header + len(prefix)
 
     def prefix_of(self, encoding_id: int) -> MessagePrefix | None:
         """Return the kind of prefix that the payloads of an encoding id have. Raises the errors of :meth:`find`."""
@@ -505,17 +521,15 @@ class _Decoder:
         """Yield the values of rows with one id, each with the position of its type."""
         kind = self._sources[group.framing].prefix_of(group.id)
         if kind is None:
-            yield from self._typed(group, b"", lambda: headers.payloads(group))
+            yield from self._typed(group, b"", headers)
             return
-        found, errors = split_column(headers.payloads(group), kind)
+        found, errors = split_column(headers.events(group), group.framing.size, kind)
         for row, error in errors.items():
             self._errors.add_all(group.rows[[row]], error.reason, group.id)
-        for prefix, chosen, messages in found:
-            yield from self._typed(group._replace(rows=group.rows[chosen]), prefix, partial(messages.slice, 0))
+        for prefix, chosen in found.items():
+            yield from self._typed(group._replace(rows=group.rows[chosen]), prefix, headers)
 
-    def _typed(
-        self, group: SameId, prefix: bytes, payloads: Callable[[], pa.BinaryArray]
-    ) -> Iterator[tuple[int, _Part]]:
+    def _typed(self, group: SameId, prefix: bytes, headers: HeaderColumn) -> Iterator[tuple[int, _Part]]:
         """Yield the values of rows of one message type, or nothing if their type has no column."""
         framing, encoding_id, rows = group
         try:
@@ -531,7 +545,8 @@ class _Decoder:
         else:
             on_error = self._errors.among(rows, encoding_id)
             try:
-                yield entry.target, (rows, entry.read_column(payloads(), on_error, self._room))
+                payloads = headers.payloads(group, len(prefix))
+                yield entry.target, (rows, entry.read_column(payloads, on_error, self._room))
             except ColumnFullError as full:
                 raise ColumnFullError(int(rows[full.row])) from None
 

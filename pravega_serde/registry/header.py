@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import as_binary, cut, number_column, valid_rows
-from pravega_serde.columnar.arrays import Int64s, UInt8s, offsets_of
+from pravega_serde.columnar.arrays import Int64s, UInt8s, offsets_of, select
 from pravega_serde.errors import DeserializationError
 
 _INT32_MAX: Final = 2**31 - 1
@@ -130,13 +130,18 @@ class HeaderColumn:
         """Return the rows of each framing and id. The ids of a framing are ascending."""
         return [group for framing, rows, ids in self.found for group in _grouped(framing, rows, ids)]
 
-    def payloads(self, group: SameId) -> pa.BinaryArray:
-        """Return the bytes after the headers of some rows. Arrow copies them in one pass."""
+    def events(self, group: SameId) -> pa.BinaryArray:
+        """Return the events of some rows."""
+        return self._column if len(group.rows) == len(self._column) else select(self._column, group.rows)
+
+    def payloads(self, group: SameId, prefix: int = 0) -> pa.BinaryArray:
+        """Return the bytes of some rows after the header and ``prefix`` more bytes. Arrow copies them in one pass."""
         framing, _, rows = group
+        skipped = framing.size + prefix
         if len(rows) == len(self._column):
-            return pc.binary_slice(self._column, framing.size, _INT32_MAX)  # overflows without an end
+            return pc.binary_slice(self._column, skipped, _INT32_MAX)  # overflows without an end
         data, starts, ends = _bytes_of(self._column)
-        return cut(data, starts[rows] + framing.size, ends[rows])
+        return cut(data, starts[rows] + skipped, ends[rows])
 
 
 def _grouped(framing: Framing, rows: Int64s, ids: Int64s) -> list[SameId]:

@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.arrays import Int64s, select
+from pravega_serde.columnar.arrays import Int64s, bools_of, select
 from pravega_serde.errors import DeserializationError
 
 #: Levels of types inside types, as many as protoc allows.
 _MAX_LEVELS: Final = 32
 _MAX_VARINT: Final = 5
-_INT32_MAX: Final = 2**31 - 1
+#: Prefixes of a column whose rows are found at once. Rows with further ones are read one by one.
+_FREQUENT: Final = 16
 _NAME_TAG: Final = 0x0A
 
 #: Message type in a file: its index at each level of nesting, or its name.
@@ -97,34 +98,33 @@ class TypeReference:
 
 
 def split_column(
-    payloads: pa.BinaryArray, kind: MessagePrefix
-) -> tuple[list[tuple[bytes, Int64s, pa.BinaryArray]], dict[int, DeserializationError]]:
-    """Return the rows of each prefix with their messages, and the errors of rows without a valid prefix."""
-    if len(payloads) and not payloads.null_count and (same := _same_prefix(payloads, kind)) is not None:
-        messages = pc.binary_slice(payloads, len(same), _INT32_MAX)
-        return [(same, np.arange(len(payloads)), messages)], {}
+    events: pa.BinaryArray, header: int, kind: MessagePrefix
+) -> tuple[dict[bytes, Int64s], dict[int, DeserializationError]]:
+    """Return the rows of each prefix, and the errors of rows without a valid one.
+
+    The events have the same header, of ``header`` bytes, and none is null.
+    """
+    found: dict[bytes, Int64s] = {}
+    left, rest = np.arange(len(events)), events
+    while len(left) and len(found) < _FREQUENT:
+        first: bytes = rest[0].as_py()
+        try:
+            end = header + kind.size(first[header:])
+        except DeserializationError:
+            break
+        same = bools_of(pc.starts_with(rest, pattern=first[:end]))
+        found[first[header:end]] = left[same]
+        left = left[~same]
+        if len(left):
+            rest = select(rest, np.flatnonzero(~same))
     rows: dict[bytes, list[int]] = {}
     errors: dict[int, DeserializationError] = {}
-    for row, payload in enumerate(payloads.to_pylist()):
+    for row, event in zip(left.tolist(), rest.to_pylist() if len(left) else (), strict=True):
         try:
-            rows.setdefault(payload[: kind.size(payload)], []).append(row)
+            rows.setdefault(event[header : header + kind.size(event[header:])], []).append(row)
         except DeserializationError as error:
             errors[row] = error
-    return [_part(payloads, prefix, np.array(chosen)) for prefix, chosen in rows.items()], errors
-
-
-def _part(payloads: pa.BinaryArray, prefix: bytes, rows: Int64s) -> tuple[bytes, Int64s, pa.BinaryArray]:
-    return prefix, rows, pc.binary_slice(select(payloads, rows), len(prefix), _INT32_MAX)
-
-
-def _same_prefix(payloads: pa.BinaryArray, kind: MessagePrefix) -> bytes | None:
-    """Return the prefix that all payloads have, or None."""
-    first: bytes = payloads[0].as_py()
-    try:
-        prefix = first[: kind.size(first)]
-    except DeserializationError:
-        return None
-    return prefix if pc.all(pc.starts_with(payloads, pattern=prefix)).as_py() else None
+    return found | {prefix: np.array(chosen) for prefix, chosen in rows.items()}, errors
 
 
 def _index(data: bytes, at: int) -> tuple[int, int]:

@@ -177,14 +177,9 @@ class RegistryDeserializer:
         if not self._config.write_encoding_header:
             return self._readers[0].info, self._read_headerless(data)
         framing, encoding_id = read_header(data, self._framings)
-        entries, payload, prefix = self._rows[framing], data[framing.size :], b""
         try:
-            kind = entries.prefix_of(encoding_id)
-            if kind is not None:
-                size = kind.size(payload)
-                prefix, payload = payload[:size], payload[size:]
-            entry = entries.find(encoding_id, prefix)
-            return entry.encoding.schema, entry.read(payload)
+            entry, start = self._rows[framing].entry_of(encoding_id, data)
+            return entry.encoding.schema, entry.read(data[start:])
         except UnknownEncodingError as error:
             raise DeserializationError(error.reason, encoding_id=encoding_id) from error
         except DeserializationError as error:
