@@ -36,7 +36,8 @@ _ARCHIVE: Final = Jar(
 )
 _JARS: Final = JarSet("apicurio-registry-app", _VERSION, (_ARCHIVE,))
 _MAIN: Final = f"apicurio-registry-app-{_VERSION}-runner.jar"
-_START_SECONDS: Final = 240.0
+#: Half of it is for one attempt, and less than the timeout of a test.
+_START_SECONDS: Final = 400.0
 _UNPACK_SECONDS: Final = 300.0
 
 

@@ -45,6 +45,8 @@ _PAUSE: Final = 0.1
 _CALL_SECONDS: Final = 10.0
 # Free space of the disk that a server needs to start. Less of it shows as calls that are never answered.
 _LEAST_SPACE: Final = 256 << 20
+#: What the servers print if a port is taken: those of Pravega, and programs with Quarkus.
+_TAKEN: Final = (b"Address already in use", b"in use by another process")
 
 
 class PortTakenError(LocalServerError):
@@ -135,7 +137,7 @@ def start_until_ready(spawn: Callable[[], S], await_one: Callable[[S, float], No
 def check_log(name: str, log: Path, exit_code: int | None) -> None:
     """Raise PortTakenError if a JVM reported that a port is taken, or LocalServerError if it has ended."""
     printed = log.read_bytes()
-    if b"Address already in use" in printed:
+    if any(words in printed for words in _TAKEN):
         raise PortTakenError(f"a port of {name} was taken by another process; see {log}")
     if exit_code is not None:
         raise LocalServerError(f"{name} ended with exit code {exit_code} ({last_words(printed)}); see {log}")
