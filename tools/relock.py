@@ -68,6 +68,8 @@ class _Recipe:
 
 _REGISTRY_VERSION: Final = "0.6.0"
 _REGISTRY_JACKSON: Final = "2.12.7"
+_SERDES_VERSION: Final = "3.1.4"
+_FLINK_VERSION: Final = "2.1.0"
 
 _RECIPES: Final = {
     "pravega-standalone": _Recipe(
@@ -112,6 +114,31 @@ _RECIPES: Final = {
     # A broker for tests of the ingestion from Kafka.
     "kafka": _Recipe(
         server=_Module("org.apache.kafka", "kafka_2.13", "4.1.2"),
+        forced=(),
+        excluded_organisations=(),
+        excluded_modules=(),
+        folder=_ROOT / "tests",
+    ),
+    # Serializers of Apicurio for Kafka: the other side of the tests of its events, and of Confluent's.
+    "apicurio-serdes": _Recipe(
+        server=_Module("io.apicurio", "apicurio-registry-avro-serde-kafka", _SERDES_VERSION),
+        beside=(
+            _Module("io.apicurio", "apicurio-registry-protobuf-serde-kafka", _SERDES_VERSION),
+            # This version was not published for JSON.
+            _Module("io.apicurio", "apicurio-registry-jsonschema-serde-kafka", "3.0.7"),
+        ),
+        forced=tuple(
+            _Module("io.apicurio", f"apicurio-registry-{name}", _SERDES_VERSION)
+            for name in ("serde-kafka-common", "serde-common", "schema-resolver", "java-sdk", "common")
+        ),
+        excluded_organisations=(),
+        excluded_modules=(),
+        folder=_ROOT / "tests",
+    ),
+    # Flink's formats for Confluent's registry, with the registry's own client in Java.
+    "flink-confluent": _Recipe(
+        server=_Module("org.apache.flink", "flink-sql-avro-confluent-registry", _FLINK_VERSION),
+        beside=(_Module("org.apache.flink", "flink-core", _FLINK_VERSION),),
         forced=(),
         excluded_organisations=(),
         excluded_modules=(),

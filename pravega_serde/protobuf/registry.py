@@ -76,9 +76,9 @@ class ProtobufRegistry(RegistryFormat):
         data = schema_data(descriptor, all_files=True)
         return SchemaInfo(descriptor.full_name, SerializationFormat.PROTOBUF, data)
 
-    def to_text(self, info: SchemaInfo) -> SchemaText:
-        """Return the file of the message type as a descriptor in base64, with its imports."""
-        return text_of(_files(info))
+    def to_text(self, info: SchemaInfo, *, source: bool = False) -> SchemaText:
+        """Return the file of the message type as a descriptor in base64 or as source, with its imports."""
+        return text_of(_files(info), source=source)
 
     def is_same(self, first: SchemaInfo, second: SchemaInfo) -> bool:
         """Return True if two files have the same contents. Text does not tell the name of its file."""

@@ -10,6 +10,7 @@ import binascii
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError
 
 from pravega_serde.errors import MissingExtraError, SchemaError
+from pravega_serde.protobuf.proto_source import proto_source
 from pravega_serde.protobuf.schema import bundled
 from pravega_serde.registry.interface import SchemaText
 
@@ -41,18 +43,32 @@ def files_of(schema: SchemaText) -> FileDescriptorSet:
     return FileDescriptorSet(file=files.values())
 
 
-def text_of(files: FileDescriptorSet) -> SchemaText:
+def text_of(files: FileDescriptorSet, *, source: bool) -> SchemaText:
     """Return the text of the last file, with the files that it imports as references.
 
-    Files of Protobuf itself are no references: each registry and client has them.
+    Files of Protobuf itself are no references: each registry and client has them. With ``source``, the text is that of
+    a ``.proto`` file. A file that cannot be written as one stays a descriptor.
     """
     known = {file.name: file for file in files.file}
-    return _text(files.file[-1], known)
+    return _text(files.file[-1], known, _source if source else _base64)
 
 
-def _text(file: FileDescriptorProto, known: dict[str, FileDescriptorProto]) -> SchemaText:
-    imported = {name: _text(known[name], known) for name in file.dependency if name in known and bundled(name) is None}
-    return SchemaText(base64.b64encode(file.SerializeToString()).decode("ascii"), imported)
+def _text(
+    file: FileDescriptorProto, known: dict[str, FileDescriptorProto], write: Callable[[FileDescriptorProto], str]
+) -> SchemaText:
+    wanted = (name for name in file.dependency if name in known and bundled(name) is None)
+    return SchemaText(write(file), {name: _text(known[name], known, write) for name in wanted})
+
+
+def _base64(file: FileDescriptorProto) -> str:
+    return base64.b64encode(file.SerializeToString()).decode("ascii")
+
+
+def _source(file: FileDescriptorProto) -> str:
+    try:
+        return proto_source(file, "")
+    except SchemaError:
+        return _base64(file)
 
 
 def _add(schema: SchemaText, name: str | None, files: dict[str, FileDescriptorProto]) -> None:

@@ -72,6 +72,8 @@ class ConfluentStore:
     #: Path of the interface under the registry's base.
     _base = ""
     _protobuf_prefix: MessagePrefix = MessageIndexes()
+    #: True to register Protobuf files as source instead of descriptors.
+    _as_source = False
 
     def __init__(self, config: SerializerConfig) -> None:
         self._config, self._subject = config, config.group
@@ -186,7 +188,8 @@ class ConfluentStore:
     def header(self, schema: SchemaInfo) -> bytes:
         """Return the header of events of a schema, and the prefix that selects its message type."""
         part = _part(schema.format)
-        found = self._find_or_add(self._subject, schema.format, part.to_text(schema), add=self._config.register_schema)
+        text = part.to_text(schema, source=self._as_source)
+        found = self._find_or_add(self._subject, schema.format, text, add=self._config.register_schema)
         kind = self.prefix_of(schema.format)
         prefix = b"" if kind is None else kind.of(part.indexes(schema), schema.type)
         return self.framings[0].header(found.id) + prefix
@@ -255,12 +258,14 @@ class ApicurioStore(ConfluentStore):
     """Artifact of an Apicurio registry, a :class:`SchemaStore`.
 
     Events of Apicurio's serializers 3 have the 4 bytes of a content id, which is the id of the Confluent-compatible
-    interface. Those of version 2 have the 8 bytes of a global id. Zeros in the first four tell them apart.
+    interface. Those of version 2 have the 8 bytes of a global id. Zeros in the first four tell them apart. Its
+    serializers in Java do not read descriptors.
     """
 
     framings: tuple[Framing, ...] = (CONFLUENT, APICURIO)
     _base = "/ccompat/v7"
     _protobuf_prefix: MessagePrefix = TypeReference()
+    _as_source = True
 
     def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:
         if framing is APICURIO:

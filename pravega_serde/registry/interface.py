@@ -106,8 +106,8 @@ class RegistryFormat(ABC):
     def from_text(self, schema: SchemaText) -> SchemaInfo:
         """Return the schema of a text as its writer's reader needs it. Raises :class:`SchemaError`."""
 
-    def to_text(self, info: SchemaInfo) -> SchemaText:
-        """Return the text to register for a schema."""
+    def to_text(self, info: SchemaInfo, *, source: bool = False) -> SchemaText:  # noqa: ARG002
+        """Return the text to register for a schema. With ``source``, it is one that people write, if there are two."""
         return SchemaText(schema_text(info))
 
     def is_same(self, first: SchemaInfo, second: SchemaInfo) -> bool:
