@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -169,3 +170,32 @@ def pause_server(process: ClusterProcess, seconds: float) -> Iterator[None]:
         assert state == ["T"], f"{process.name} was not paused: {state}"
     finally:
         process.resume()
+
+
+@dataclass(frozen=True)
+class Outage:
+    """Failure of a server process for a while: it is killed and started again, or paused and resumed."""
+
+    process: ClusterProcess
+    kill: bool
+    seconds: float
+    after: float = 0.0
+    """Seconds from the start of a trial."""
+
+    def __str__(self) -> str:
+        return f"{'kill' if self.kill else 'freeze'} {self.process.name} at {self.after:.0f} s for {self.seconds:.0f} s"
+
+    def begin(self) -> None:
+        if not self.process.running:
+            self.process.start()
+        if self.kill:
+            kill_server(self.process)
+            return
+        self.process.pause()
+        assert stat_of(self.process.pid)[:1] == ["T"], f"{self.process.name} was not paused"
+
+    def end(self) -> None:
+        if self.kill:
+            self.process.start()
+        elif self.process.running:
+            self.process.resume()

@@ -6,7 +6,6 @@ import base64
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,8 +24,7 @@ from tools.faults.cluster.setup import (
     Trial,
 )
 from tools.faults.harness import Table
-from tools.faults.processes import await_that, kill_server, pause_server
-from tools.processes import stat_of
+from tools.faults.processes import Outage, await_that, kill_server, pause_server
 
 #: Seconds until a driver gives up.
 _PATIENCE: Final = 240.0
@@ -232,40 +230,15 @@ def _checkpoint_full(trial: Trial) -> str:
 # ---- random faults, and none -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Outage:
-    """Failure of one process for a while."""
-
-    process: ClusterProcess
-    kill: bool
-    after: float
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{'kill' if self.kill else 'freeze'} {self.process.name} at {self.after:.0f} s for {self.seconds:.0f} s"
-
-    def begin(self) -> None:
-        if not self.process.running:
-            self.process.start()
-        if self.kill:
-            kill_server(self.process)
-            return
-        self.process.pause()
-        assert stat_of(self.process.pid)[:1] == ["T"], f"{self.process.name} was not paused"
-
-    def end(self) -> None:
-        if self.kill:
-            self.process.start()
-        elif self.process.running:
-            self.process.resume()
-
-
 def _soak(trial: Trial) -> str:
     """Kill and freeze one to three servers at random times, and wait until all clients recover."""
     names = trial.random.sample(sorted(trial.cluster.processes), trial.random.choice((1, 1, 2, 3)))
     outages = [
-        _Outage(
-            trial.process(name), trial.random.random() < 0.6, trial.random.uniform(0, 15), trial.random.uniform(1, 45)
+        Outage(
+            trial.process(name),
+            kill=trial.random.random() < 0.6,
+            after=trial.random.uniform(0, 15),
+            seconds=trial.random.uniform(1, 45),
         )
         for name in names
     ]

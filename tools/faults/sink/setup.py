@@ -25,6 +25,12 @@ LONG_LEASE: Final = 120.0
 SHORT_LEASE: Final = 10.0
 #: Kind of servers that can be killed; the standalone server loses its events when it ends.
 CLUSTER: Final = "cluster"
+#: Cluster whose containers move when a segment store fails.
+TWO_STORES: Final = "cluster with two segment stores"
+_CLUSTERS: Final = {
+    CLUSTER: ClusterOptions(stores=1, bookies=2, containers=2, heap_mb=512, cache_mb=256),
+    TWO_STORES: ClusterOptions(stores=2, bookies=3, containers=4, heap_mb=512, cache_mb=256),
+}
 #: Seconds after a lease in which a server may abort a transaction.
 _DELTA: Final = 15.0
 #: Seconds after that in which a server must report the status.
@@ -46,9 +52,8 @@ class SinkSetup(Setup):
 
     def open(self) -> None:
         self.cluster: Cluster | None = None
-        if self.servers == CLUSTER:
-            options = ClusterOptions(stores=1, bookies=2, containers=2, heap_mb=512, cache_mb=256)
-            self.cluster = self.stack.enter_context(running_cluster(options))
+        if self.servers in _CLUSTERS:
+            self.cluster = self.stack.enter_context(running_cluster(_CLUSTERS[self.servers]))
         self.config = self.server() if self.cluster is None else self.cluster.config
         self.client = self.stack.enter_context(PravegaClient(self.config, timeout=90.0))
         self.java = self.stack.enter_context(JavaPeer(self.config.controller, self.folder))

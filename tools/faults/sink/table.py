@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from random import Random
 from typing import Any, Final
 
 from pravega_connector.client import StreamName
 from pravega_connector.exactly_once.batch_commit import Ledger, Outcome, Recovery, ledger_name
 from tools.faults.harness import Table
-from tools.faults.processes import await_that
+from tools.faults.processes import Outage, await_that
 from tools.faults.record import PROOFS, Column, measured
-from tools.faults.sink.setup import CLUSTER, LONG_LEASE, SHORT_LEASE, SinkScenario, SinkSettings, SinkSetup
-from tools.faults.sink.trial import Fault, Trial, fault_environment
+from tools.faults.sink.setup import (
+    CLUSTER,
+    LONG_LEASE,
+    SHORT_LEASE,
+    TWO_STORES,
+    SinkScenario,
+    SinkSettings,
+    SinkSetup,
+)
+from tools.faults.sink.trial import Fault, Job, Trial, fault_environment
 from tools.faults.spark_cluster import SparkCluster
 from tools.faults.streams import KEYS, Source
 
@@ -350,20 +362,64 @@ def _streams_shared(trial: Trial) -> None:
 
 def _streams_soak(trial: Trial) -> None:
     """Two queries that share a stream die at random times, until the time is over."""
-    random, ends, kills = Random(trial.folder.name), time.monotonic() + _SOAK_SECONDS, 0
+    random, ends = Random(trial.folder.name), time.monotonic() + _SOAK_SECONDS
     sources = [_own_source(trial, name, KEYS, first) for name, first in (("1", 0), ("2", KEYS * 10**6))]
     spec: Fault = {"queries": _sharing_queries(trial, *sources), "rows_per_batch": 5 * KEYS}
-    while time.monotonic() < ends:
-        for source in sources:
-            source.add(trial.client, KEYS * random.randrange(10, 40))
-        job = trial.start(**spec)
-        await_that("the application works", lambda: trial.has_begun(job) or job.has_ended, 300.0)  # noqa: B023
-        time.sleep(random.uniform(0.0, 8.0))
-        if job.has_ended:
-            job.succeeds()
-        else:
-            trial.proofs[:] = [f"{(kills := kills + 1)} kills at random times, {job.kill()}"]
+    ended = Counter[str]()
+    with nullcontext() if trial.cluster is None else _failing_servers(trial):
+        while time.monotonic() < ends:
+            for source in sources:
+                source.add(trial.client, KEYS * random.randrange(10, 40))
+            ended[_killed_at_random(trial, trial.start(**spec), random)] += 1
     trial.start(**spec).succeeds()
+    trial.proofs += [f"{count} × {how}" for how, count in sorted(ended.items())]
+
+
+def _killed_at_random(trial: Trial, job: Job, random: Random) -> str:
+    """Kill an application after it has begun a transaction; return how it ended."""
+    await_that("the application works", lambda: trial.has_begun(job) or job.has_ended, 300.0)
+    time.sleep(random.uniform(0.0, 8.0))
+    if not job.has_ended:
+        return f"{job.kill()} at a random time"
+    if trial.cluster is not None and not trial.has_begun(job):
+        # A new query does not wait for a controller that never answered it: its address may be wrong.
+        job.fails("PRAVEGA-CONTROLLER-UNAVAILABLE")
+        return "no controller at the start"
+    job.succeeds()
+    return "ended by itself"
+
+
+@contextmanager
+def _failing_servers(trial: Trial) -> Iterator[None]:
+    """Kill and pause the servers of a cluster one by one while the block runs, each several times."""
+    random, over, happened = Random(trial.folder.name), threading.Event(), Counter[str]()
+    cluster = trial.cluster
+    assert cluster is not None
+
+    def fail() -> None:
+        while True:
+            for name, kill in random.sample(_SERVER_FAULTS, len(_SERVER_FAULTS)):
+                if over.wait(random.uniform(2.0, 10.0)):
+                    return
+                outage = Outage(cluster.processes[name], kill=kill, seconds=random.uniform(1.0, 25.0))
+                outage.begin()
+                over.wait(outage.seconds)
+                outage.end()
+                happened[f"{name} {'killed' if kill else 'paused'}"] += 1
+                for process in cluster.processes.values():
+                    process.start()  # a segment store ends itself when its session has ended
+                cluster.await_ready(_READY_SECONDS)
+
+    with ThreadPoolExecutor(1) as pool:
+        failing = pool.submit(fail)
+        try:
+            yield
+        finally:
+            over.set()
+        failing.result()
+    wanted = {f"{name} {'killed' if kill else 'paused'}" for name, kill in _SERVER_FAULTS}
+    assert happened.keys() == wanted, f"these faults did not happen: {wanted - happened.keys()}"
+    trial.proofs += [f"{count} × {what}" for what, count in sorted(happened.items())]
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -404,6 +460,12 @@ _LATE_STREAMS: Final = {
 }
 #: Seconds of the scenario with random kills.
 _SOAK_SECONDS: Final = 1200.0
+#: Servers that fail meanwhile; True if killed.
+_SERVER_FAULTS: Final = (
+    *((name, True) for name in ("store-1", "store-2", "controller-1", "bookie-1", "zookeeper")),
+    *((name, False) for name in ("store-1", "store-2", "controller-1", "bookie-2")),
+)
+_READY_SECONDS: Final = 300.0
 _SECOND: Final = {"before": "before PREPARE", "prepared": "after PREPARE", "pilot": "after COMMIT_PILOT"}
 _LATE: Final = "… and everything is down longer than the lease"
 #: Name, fault, play; those whose names begin with "late-" have the short lease.
@@ -472,6 +534,13 @@ def _scenarios() -> list[SinkScenario]:
         SinkScenario("streams-two-drivers", "three streams, two drivers; the first stops", _streams_two_drivers),
         SinkScenario("streams-shared", "two queries share one of three streams, and die", _streams_shared),
         SinkScenario("streams-soak", "… at random times, for 20 minutes", _streams_soak, by_name=True),
+        SinkScenario(
+            "streams-cluster",
+            "… on a cluster whose servers are killed and paused in turn",
+            _streams_soak,
+            servers=TWO_STORES,
+            by_name=True,
+        ),
     ]
     for name, at in _SECOND.items():
         about = f"two drivers; the first stops {at}"

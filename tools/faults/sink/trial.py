@@ -93,7 +93,7 @@ class Trial:
         cluster: Cluster | None = None,
     ) -> None:
         self.config, self.client, self.source, self.folder, self.lease = config, client, source, folder, lease
-        self._cluster = cluster
+        self.cluster = cluster
         self.target = self.new_stream("target")
         self.followers = {self.target: Follower(config, self.target)}
         self.ledger = ledger_name(self.target)
@@ -187,12 +187,12 @@ class Trial:
 
     def restart_servers(self) -> None:
         """Kill controller and segment store, start them again, and wait until they work."""
-        assert self._cluster is not None
-        processes = [self._cluster.processes[name] for name in ("controller-1", "store-1")]
+        assert self.cluster is not None
+        processes = [self.cluster.processes[name] for name in ("controller-1", "store-1")]
         self.proofs += [kill_server(process) for process in processes]
         for process in processes:
             process.start()
-        self._cluster.await_ready(300.0)
+        self.cluster.await_ready(300.0)
 
     def outwait_lease(self) -> None:
         """Wait until no transaction is open: the processes that kept them are dead."""
