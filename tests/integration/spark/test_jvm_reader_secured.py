@@ -1,9 +1,9 @@
 """The JVM reader with TLS, users, and delegation tokens that expire between the plan and the read."""
 
-import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pyspark.errors import PySparkException
@@ -13,13 +13,21 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
+from pravega_serde import Credential
 from tests.integration.spark._real_time import ENDLESS, Run, load_sink
 from tests.jvm import SOON_READY
 
 pytestmark = pytest.mark.real_servers("TLS, users and tokens that expire")
-USER, PASSWORD = "admin", secrets.token_urlsafe(12)
+USER, PASSWORD = "admin", "k2-jW.quz9"
 TOKEN_SECONDS = 4
 EVENTS = 500
+BY_PASSWORD: Final = {"username": USER, "password": PASSWORD}
+BY_PROVIDER: Final = {"credential_provider": f"{__name__}:of_the_user"}
+
+
+def of_the_user() -> Credential:
+    """Return a credential that each process renews like a token."""
+    return Credential.basic(USER, PASSWORD, expires_in=TOKEN_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +50,15 @@ def stream(server: PravegaConfig) -> StreamName:
     return name
 
 
-def load(session: SparkSession, server: PravegaConfig, stream: StreamName, **options: str) -> DataFrame:
+def load(
+    session: SparkSession,
+    server: PravegaConfig,
+    stream: StreamName,
+    credentials: Mapping[str, str] = BY_PASSWORD,
+    **options: str,
+) -> DataFrame:
     reader = session.read.format("pravega").option("controller", server.controller)
-    given = {"tls_ca_file": str(server.tls_ca_file), "username": USER, "password": PASSWORD} | options
+    given = {"tls_ca_file": str(server.tls_ca_file), **credentials, **options}
     return reader.options(**given).load(str(stream))
 
 
@@ -57,10 +71,12 @@ def test_events_are_read_over_tls_with_tokens(
     assert found.count() == EVENTS
 
 
+@pytest.mark.parametrize("credentials", [BY_PASSWORD, BY_PROVIDER], ids=lambda given: next(iter(given)))
 def test_a_token_that_has_expired_since_the_plan_is_renewed(
-    jvm_session: SparkSession, server: PravegaConfig, stream: StreamName
+    jvm_session: SparkSession, server: PravegaConfig, stream: StreamName, credentials: Mapping[str, str]
 ) -> None:
-    frame = load(jvm_session, server, stream, raw_reader="jvm", min_partitions="4")
+    """The provider's credential ends at the same time."""
+    frame = load(jvm_session, server, stream, credentials, raw_reader="jvm", min_partitions="4")
     found = []
     for row in frame.toLocalIterator():  # the task of a partition begins when the one before has been read
         if not found:
@@ -71,7 +87,7 @@ def test_a_token_that_has_expired_since_the_plan_is_renewed(
 
 def test_an_untrusted_server_is_an_error(jvm_session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
     with pytest.raises(PySparkException, match=r"PRAVEGA-AUTHENTICATION"):
-        load(jvm_session, server, stream, raw_reader="jvm", password="wrong").count()
+        load(jvm_session, server, stream, {**BY_PASSWORD, "password": "wrong"}, raw_reader="jvm").count()
 
 
 @pytest.mark.long  # the tests above have TLS and tokens, test_real_time.py the rest
