@@ -24,7 +24,8 @@ from pravega_serde.registry.header import APICURIO, CONFLUENT
 from tests.interop._javac import compile_java
 from tests.jvm import SOON_READY
 
-pytestmark = pytest.mark.integration
+#: Tests of confluent-kafka and apicurio-serdes cover both framings.
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 _HERE: Final = Path(__file__).parent
 _TESTS: Final = _HERE.parent
