@@ -364,8 +364,11 @@ class Commit:
     def _judge_aborted_set(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         recorded, changes = self.recorded, {"statuses": self._seen(answer)}
         assert recorded is not None
+        # The pilot no longer tells whether the others may be committed: each must be aborted. One that a call found
+        # open, and that is forgotten now, may have been committed in between.
         undecided = self._pilot()[0].stream in self.deleted
-        if undecided and any(status.is_committed for status in changes["statuses"]):
+        committed = any(status.is_committed for status in changes["statuses"])
+        if undecided and (committed or Status.UNKNOWN in answer.values()):
             return Event.REFUSED, changes
         if self.job.role is not Role.WRITER:
             return Event.NOT_MINE, changes

@@ -372,7 +372,7 @@ def _streams_soak(trial: Trial) -> None:
                 source.add(trial.client, KEYS * random.randrange(10, 40))
             ended[_killed_at_random(trial, trial.start(**spec), random)] += 1
     trial.start(**spec).succeeds()
-    trial.proofs += [f"{count} × {how}" for how, count in sorted(ended.items())]
+    trial.proofs.append(", ".join(f"{count} × {how}" for how, count in sorted(ended.items())))
 
 
 def _killed_at_random(trial: Trial, job: Job, random: Random) -> str:
@@ -393,7 +393,7 @@ def _killed_at_random(trial: Trial, job: Job, random: Random) -> str:
 def _failing_servers(trial: Trial) -> Iterator[None]:
     """Kill and pause the servers of a cluster one by one while the block runs, each several times."""
     random, over, happened = Random(trial.folder.name), threading.Event(), Counter[str]()
-    cluster = trial.cluster
+    cluster, trial.leaves_orphans = trial.cluster, True
     assert cluster is not None
 
     def fail() -> None:
@@ -419,7 +419,7 @@ def _failing_servers(trial: Trial) -> Iterator[None]:
         failing.result()
     wanted = {f"{name} {'killed' if kill else 'paused'}" for name, kill in _SERVER_FAULTS}
     assert happened.keys() == wanted, f"these faults did not happen: {wanted - happened.keys()}"
-    trial.proofs += [f"{count} × {what}" for what, count in sorted(happened.items())]
+    trial.proofs.append(", ".join(f"{count} × {what}" for what, count in sorted(happened.items())))
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

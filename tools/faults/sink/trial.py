@@ -103,6 +103,8 @@ class Trial:
         """Targets of a source with several: number n is in the target n % len(targets)."""
         self.reported = 0
         """Rows that an error has reported as lost."""
+        self.leaves_orphans = False
+        """True if a controller was killed. The open transactions that it knew end after twice the longest lease."""
         self.proofs: list[str] = []
         self.jobs: list[Job] = []
 

@@ -318,6 +318,8 @@ def test_an_abort_that_is_refused_after_the_pilots_stream_was_deleted_is_not_ign
     machine = weighed((Status.UNKNOWN, Status.OPEN), over(ORDERS, AUDIT, first=11), *recorded, gone=(ORDERS,))
     assert machine.request().transactions == (recorded[1].transaction,)
     assert machine.answered({recorded[1].transaction: Status.COMMITTING}).phase is Phase.READ
+    # It was committed and is forgotten.
+    assert machine.answered({recorded[1].transaction: Status.UNKNOWN}).phase is Phase.READ
     assert machine.answered({recorded[1].transaction: Status.ABORTED}).phase is Phase.PING_OWN
 
 
