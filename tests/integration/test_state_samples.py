@@ -149,6 +149,7 @@ def transaction_of(entry: bytes) -> str:
     return str(step["transaction"])
 
 
+@pytest.mark.long  # tests/integration/ingest has the same of a state that it makes
 @pytest.mark.usefixtures("soon_sure")
 @pytest.mark.parametrize(
     ("name", "count", "there", "step", "fate"), CASES, ids=[f"{name}-{count}-{fate}" for name, count, *_, fate in CASES]

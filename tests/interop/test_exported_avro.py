@@ -53,7 +53,7 @@ def _java_rows(path: Path, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("compression", ["deflate", "none"])
+@pytest.mark.parametrize("compression", [pytest.param("deflate", marks=pytest.mark.long), "none"])
 def test_times_and_enums_are_read_by_java(
     client: PravegaClient, config: PravegaConfig, stream_name: StreamName, tmp_path: Path, compression: str
 ) -> None:

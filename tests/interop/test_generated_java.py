@@ -30,7 +30,7 @@ def of_the_model(folder: Path) -> dict[str, tuple[bytes, bool]]:
     return {case: (event, stable) for case, event, stable in rows if not any(name in event for name in INTERFACES)}
 
 
-@pytest.mark.parametrize("source", ["golden", "model"])
+@pytest.mark.parametrize("source", ["golden", pytest.param("model", marks=pytest.mark.long)])
 def test_java_reads_and_writes_the_same_bytes(source: str, tmp_path: Path) -> None:
     events = golden() if source == "golden" else of_the_model(tmp_path / "model")
     code = generate([event for event, _ in events.values()], to="java")

@@ -43,6 +43,7 @@ def test_mutated_inputs(name: str) -> None:
     assert told(totals) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "bomb"), sorted(BOMBS))
 def test_bombs(name: str, bomb: str) -> None:
     totals, found = Totals(longest=5.0), 0

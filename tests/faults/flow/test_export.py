@@ -4,6 +4,7 @@ import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.controller.service import ControllerClient
@@ -12,6 +13,7 @@ from pravega_connector.export import export_stream
 EVENTS = [b"%06d:" % i + bytes(i % 700) for i in range(40_000)]
 
 
+@pytest.mark.long
 def test_it_goes_on_by_itself(config, stream, proxy, tmp_path, monkeypatch):
     with PravegaClient(config) as client, client.writer(stream) as writer:
         writer.write_column(pa.array(EVENTS), pa.array(["one"] * len(EVENTS)))

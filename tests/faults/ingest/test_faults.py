@@ -52,6 +52,7 @@ def test_killed_again_and_again(trial: Start, variant: str):
     assert len(verdict.faults) >= 4
 
 
+@pytest.mark.long
 def test_woken_up_after_a_takeover(trial: Start):
     verdict = zombies(trial(files=10, samples=800, pauses=3), "count", takeover_after=0.5)
     assert not verdict.failures, verdict

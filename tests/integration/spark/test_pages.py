@@ -10,8 +10,14 @@ from pyspark.sql.streaming import StreamingQueryListener
 from pravega_connector.spark.data_source import PravegaDataSource
 from tests import pages
 
-#: Most of their blocks need no Spark: tests/integration/test_pages.py runs these.
-LONG = ("docs/client/notebooks.md", "docs/serialization/schema-registry.md")
+#: Most blocks of the first two need no Spark: tests/integration/test_pages.py runs these. The others take 5 to 10 s.
+LONG = (
+    "docs/client/notebooks.md",
+    "docs/serialization/schema-registry.md",
+    "docs/operate/monitoring.md",
+    "docs/spark/exactly-once.md",
+    "docs/spark/key-value-tables.md",
+)
 
 
 @pytest.mark.parametrize(

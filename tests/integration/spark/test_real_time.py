@@ -197,6 +197,7 @@ def test_a_tail_gives_up_a_frozen_store(
     assert {batch for batch, _ in run.rows} == {0}
 
 
+@pytest.mark.long
 def test_a_query_that_plans_a_batch_during_an_outage_stops(
     run: Run, write: Callable[[range], list[str]], pravega: InProcessPravega, eventually
 ) -> None:

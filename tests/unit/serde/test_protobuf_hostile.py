@@ -129,6 +129,7 @@ print(grown, longest)
 """
 
 
+@pytest.mark.long
 def test_no_event_takes_far_more_memory_than_its_own_size() -> None:
     root = str(Path(__file__).parents[3])
     environment = {**os.environ, "PYTHONPATH": root}
