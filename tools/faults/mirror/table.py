@@ -90,6 +90,8 @@ class Trial:
                 done.set()
                 writer.join()
         self.verdict.measures |= {"source scaled": one.count, "destination scaled": two.count}
+        assert one.count, "the source was not scaled"
+        assert two.count, "the destination was not scaled"
         left = self.settings.events - len(self.source.numbers)
         self.source.add(self.client, max(KEYS, -(-left // KEYS) * KEYS))
 
