@@ -25,6 +25,7 @@ from pravega_connector.local.jvm import find_java
 from pravega_serde import SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java
+from tests.jvm import SOON_READY
 from tools.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
 
 __all__ = ["answers", "differences", "lines", "meant"]
@@ -201,7 +202,7 @@ def answers(pairs: list[str]) -> list[Case]:
         path = ":".join([classes, *jars])
         compile_java(java, [_PROGRAM], Path(classes), _JARS)
         done = subprocess.run(
-            [str(java.path), "-Xmx256m", "-Dfile.encoding=UTF-8", "-cp", path, "AvroResolution"],
+            [str(java.path), "-Xmx256m", *SOON_READY, "-Dfile.encoding=UTF-8", "-cp", path, "AvroResolution"],
             input="\n".join(pairs) + "\n",
             check=True,
             timeout=_SECONDS,

@@ -31,6 +31,7 @@ from tests.foreign._corpora import (
     Corpus,
 )
 from tests.interop._javac import compile_java
+from tests.jvm import SOON_READY
 
 SERIALIZER = JavaSerializer()
 _SOURCES = Path(__file__).parent / "java"
@@ -151,6 +152,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _run(path: str, program: str, folder: Path) -> list[str]:
     options = [
         "-Xmx256m",
+        *SOON_READY,
         "-Djava.awt.headless=true",
         "-Dorg.apache.commons.collections.enableUnsafeSerialization=true",
     ]

@@ -14,6 +14,7 @@ from pravega_connector.local import registry_jars
 from pravega_connector.local.jvm import find_java
 from pravega_serde.registry import SchemaInfo, event_type
 from tests.interop._javac import compile_java
+from tests.jvm import SOON_READY
 
 __all__ = ["JavaRegistry"]
 
@@ -80,7 +81,7 @@ class JavaRegistry:
     def run(self, *arguments: str, text: str = "") -> list[str]:
         """The lines that a program prints."""
         logback = f"-Dlogback.configurationFile={_SOURCES.parent / 'java' / 'logback.xml'}"
-        command = [str(self._java), "-Xmx512m", "-XX:TieredStopAtLevel=1", logback, "-Dfile.encoding=UTF-8"]
+        command = [str(self._java), "-Xmx512m", *SOON_READY, logback, "-Dfile.encoding=UTF-8"]
         command += [f"-Dfew={self._few}"]
         command += ["-Dstdout.encoding=UTF-8", "-cp", self._classes, *arguments]
         done = subprocess.run(

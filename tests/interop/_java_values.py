@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pravega_connector.local.jvm import find_java
 from tests.interop._javac import compile_java
+from tests.jvm import SOON_READY
 
 __all__ = ["JavaValues"]
 
@@ -33,7 +34,7 @@ class JavaValues:
             compile_java(java, _SOURCES.glob("*.java"), folder)
 
     def _run(self, *arguments: str, text: str = "") -> list[str]:
-        command = [str(self._java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", str(self._folder), *arguments]
+        command = [str(self._java), "-Xmx256m", *SOON_READY, "-cp", str(self._folder), *arguments]
         done = subprocess.run(command, input=text, check=True, timeout=_SECONDS, capture_output=True, encoding="ascii")
         return done.stdout.splitlines()
 

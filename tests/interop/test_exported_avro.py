@@ -19,6 +19,7 @@ from pravega_connector.local.jvm import find_java
 from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java
+from tests.jvm import SOON_READY
 
 _SOURCE: Final = Path(__file__).parent / "java_export" / "AvroRows.java"
 _JARS: Final = Path(pyspark.__file__).parent / "jars"
@@ -43,7 +44,7 @@ def _java_rows(path: Path, folder: Path) -> list[str]:
     command = [
         str(java.path),
         "-Xmx256m",
-        "-XX:TieredStopAtLevel=1",
+        *SOON_READY,
         "-cp",
         f"{folder}:{_JARS}/*",
         "AvroRows",

@@ -18,6 +18,7 @@ from pravega_connector.local.jvm import find_java
 from pravega_serde.cbor import CborSerializer
 from tests.foreign._corpora import Corpus
 from tests.interop._javac import compile_java
+from tests.jvm import SOON_READY
 
 RECORDS: Final = 200
 SECONDS: Final = 240
@@ -64,7 +65,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
     compile_java(runtime, (Path(__file__).parent / "java_cbor").glob("*.java"), classes, together)
 
     def run(*arguments: str) -> list[Any]:
-        command = [str(runtime.path), "-Xmx256m", "-cp", f"{classes}:{together}/*", "CborPeer", *arguments]
+        command = [str(runtime.path), "-Xmx256m", *SOON_READY, "-cp", f"{classes}:{together}/*", "CborPeer", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, timeout=SECONDS)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from pravega_connector.local.jars import registry_jars
 from pravega_connector.local.jvm import find_java
+from tests.jvm import SOON_READY
 
 __all__ = ["JARS", "Line", "Status", "differences", "java_methods", "lines"]
 
@@ -83,7 +84,8 @@ def java_methods() -> dict[str, set[str]]:
     folder, javap = registry_jars(), _javap()  # it has Pravega's client, too
     found: dict[str, set[str]] = {}
     for jar, prefixes in JARS.items():
-        command = [javap, "-public", "-cp", f"{folder}/*", *_classes(folder / jar, prefixes)]
+        options = [*(f"-J{option}" for option in SOON_READY), "-public", "-cp", f"{folder}/*"]
+        command = [javap, *options, *_classes(folder / jar, prefixes)]
         done = subprocess.run(command, check=True, timeout=_SECONDS, capture_output=True, text=True)
         found |= parsed(done.stdout)
     return found

@@ -13,6 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pravega_connector.local import registry_jars
 from pravega_connector.local.jvm import find_java
 from tests.interop._javac import compile_java
+from tests.jvm import SOON_READY
 
 __all__ = ["ProtoPeer"]
 
@@ -32,7 +33,7 @@ class ProtoPeer:
     def _run(self, mode: str, files: FileDescriptorSet, *arguments: object, text: str = "") -> list[dict[str, Any]]:
         target = self._folder / "set"
         target.write_bytes(files.SerializeToString())
-        command = [str(self._java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", self._classpath, "ProtoPeer", mode]
+        command = [str(self._java), "-Xmx256m", *SOON_READY, "-cp", self._classpath, "ProtoPeer", mode]
         command += [str(target), *map(str, arguments)]
         done = subprocess.run(command, input=text, check=False, timeout=_SECONDS, capture_output=True, encoding="ascii")
         assert done.returncode == 0, done.stderr
