@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from pravega_connector.exactly_once.steps import ALL, Outcome, Step, StepLog, Turn, Update
+from pravega_connector.exactly_once.steps import ALL, Named, Outcome, Step, StepLog, Turn, Update
 from pravega_connector.exactly_once.steps.takeover import Owner, _host
 from pravega_connector.ingest import FileSource
 
@@ -25,8 +25,8 @@ def record(
     """Record a step with the whole first source. ``previous`` is the committed step before it."""
     id_ = source.ids()[0]
     moves = {id_: (None, [source.mark(id_), -1, True])}
-    after = () if previous is None else (previous.transaction,)
-    step = Step(transaction, steps.life.id, moves, after, owner.to_json() | {"lease": lease})
+    after = () if previous is None else (Named(previous.stream, previous.transaction),)
+    step = Step(transaction, steps.life.id, moves, after, note=owner.to_json() | {"lease": lease})
     decided = {} if previous is None else {previous.transaction: True}
     steps.read()
     update = Update(run=owner.run, life=steps.life, decided=decided, claim={ALL: None}, step=step)

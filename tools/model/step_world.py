@@ -7,7 +7,7 @@ registers; leases that end; outcomes that are forgotten; commits that become vis
 Two items have positions from 0 to ``length``. A run claims items, moves some of them by one position in a transaction,
 and goes on until all are done. In ``late`` mode it records a transaction after it has written it, as readers of a group
 do. In ``early`` mode it claims everything with each step, and records a transaction before it writes it, as ingestion
-does. It decides a recorded step of another run only before it begins.
+does; with ``other``, it then adds a part in another stream to the step. It decides a recorded step of another run only before it begins.
 
 Checked in every state: no position is committed twice in a life of the log; no position of an item is visible before
 the one before it; what the log calls done is committed. From every state, the end can be reached.
@@ -23,11 +23,12 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.exactly_once.steps.machine import Ask, Named, Outcome, Phase, Request, Turn
-from pravega_connector.exactly_once.steps.state import ALL, Life, Step, StepsState, Update
+from pravega_connector.exactly_once.steps.machine import Ask, Outcome, Phase, Request, Turn, transactions
+from pravega_connector.exactly_once.steps.state import ALL, Life, Named, Step, StepsState, Update, owed_item
 
 _STATUSES = {"O": Status.OPEN, "D": Status.COMMITTING, "C": Status.COMMITTED, "A": Status.ABORTED}
 STREAM = "scope/stream"
+OTHER = "scope/other"
 _PER_RUN = 64
 
 
@@ -38,6 +39,8 @@ class Config:
     mode: str
     items: str = "ab"
     length: int = 1
+    other: bool = False
+    """In early mode: whether each step has a part in another stream."""
     crash: int = 0
     expiry: int = 0
     unknown: int = 0
@@ -66,6 +69,7 @@ class Register(NamedTuple):
     id: int
     letter: str
     content: tuple[tuple[int, str, int], ...] = ()
+    stream: str = STREAM
 
 
 class Call(NamedTuple):
@@ -89,6 +93,8 @@ class Run(NamedTuple):
     step: Step | None = None
     decided: int = -1
     """Its own transaction that is committed, while the log does not say so."""
+    before: tuple[Named, ...] = ()
+    """The transactions of that step."""
     begun: int = 0
     answers: tuple[tuple[UUID, Status], ...] = ()
 
@@ -197,6 +203,9 @@ def _claims(config: Config, state: State, slot: int, run: Run) -> Iterator[Label
 
 
 def _moves(config: Config, state: State, slot: int, run: Run) -> Iterator[Labelled]:
+    if OTHER in state.log.owed and run.decided < 0:
+        yield _pays(config, state, slot, run)
+        return
     left = [item for item, position in run.at if position < config.length]
     if not left:
         yield _rests(config, state, slot, run)
@@ -207,15 +216,28 @@ def _moves(config: Config, state: State, slot: int, run: Run) -> Iterator[Labell
         early = config.mode == "early"
         # In early mode the log knows nothing of an item before its first step.
         moves = {i: (None if early and not at[i] else at[i], at[i] + 1) for i in items}
-        step = Step(UUID(int=id_), STREAM, moves, tuple(_decided(run)) if early else ())
+        content = [[run.life, item, at[item]] for item in items] if config.other else None
+        step = Step(UUID(int=id_), STREAM, moves, _before(run) if early else (), content=content)
         claim = {ALL: None} if early else {}
         life = Life("log", run.life)
         update = Update(run=_name(run.number), life=life, decided=_decided(run), claim=claim, step=step)
         turn = config.turn(update, commit=not early, deciding=frozenset() if early else None, see=not early)
-        content = () if early else tuple((run.life, item, at[item]) for item in items)
-        after = state._replace(registers=(*state.registers, Register(id_, "O", content)))
+        written = () if early else tuple((run.life, item, at[item]) for item in items)
+        after = state._replace(registers=(*state.registers, Register(id_, "O", written)))
         run_after = run._replace(turn=turn, step=step, begun=run.begun + 1, stage="record")
         yield f"run {run.number} begins {id_} with {''.join(items)}", _with(after, slot, run_after)
+
+
+def _pays(config: Config, state: State, slot: int, run: Run) -> Labelled:
+    """Begin the step that writes a part again which is owed."""
+    id_ = run.number * _PER_RUN + run.begun
+    step = Step(UUID(int=id_), OTHER, {owed_item(OTHER): (state.log.owed[OTHER], None)})
+    update = Update(run=_name(run.number), life=Life("log", run.life), claim={ALL: None}, step=step)
+    turn = config.turn(update, deciding=frozenset(), see=False)
+    after = state._replace(registers=(*state.registers, Register(id_, "O", (), OTHER)))
+    return f"run {run.number} begins {id_} for what is owed", _with(
+        after, slot, run._replace(turn=turn, step=step, begun=run.begun + 1, stage="record")
+    )
 
 
 def _writes(config: Config, state: State, slot: int, run: Run) -> Labelled:
@@ -224,12 +246,27 @@ def _writes(config: Config, state: State, slot: int, run: Run) -> Labelled:
     register = _register(state, run.step.transaction.int)
     if register.letter != "O":
         return f"run {run.number} finds {register.id} ended", _with(state, slot, _again(run))
-    content = tuple((run.life, item, before or 0) for item, (before, _) in run.step.moves.items())
-    update = Update(run=_name(run.number), life=Life("log", run.life), step=run.step)
-    unseen = tuple(Named(STREAM, id_) for id_ in run.step.after)
-    turn = config.turn(update, see=False, unseen=unseen).committing()
+    if run.step.stream == OTHER:
+        (content,) = (tuple(map(tuple, before)) for before, _ in run.step.moves.values())
+    else:
+        content = tuple((run.life, item, before or 0) for item, (before, _) in run.step.moves.items())
     after = _put(state, register._replace(content=content))
-    return f"run {run.number} writes {register.id}", _with(after, slot, run._replace(turn=turn, stage="commit"))
+    label = f"run {run.number} writes {register.id}"
+    if config.other and run.step.stream == STREAM:
+        id_ = run.number * _PER_RUN + run.begun
+        step = replace(run.step, parts=(Named(OTHER, UUID(int=id_)),))
+        update = Update(run=_name(run.number), life=Life("log", run.life), claim={ALL: None}, step=step)
+        turn = config.turn(update, deciding=frozenset(), see=False)
+        after = after._replace(registers=(*after.registers, Register(id_, "O", content, OTHER)))
+        run = run._replace(turn=turn, step=step, begun=run.begun + 1, stage="parts")
+        return f"{label} and {id_}", _with(after, slot, run)
+    return label, _with(after, slot, run._replace(turn=_committing(config, run), stage="commit"))
+
+
+def _committing(config: Config, run: Run) -> Turn:
+    assert run.step is not None
+    update = Update(run=_name(run.number), life=Life("log", run.life), step=run.step)
+    return config.turn(update, see=False, unseen=run.step.after).committing()
 
 
 def _rests(config: Config, state: State, slot: int, run: Run) -> Labelled:
@@ -295,14 +332,17 @@ def _ended(config: Config, state: State, slot: int, run: Run) -> State:
     outcome, update = run.turn.outcome, run.turn.update
     if outcome is Outcome.UNDECIDED:
         return state._replace(reported=outcome, runs=(None, None), flying=())
-    if outcome in (Outcome.LOST, Outcome.BUSY, Outcome.ABORTED):
+    if outcome in (Outcome.LOST, Outcome.BUSY, Outcome.ABORTED, Outcome.OWED):
         return _with(state, slot, _again(run) if config.mode == "early" else None)
     run = run._replace(turn=None)
     if outcome is Outcome.COMMITTED:
         assert update.step is not None
         moved = {item: after for item, (_, after) in update.step.moves.items()}
         at = tuple((item, moved.get(item, position)) for item, position in run.at)
-        return _with(state, slot, run._replace(stage="moves", at=at, decided=update.step.transaction.int, step=None))
+        run = run._replace(stage="moves", at=at, decided=update.step.transaction.int, step=None)
+        return _with(state, slot, run._replace(before=transactions(update.step)))
+    if run.stage == "parts":
+        return _with(state, slot, run._replace(turn=_committing(config, run), stage="commit"))
     if update.step is not None:  # recorded in early mode
         return _with(state, slot, run._replace(stage="write", decided=-1))
     if run.stage == "claim":
@@ -317,7 +357,11 @@ def _decided(run: Run) -> dict[UUID, bool]:
 
 
 def _unseen(run: Run) -> tuple[Named, ...]:
-    return tuple(Named(STREAM, id_) for id_ in _decided(run))
+    return run.before if _decided(run) else ()
+
+
+def _before(run: Run) -> tuple[Named, ...]:
+    return run.before if run.decided >= 0 else ()
 
 
 def _fails(config: Config, state: State, slot: int) -> Iterator[Labelled]:
@@ -387,7 +431,7 @@ def _name(number: int) -> str:
 def _complete(config: Config, state: State) -> bool:
     log = state.log
     done = all(log.positions.get(item) == config.length for item in config.items)
-    return log.life.generation == state.life and done and not log.steps
+    return log.life.generation == state.life and done and not log.steps and not log.owed
 
 
 # ---- what must hold --------------------------------------------------------------------------------------------------
@@ -395,17 +439,21 @@ def _complete(config: Config, state: State) -> bool:
 
 def violation(config: Config, state: State) -> str | None:
     """Return what is wrong with a state; its first word is the kind."""
-    committed = Counter(at for r in state.registers if r.letter in "DCc" for at in r.content)
-    visible = {at for r in state.registers if r.letter in "Cc" for at in r.content}
+    committed = Counter((r.stream, at) for r in state.registers if r.letter in "DCc" for at in r.content)
+    visible = {(r.stream, at) for r in state.registers if r.letter in "Cc" for at in r.content}
     if twice := [at for at, count in committed.items() if count > 1]:
         return f"DUPLICATE {twice}"
-    for life, item, position in visible:
-        if position and (life, item, position - 1) not in visible:
-            return f"ORDER: {item}{position} is visible before what comes before it"
+    for stream, (life, item, position) in visible:
+        if position and (stream, (life, item, position - 1)) not in visible:
+            return f"ORDER: {item}{position} is visible before what comes before it in {stream}"
     life = state.log.life.generation
-    for item, position in state.log.positions.items():
-        if lost := [at for at in range(position or 0) if (life, item, at) not in committed]:
-            return f"LOSS: the log has {item} at {position}, and {lost} are not committed"
+    owed = [(stream, tuple(at)) for stream, content in state.log.owed.items() for at in content]
+    for item in config.items:
+        position = state.log.positions.get(item)
+        for stream in (STREAM, OTHER) if config.other else (STREAM,):
+            known = {*committed, *owed}
+            if lost := [at for at in range(position or 0) if (stream, (life, item, at)) not in known]:
+                return f"LOSS: the log has {item} at {position}, and {lost} are not committed in {stream}"
     if state.reported and not config.forget:
         return "REPORT without anything forgotten"
     return None
@@ -427,26 +475,28 @@ def outcome(state: State) -> str | None:
 def _ids_of(update: Update | None) -> set[int]:
     if update is None:
         return set()
-    ids = {id_.int for id_ in update.decided}
-    if update.step is not None:
-        ids |= {update.step.transaction.int, *(id_.int for id_ in update.step.after)}
-    return ids
+    return {id_.int for id_ in update.decided} | _ids_in(update.step)
+
+
+def _ids_in(step: Step | None) -> set[int]:
+    return set() if step is None else {named.id.int for named in (*transactions(step), *step.after)}
 
 
 def _relevant(state: State) -> set[int]:
     """Return the transactions that somebody can still ask about."""
     ids: set[int] = set()
     for step in state.log.steps.values():
-        ids |= {step.transaction.int, *(id_.int for id_ in step.after)}
+        ids |= _ids_in(step)
     for run in state.runs:
         if run is None:
             continue
         ids |= {run.decided} - {-1}
-        ids |= {run.step.transaction.int, *(id_.int for id_ in run.step.after)} if run.step else set()
+        ids |= _ids_in(run.step) | ({named.id.int for named in run.before} if run.decided >= 0 else set())
         if run.turn is not None:
             ids |= _ids_of(run.turn.update) | {named.id.int for named in run.turn.unseen}
+            ids |= {id_.int for id_ in run.turn.incomplete}
             for step in run.turn.in_the_way:
-                ids |= {step.transaction.int, *(id_.int for id_ in step.after)}
+                ids |= _ids_in(step)
     for call in state.flying:
         if call.ask is Ask.APPEND and call.revision == state.length:
             ids |= _ids_of(call.update)
@@ -469,17 +519,20 @@ def canonical(config: Config) -> Callable[[State], Any]:
         def step_key(step: Step | None) -> Any:
             if step is None:
                 return ()
-            return order.get(step.transaction.int, -1), tuple(sorted(map(repr, step.moves.items()))), ids(step.after)
+            after, parts = (ids(named.id for named in some) for some in (step.after, step.parts))
+            return order.get(step.transaction.int, -1), tuple(sorted(map(repr, step.moves.items()))), after, parts
 
         def update_key(update: Update) -> Any:
             decided = tuple(sorted((order.get(i.int, -1), c) for i, c in update.decided.items()))
             claim = tuple(sorted(update.claim))
-            return slots.get(update.run, -1), update.life.generation, decided, claim, step_key(update.step)
+            owed = tuple(sorted((order.get(i.int, -1), streams) for i, streams in update.owed.items()))
+            return slots.get(update.run, -1), update.life.generation, decided, owed, claim, step_key(update.step)
 
         def run_key(run: Run | None) -> Any:
             if run is None:
                 return ()
-            head = run.life, run.stage, run.at, step_key(run.step), order.get(run.decided, -1)
+            before = ids(named.id for named in _before(run))
+            head = run.life, run.stage, run.at, step_key(run.step), order.get(run.decided, -1), before
             if run.turn is None:
                 return head
             turn = run.turn
@@ -490,6 +543,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 update_key(turn.update),
                 tuple(map(step_key, turn.in_the_way)),
                 ids(named.id for named in turn.unseen),
+                tuple(sorted(ids(turn.incomplete))),
                 None if turn.deciding is None else tuple(sorted(ids(turn.deciding))),
                 tuple((order.get(i.int, -1), s.value) for i, s in run.answers),
             )
@@ -503,16 +557,16 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 flying.append((call.ask.value, order[call.transaction]))
         log = state.log
         others = sorted(
-            (r.letter.upper(), r.content) for r in state.registers if r.id not in order and r.letter in "DCc"
+            (r.letter.upper(), r.content, r.stream) for r in state.registers if r.id not in order and r.letter in "DCc"
         )
         return (
             log.life.generation,
-            tuple(sorted((item, at or 0) for item, at in log.positions.items())),
+            tuple(sorted((item, repr(at or 0)) for item, at in log.positions.items())),
             tuple(sorted((unit, slots.get(owner, -1)) for unit, owner in log.owners.items())),
             tuple(sorted((slots.get(run, -1), step_key(step)) for run, step in log.steps.items())),
             tuple(map(run_key, state.runs)),
             tuple(sorted(map(repr, flying))),
-            tuple((order[r.id], r.letter, r.content) for r in state.registers if r.id in order),
+            tuple((order[r.id], r.letter, r.content, r.stream) for r in state.registers if r.id in order),
             tuple(others),
             state.life,
             tuple(state.budget),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.exactly_once.steps.machine import TABLE, Event, Move, Phase, Table, Turn
+from pravega_connector.exactly_once.steps.machine import TABLE, Event, Move, Outcome, Phase, Request, Table, Turn
 from pravega_connector.exactly_once.steps.state import Step, StepsState
 from tools.model.step_world import Config
 
@@ -16,6 +16,8 @@ from tools.model.step_world import Config
 SMALL: list[Config] = [
     Config("early", "a", 2, crash=1, expiry=1, unknown=1),
     Config("early", "ab", 1, crash=1, zombie=1),
+    Config("early", "a", 2, other=True, crash=1, expiry=1),
+    Config("early", "a", 1, other=True, crash=1, expiry=1, zombie=1),
     Config("late", "a", 2, crash=1, expiry=1, unknown=1),
     Config("late", "ab", 1, crash=1, zombie=1),
     Config("late", "a", 1, crash=1, zombie=1),
@@ -30,6 +32,11 @@ FULL: list[Config] = [
     Config("early", "a", 2, crash=1, zombie=1, expiry=1, unknown=1),
     Config("early", "a", 3, crash=2, zombie=1),
     Config("early", "a", 2, crash=1, forget=1, zombie=1),
+    Config("early", "a", 3, other=True, crash=1, expiry=2),
+    Config("early", "ab", 1, other=True, crash=1, expiry=1),
+    Config("early", "a", 2, other=True, crash=1, expiry=1, unknown=1),
+    Config("early", "a", 2, other=True, crash=1, expiry=1, zombie=1),
+    Config("early", "a", 1, other=True, crash=1, expiry=1, forget=1),
     Config("late", "ab", 2, crash=1, zombie=1),
     Config("late", "a", 2, crash=1, zombie=1, unknown=1),
     Config("late", "ab", 1, crash=1, zombie=1, expiry=1, unknown=1),
@@ -118,6 +125,49 @@ class ForgetsAfter(Turn):
 
 
 @dataclass(frozen=True)
+class PartsNotRecorded(Turn):
+    """A step is committed whose parts the log does not have."""
+
+    def request(self) -> Request:
+        request = super().request()
+        if request.update is None or request.update.step is None:
+            return request
+        return replace(request, update=replace(request.update, step=replace(request.update.step, parts=())))
+
+
+@dataclass(frozen=True)
+class PartsNotCompleted(Turn):
+    """A committed step of another run counts as complete."""
+
+    table: ClassVar[Table] = _edited((Phase.READ, Event.IN_PARTS, Move(Phase.SETTLE)))
+
+
+@dataclass(frozen=True)
+class PartsNotReadAgain(Turn):
+    """The parts of a step are those that it had when its abort was refused."""
+
+    def _judge_decided(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        event, changes = super()._judge_decided(answer)
+        known = {step.transaction for step in self.in_the_way if step.parts}
+        return event, {**changes, "incomplete": changes.get("incomplete", frozenset()) & known}
+
+
+@dataclass(frozen=True)
+class AbortedPartIgnored(Turn):
+    """A part that was aborted is owed to nobody."""
+
+    table: ClassVar[Table] = _edited((Phase.COMMIT_PARTS, Event.ABORTED, Move(Phase.SEE, Outcome.COMMITTED)))
+
+
+@dataclass(frozen=True)
+class PartsNotAwaited(Turn):
+    """A step is committed while parts of the one before may not be visible."""
+
+    def committing(self) -> Turn:
+        return Turn.committing(replace(self, unseen=self.unseen[:1]))
+
+
+@dataclass(frozen=True)
 class NotOwned(Turn):
     """A step is recorded whoever owns its items, and wherever they are."""
 
@@ -146,6 +196,11 @@ MUTANTS: list[tuple[str, Config]] = [
     ("ORDER", Config("early", "a", 2, turn=NotAwaited)),
     ("ORDER", Config("late", "a", 2, crash=1, turn=NotSettled)),
     ("ORDER", Config("early", "a", 2, crash=1, turn=ForgetsAfter)),
+    ("LOSS", Config("early", "a", 1, other=True, crash=1, turn=PartsNotRecorded)),
+    ("LOSS", Config("early", "a", 1, other=True, crash=1, turn=PartsNotCompleted)),
+    ("LOSS", Config("early", "a", 1, other=True, zombie=1, turn=PartsNotReadAgain)),
+    ("LOSS", Config("early", "a", 1, other=True, expiry=1, turn=AbortedPartIgnored)),
+    ("ORDER", Config("early", "a", 2, other=True, turn=PartsNotAwaited)),
     ("DUPLICATE", Config("late", "a", 1, zombie=1, turn=NotOwned)),
     ("LOSS", Config("late", "a", 1, zombie=1, reset=1, turn=LifeIgnored)),
     ("DUPLICATE", Config("late", "a", 1, zombie=1, conditional=False)),

@@ -16,9 +16,10 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from pravega_connector.errors import (
     ConnectorError,
@@ -30,9 +31,9 @@ from pravega_connector.errors import (
     StreamSealedError,
     TransactionError,
 )
-from pravega_connector.exactly_once.steps.machine import Named, Outcome, Turn
+from pravega_connector.exactly_once.steps.machine import Outcome, Turn, transactions
 from pravega_connector.exactly_once.steps.runner import StepLog
-from pravega_connector.exactly_once.steps.state import ALL, Step, Update
+from pravega_connector.exactly_once.steps.state import ALL, Named, Step, Update, owed_item
 from pravega_connector.exactly_once.steps.takeover import Owner, Resolution, Takeover
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName
@@ -77,6 +78,7 @@ class Leader(ABC):
         self._takeover, self._resolution = Takeover(me, after=takeover_after), resolution
         self._trouble = Trouble(what, stores.health.failover_timeout, log)
         self._keeper = LeaseKeeper()
+        self._others: set[StreamName] = set()  # streams of parts
         self._last: Step | None = None  # committed, but not yet recorded as committed
         self._unseen: Step | None = None  # committed, but not yet known to be visible
 
@@ -142,7 +144,7 @@ class Leader(ABC):
         if error.retriable or not isinstance(error, _ABOUT_EXISTENCE):
             return error.retriable
         try:
-            for stream in (self._target, self._steps.name):
+            for stream in (self._target, self._steps.name, *self._others):
                 self._require(stream)
                 if not self._stores.controller.current_segments(stream):
                     return False
@@ -166,11 +168,14 @@ class Leader(ABC):
 
     def _await_lead(self) -> None:
         """Wait until no step is in the way: each is decided, and visible if it is committed."""
-        pause, waited_for = _SHORT_POLL, ""
+        pause, waited_for, completed = _SHORT_POLL, "", None
         while steps := self._steps.read().steps:
             run, step = next(iter(steps.items()))
             owner = Owner.from_json(run, step.note)
-            status = self._steps.status(self._target, step.transaction)
+            status = self._steps.status(StreamName.parse(step.stream), step.transaction)
+            if status.is_committed and step.parts and completed != step.transaction:
+                self._steps.complete(step)  # before the leases of its parts end
+                completed = step.transaction
             lease = float(step.note.get("lease", self._lease))
             if self._takeover.may_take_over(owner, step.transaction, status, lease):
                 self._take_over(owner, step, was_decided=status.is_aborted)
@@ -209,11 +214,18 @@ class Leader(ABC):
         decided = {} if self._last is None else {self._last.transaction: True}
         return Update(run=self._me.run, life=self._steps.life, decided=decided, claim={ALL: None}, **changes)
 
-    def _new_step(self, transaction: OpenTransaction[bytes], moves: dict[str, tuple[Any, Any]]) -> Step:
-        """Return the step of a transaction. It follows the last step."""
-        after = () if self._last is None else (self._last.transaction,)
+    def _new_step(
+        self, transaction: OpenTransaction[bytes], moves: dict[str, tuple[Any, Any]], content: Any = None
+    ) -> Step:
+        """Return the step of a transaction. It follows the last step. ``content`` is required for parts."""
+        after = () if self._last is None else transactions(self._last)
         note = self._me.to_json() | {"lease": self._lease}
-        return Step(transaction.id, str(self._target), moves, after, note)
+        return Step(transaction.id, str(transaction.stream), moves, after, content=content, note=note)
+
+    def _owed(self) -> dict[str, Any]:
+        """Return the streams to which a part of a step must be written again, each with the content of the step."""
+        paid = () if self._last is None else self._last.moves
+        return {stream: content for stream, content in self._steps.state.owed.items() if owed_item(stream) not in paid}
 
     def _position(self, item: str) -> Any:
         """Return the position of an item after the last step."""
@@ -227,46 +239,71 @@ class Leader(ABC):
         update: Update,
         write: Callable[[], object],
         settle: Callable[[], object] = lambda: None,
+        parts: Callable[[], Sequence[OpenTransaction[bytes]]] = tuple,
     ) -> bool:
         """Record a step, ``write`` it, and commit it. Return False if it failed, or if another run is in the way.
 
-        ``settle`` is called before the commit. An error aborts the transaction.
+        ``parts`` are the transactions of other streams that ``write`` has begun. ``settle`` is called before the
+        commit. An error aborts the transactions.
         """
         turn = self._turn(update, deciding=frozenset(), see=False)
         try:
             turn = self._record(turn)
             if turn.outcome is not Outcome.WRITTEN:
-                _drop(transaction)
+                _drop(transaction, *parts())
                 return False
             write()
-            self._flush(transaction)
+            for each in (transaction, *parts()):
+                self._flush(each)
             self._trouble.moves()
-            turn = self._await_before(turn, transaction)
+            if parts():
+                turn = self._record(self._turn(self._with_parts(update, parts()), deciding=frozenset(), see=False))
+                if turn.outcome is not Outcome.WRITTEN:
+                    _drop(transaction, *parts())
+                    return False
+            turn = self._await_before(turn, transaction, *parts())
             settle()
         except TransactionError as error:  # its lease has expired, or another run has taken over
             self._trouble.note(error.message)
-            _drop(transaction)
+            _drop(transaction, *parts())
             return False
         except BaseException:
-            _drop(transaction)
+            _drop(transaction, *parts())
             raise
         finally:
             self._keeper.discard(transaction)
         # Wait only for the decision: the next step can be written before this one is visible.
-        turn = self._carry_out(turn.committing())
-        if turn.outcome is not Outcome.COMMITTED:
+        try:
+            turn = self._carry_out(turn.committing())
+        finally:
+            for part in parts():
+                self._keeper.discard(part)
+        step = turn.update.step
+        assert step is not None
+        if turn.outcome is Outcome.OWED:
+            self._unseen = None
+            self._take_over(self._me, step, was_decided=False)
+        elif turn.outcome is Outcome.COMMITTED:
+            self._last = self._unseen = step
+        else:
             self._trouble.note(f"transaction {transaction.id} was aborted")
             return False
-        self._last = self._unseen = update.step
         self._trouble.is_over()
         return True
+
+    @staticmethod
+    def _with_parts(update: Update, parts: Sequence[OpenTransaction[bytes]]) -> Update:
+        """Return the update that adds parts to the recorded step of another one."""
+        assert update.step is not None
+        named = tuple(Named(str(part.stream), part.id) for part in parts)
+        return Update(run=update.run, life=update.life, claim=update.claim, step=replace(update.step, parts=named))
 
     def _settle(self, **changes: Any) -> bool:
         """Record changes without a transaction, when all committed steps are visible.
 
         Return False if another run has taken over.
         """
-        unseen = () if self._last is None else (Named(self._last.stream, self._last.transaction),)
+        unseen = () if self._last is None else transactions(self._last)
         turn = self._record(self._turn(self._update(**changes), deciding=frozenset(), unseen=unseen))
         if turn.outcome is not Outcome.WRITTEN:
             return False
@@ -286,7 +323,8 @@ class Leader(ABC):
         turn = Turn(update, **options)
         if self._resolution is None:
             return turn
-        forgotten = {step.transaction: self._resolution == "committed" for step in self._steps.state.steps.values()}
+        known = [named for step in self._steps.state.steps.values() for named in transactions(step)]
+        forgotten = {named.id: self._resolution == "committed" for named in known}
         return replace(turn, resolution=forgotten)
 
     def _record(self, turn: Turn) -> Turn:
@@ -300,14 +338,16 @@ class Leader(ABC):
     def _carry_out(self, turn: Turn, *, known: bool = False, waiting: Callable[[], None] | None = None) -> Turn:
         """Execute a turn. Raises StepUndecidedError for a transaction that the server has forgotten."""
         turn = self._steps.carry_out(turn, known=known, waiting=waiting or self._note_waiting)
-        if turn.outcome is Outcome.UNDECIDED and turn.in_the_way:
-            self._require(self._target)
-            raise self._undecided(turn.in_the_way[0])
+        if turn.outcome is Outcome.UNDECIDED and turn.in_the_way and turn.forgotten is not None:
+            stream, id_ = turn.forgotten
+            self._require(StreamName.parse(stream))
+            step = next(step for step in turn.in_the_way if turn.forgotten in transactions(step))
+            raise self._undecided(stream, id_, step)
         return turn
 
-    def _undecided(self, step: Step) -> StepUndecidedError:
+    def _undecided(self, stream: str, id_: UUID, step: Step) -> StepUndecidedError:
         return StepUndecidedError(
-            f"stream {self._target} no longer knows transaction {step.transaction} (it forgets after 24 h), so its "
+            f"stream {stream} no longer knows transaction {id_} (it forgets after 24 h), so its "
             f"outcome is unknown; it contained {self._content_of(step)}. Look for these events in the stream, then "
             "restart once with resolve=committed if the stream has them, or resolve=aborted if not"
         )
@@ -324,26 +364,29 @@ class Leader(ABC):
             self._keeper.add(transaction)
             transaction.flush()
 
-    def _await_before(self, turn: Turn, transaction: OpenTransaction[bytes]) -> Turn:
-        """Return the turn when the step before is visible; keep the transaction open until then."""
+    def _await_before(self, turn: Turn, *open_ones: OpenTransaction[bytes]) -> Turn:
+        """Return the turn when the step before is visible; keep the transactions open until then."""
         began = time.monotonic()
 
         def keep_open() -> None:
             self._note_waiting()
             if time.monotonic() - began > self._lease / 4:
-                self._keeper.add(transaction)
+                for each in open_ones:
+                    self._keeper.add(each)
 
-        transaction.detach()
+        for each in open_ones:
+            each.detach()
         turn = self._carry_out(turn.awaiting(), waiting=keep_open)
         self._unseen = None
         self._trouble.is_over()
         return turn
 
 
-def _drop(transaction: OpenTransaction[bytes]) -> None:
-    """Abort a transaction that will not be committed; if this fails, it ends when its lease expires."""
-    with contextlib.suppress(ConnectorError):
-        transaction.abort(timeout=_DROP)
+def _drop(*open_ones: OpenTransaction[bytes]) -> None:
+    """Abort transactions that will not be committed; if this fails, they end when their leases expire."""
+    for each in open_ones:
+        with contextlib.suppress(ConnectorError):
+            each.abort(timeout=_DROP)
 
 
 class Trouble:

@@ -10,6 +10,8 @@ changed by conditional appends only. The rules:
    step is committed.
 5. A step is committed only when the transaction before it is visible, so readers see steps in their order.
 6. A transaction that the server has forgotten stays undecided, until an operator decides its outcome.
+7. The parts of a step are recorded before its transaction is committed, and committed after it, by anyone who learns
+   that it is committed. A part that was aborted is owed, and written again before the next step.
 
 Each item is in the output exactly once, because only recorded transactions are committed. Rule 1 decides each recorded
 step before another step is recorded on its items. If it is committed, the next step begins after it. If it is aborted,
@@ -26,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from pravega_connector.core.values import TransactionStatus as Status
-from pravega_connector.exactly_once.steps.state import Step, StepsState, Update, Verdict, check, undecided
+from pravega_connector.exactly_once.steps.state import Named, Step, StepsState, Update, Verdict, check, undecided
 
 
 class Phase(Enum):
@@ -38,10 +40,12 @@ class Phase(Enum):
 
     READ = "read the log to its end"
     DECIDE = "abort the recorded steps that are in the way"
+    COMPLETE = "commit the parts of the recorded steps that are committed"
     SETTLE = "ask whether what was committed before is visible"
     APPEND = "append the update"
     AWAIT = "ask whether the step before is visible"
     COMMIT = "commit the recorded step"
+    COMMIT_PARTS = "commit the parts of the recorded step"
     SEE = "ask whether the recorded step is visible"
     END = "end"
 
@@ -55,6 +59,7 @@ class Event(Enum):
     BUSY = "recorded steps are in the way that the turn must not decide"
     FREE = "the update may be appended"
     DECIDED = "each step in the way is decided"
+    IN_PARTS = "a committed step has parts"
     FORGOTTEN = "the server has forgotten a transaction"
     VISIBLE = "all of it is visible"
     NOT_YET = "not yet"
@@ -70,6 +75,7 @@ class Outcome(Enum):
     WRITTEN = "the update is in the log"
     COMMITTED = "the step is committed"
     ABORTED = "the step's transaction was aborted: its items come again"
+    OWED = "the step is committed, but a part of it is not"
     LOST = "another run has taken over"
     BUSY = "another run has recorded a step, and may be at work"
     UNDECIDED = "the server has forgotten a transaction, so its outcome is unknown"
@@ -83,13 +89,6 @@ class Ask(Enum):
     ABORT = "abort"  # transaction -> Status after the call
     STATUS = "status"  # transaction -> Status
     COMMIT = "commit"  # transaction -> Status after the call
-
-
-class Named(NamedTuple):
-    """Transaction and its stream, as ``scope/stream``."""
-
-    stream: str
-    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,12 @@ TABLE: Final[Table] = {
     (_P.READ, _E.RECORDED): Move(_P.AWAIT),
     (_P.READ, _E.UNDECIDED): Move(_P.DECIDE),
     (_P.READ, _E.BUSY): Move(_P.END, _O.BUSY),
+    (_P.READ, _E.IN_PARTS): Move(_P.COMPLETE),
     (_P.READ, _E.FREE): Move(_P.SETTLE),
     (_P.DECIDE, _E.DECIDED): Move(_P.READ),
     (_P.DECIDE, _E.FORGOTTEN): Move(_P.END, _O.UNDECIDED),
+    (_P.COMPLETE, _E.DECIDED): Move(_P.READ),
+    (_P.COMPLETE, _E.FORGOTTEN): Move(_P.END, _O.UNDECIDED),
     (_P.SETTLE, _E.VISIBLE): Move(_P.APPEND),
     (_P.SETTLE, _E.NOT_YET): Move(_P.SETTLE),
     (_P.APPEND, _E.ACCEPTED): Move(_P.AWAIT),
@@ -129,8 +131,11 @@ TABLE: Final[Table] = {
     (_P.AWAIT, _E.VISIBLE): Move(_P.COMMIT),
     (_P.AWAIT, _E.NOT_YET): Move(_P.AWAIT),
     (_P.COMMIT, _E.COMMITTED): Move(_P.SEE, _O.COMMITTED),
+    (_P.COMMIT, _E.IN_PARTS): Move(_P.COMMIT_PARTS),
     (_P.COMMIT, _E.ABORTED): Move(_P.END, _O.ABORTED),
     (_P.COMMIT, _E.FORGOTTEN): Move(_P.END, _O.UNDECIDED),
+    (_P.COMMIT_PARTS, _E.COMMITTED): Move(_P.SEE, _O.COMMITTED),
+    (_P.COMMIT_PARTS, _E.ABORTED): Move(_P.END, _O.OWED),
     (_P.SEE, _E.VISIBLE): Move(_P.END),
     (_P.SEE, _E.NOT_YET): Move(_P.SEE),
 }
@@ -157,6 +162,10 @@ class Turn:
     revision: Any = None
     """Revision of ``state``."""
     in_the_way: tuple[Step, ...] = ()
+    incomplete: frozenset[UUID] = frozenset()
+    """Transactions that the turn found committed, whose steps may have parts that are not committed."""
+    forgotten: Named | None = None
+    """Transaction that the server has forgotten, with the outcome UNDECIDED."""
     unseen: tuple[Named, ...] = ()
     """Committed transactions that were not yet visible when last asked."""
     reason: str = ""
@@ -184,7 +193,7 @@ class Turn:
     def seeing(self) -> Turn:
         """Return the turn that waits until the committed step is visible."""
         assert self.update.step is not None
-        return replace(self, phase=Phase.SEE, unseen=(_named(self.update.step),), outcome=Outcome.COMMITTED)
+        return replace(self, phase=Phase.SEE, unseen=transactions(self.update.step), outcome=Outcome.COMMITTED)
 
     def request(self) -> Request:
         """Return the next request; invalid once the turn has ended."""
@@ -192,11 +201,14 @@ class Turn:
             return Request(Ask.READ)
         if self.phase is Phase.DECIDE:
             return Request(Ask.ABORT, tuple(_named(step) for step in self.in_the_way))
+        if self.phase is Phase.COMPLETE:
+            return Request(Ask.COMMIT, tuple(part for step in self.in_the_way for part in step.parts))
         if self.phase is Phase.APPEND:
             return Request(Ask.APPEND, update=self.update, revision=self.revision)
-        if self.phase is Phase.COMMIT:
+        if self.phase in (Phase.COMMIT, Phase.COMMIT_PARTS):
             assert self.update.step is not None
-            return Request(Ask.COMMIT, (_named(self.update.step),))
+            decider, *parts = transactions(self.update.step)
+            return Request(Ask.COMMIT, (decider,) if self.phase is Phase.COMMIT else tuple(parts))
         return Request(Ask.STATUS, self.unseen)
 
     def answered(self, answer: Any) -> Turn:
@@ -224,38 +236,65 @@ class Turn:
         # Other runs may have written some of these decisions during this run's requests.
         recorded = {step.transaction for step in state.steps.values()}
         decided = {id_: committed for id_, committed in self.update.decided.items() if id_ in recorded}
-        update = replace(self.update, decided=decided)
+        owed = {id_: streams for id_, streams in self.update.owed.items() if id_ in recorded}
+        update = replace(self.update, decided=decided, owed=owed)
         verdict, reason = check(state, update)
         changes: dict[str, Any] = {"state": state, "revision": revision, "update": update, "reason": reason}
         changes["in_the_way"] = tuple(undecided(state, update)) if verdict is Verdict.UNDECIDED else ()
         if verdict is Verdict.DONE:
             changes["unseen"] = self._before_the_step()
         event = _VERDICTS[verdict]
+        # A step may have been given its parts after it was read, but not after its transaction was committed.
+        in_parts = tuple(s for s in state.steps.values() if s.transaction in self.incomplete and s.parts)
+        if in_parts and verdict is not Verdict.LOST:
+            return Event.IN_PARTS, {**changes, "in_the_way": in_parts}
         left = self.deciding is not None and any(s.transaction not in self.deciding for s in changes["in_the_way"])
         return (Event.BUSY if left else event), changes
 
     def _before_the_step(self) -> tuple[Named, ...]:
-        return _after(self.update.step) if self.update.step is not None else ()
+        return self.update.step.after if self.update.step is not None else ()
 
     def _judge_decided(self, answer: Mapping[UUID, Status]) -> _Judgement:
-        decided, unseen = dict(self.update.decided), list(self.unseen)
+        decided, unseen, incomplete = dict(self.update.decided), list(self.unseen), set(self.incomplete)
         for step in self.in_the_way:
             status = answer[step.transaction]
             committed = self._is_committed(step, status)
             if committed is None:
-                return Event.FORGOTTEN, {}
+                return Event.FORGOTTEN, {"forgotten": _named(step)}
             decided[step.transaction] = committed
             # No other step waits for the transactions before an aborted step.
-            unseen += (_named(step),) if committed else _after(step)
+            unseen += (_named(step),) if committed else step.after
+            incomplete |= {step.transaction} if committed else set()
         changes = {"update": replace(self.update, decided=decided), "unseen": tuple(unseen), "in_the_way": ()}
-        return Event.DECIDED, changes
+        return Event.DECIDED, changes | {"incomplete": frozenset(incomplete)}
 
     def _is_committed(self, step: Step, status: Status) -> bool | None:
         if status.is_committed or status.is_aborted:
             return status.is_committed
-        if self.state is not None and self.update.life != self.state.life:
+        if self._is_of_earlier_life():
             return False  # no position of the earlier life is used again
         return self.resolution.get(step.transaction)
+
+    def _is_of_earlier_life(self) -> bool:
+        return self.state is not None and self.update.life != self.state.life
+
+    def _judge_completed(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        owed, unseen = dict(self.update.owed), list(self.unseen)
+        for step in self.in_the_way:
+            missing = []
+            for part in step.parts:
+                status = answer[part.id]
+                committed = status.is_committed or self.resolution.get(part.id)
+                if not (committed or status.is_aborted or self._is_of_earlier_life() or part.id in self.resolution):
+                    return Event.FORGOTTEN, {"forgotten": part}
+                if committed:
+                    unseen.append(part)
+                else:
+                    missing.append(part.stream)
+            if missing:
+                owed[step.transaction] = tuple(missing)
+        changes = {"update": replace(self.update, owed=owed), "unseen": tuple(unseen), "in_the_way": ()}
+        return Event.DECIDED, changes | {"incomplete": frozenset()}
 
     def _judge_visible(self, answer: Mapping[UUID, Status]) -> _Judgement:
         unseen = tuple(named for named in self.unseen if answer.get(named.id) is Status.COMMITTING)
@@ -271,16 +310,25 @@ class Turn:
         named = _named(self.update.step)
         status = answer[named.id]
         if status.is_committed:
-            return Event.COMMITTED, {"unseen": (named,) if self.see and status is not Status.COMMITTED else ()}
+            unseen = (named,) if self.see and status is not Status.COMMITTED else ()
+            return (Event.IN_PARTS if self.update.step.parts else Event.COMMITTED), {"unseen": unseen}
         return (Event.ABORTED if status.is_aborted else Event.FORGOTTEN), {}
+
+    def _judge_committed_parts(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        assert self.update.step is not None
+        if not all(answer[part.id].is_committed for part in self.update.step.parts):
+            return Event.ABORTED, {}
+        late = [part for part in self.update.step.parts if answer[part.id] is not Status.COMMITTED]
+        return Event.COMMITTED, {"unseen": (*self.unseen, *late) if self.see else ()}
 
 
 def _named(step: Step) -> Named:
     return Named(step.stream, step.transaction)
 
 
-def _after(step: Step) -> tuple[Named, ...]:
-    return tuple(Named(step.stream, id_) for id_ in step.after)
+def transactions(step: Step) -> tuple[Named, ...]:
+    """Return the transactions of a step; the first one decides."""
+    return (_named(step), *step.parts)
 
 
 #: Phases that wait until transactions are visible.
@@ -294,9 +342,11 @@ _VERDICTS: Final = {
 _JUDGES: Final = {
     Phase.READ: "_judge_read",
     Phase.DECIDE: "_judge_decided",
+    Phase.COMPLETE: "_judge_completed",
     Phase.SETTLE: "_judge_visible",
     Phase.APPEND: "_judge_appended",
     Phase.AWAIT: "_judge_visible",
     Phase.COMMIT: "_judge_committed",
+    Phase.COMMIT_PARTS: "_judge_committed_parts",
     Phase.SEE: "_judge_visible",
 }

@@ -21,8 +21,8 @@ from pravega_connector.errors import (
     TransactionCommittedError,
     TransactionUnknownError,
 )
-from pravega_connector.exactly_once.steps.machine import Ask, Named, Phase, Request, Turn
-from pravega_connector.exactly_once.steps.state import Life, StepsJson, StepsState, Update
+from pravega_connector.exactly_once.steps.machine import Ask, Phase, Request, Turn
+from pravega_connector.exactly_once.steps.state import Life, Named, Step, StepsJson, StepsState, Update
 from pravega_connector.single_segment.revisioned import Revision
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.stores.segment_stores import SegmentStores
@@ -130,6 +130,11 @@ class StepLog:
                 return status
             io.sleep(_DOUBT_SECONDS)
         return watch.status(transaction)
+
+    def complete(self, step: Step) -> None:
+        """Commit the parts of a committed step. It does not matter who does, and how often."""
+        for part in step.parts:
+            self._commit(part)
 
     def compact(self) -> None:
         """Replace the updates by one initial value if a new run would have to read many of them."""

@@ -5,6 +5,10 @@ Initial value and updates are JSON objects in a Pravega state synchronizer, so t
 
 An *item* has a position: a segment and an offset, or a file and its records. A *unit* is the object of a claim: one
 item, or :data:`ALL` items. Positions are JSON values, which this module does not interpret.
+
+A step may write to several streams, with one transaction in each. The first one decides: once it is committed, the
+others are committed too. If the lease of one of them has ended before, its stream is *owed* this part of the step. What
+is owed is an item of its own: its position is the content of the step, and the step that writes it again ends it.
 """
 
 from __future__ import annotations
@@ -24,6 +28,14 @@ _VERSION: Final = 1
 ALL: Final = "*"
 
 Position = Any
+_OWED: Final = "owed "
+
+
+class Named(NamedTuple):
+    """Transaction and its stream, as ``scope/stream``."""
+
+    stream: str
+    id: uuid.UUID
 
 
 class Life(NamedTuple):
@@ -44,9 +56,13 @@ class Step:
     stream: str
     """Stream of the transaction, as ``scope/stream``."""
     moves: Mapping[str, tuple[Position, Position]]
-    """Positions of each item before and after the step; None before the first one."""
-    after: tuple[uuid.UUID, ...] = ()
-    """Committed transactions of the same stream that may not be visible yet. This one is committed after them."""
+    """Positions of each item before and after the step; None before the first one, and None to end the item."""
+    after: tuple[Named, ...] = ()
+    """Committed transactions, one of a stream, that may not be visible yet. This one is committed after them."""
+    parts: tuple[Named, ...] = ()
+    """Transactions of other streams, one of a stream, that are committed if this one is."""
+    content: Any = None
+    """What to read to write a part again, as JSON."""
     note: Mapping[str, Any] = field(default_factory=dict)
     """Information on the program that recorded it, such as host and process."""
 
@@ -57,8 +73,11 @@ class Step:
             "stream": self.stream,
             "moves": {item: list(move) for item, move in self.moves.items()},
         }
-        if self.after:
-            value["after"] = list(map(str, self.after))
+        for name, transactions in (("after", self.after), ("parts", self.parts)):
+            if transactions:
+                value[name] = {named.stream: str(named.id) for named in transactions}
+        if self.content is not None:
+            value["content"] = self.content
         return value | ({"note": dict(self.note)} if self.note else {})
 
     @classmethod
@@ -68,7 +87,9 @@ class Step:
             uuid.UUID(value["transaction"]),
             str(value["stream"]),
             {item: (before, after) for item, (before, after) in value["moves"].items()},
-            tuple(map(uuid.UUID, value.get("after", ()))),
+            _transactions(value.get("after", {})),
+            _transactions(value.get("parts", {})),
+            value.get("content"),
             dict(value.get("note", {})),
         )
 
@@ -81,6 +102,8 @@ class Update:
     life: Life
     decided: Mapping[uuid.UUID, bool] = field(default_factory=dict)
     """Outcomes of recorded transactions: True if committed."""
+    owed: Mapping[uuid.UUID, tuple[str, ...]] = field(default_factory=dict)
+    """Streams whose part of a step in ``decided`` was aborted, although the step is committed."""
     claim: Mapping[str, Position] = field(default_factory=dict)
     """Units that the run owns from now on, with positions for items that the log does not know yet."""
     settled: Mapping[str, tuple[Position, Position]] = field(default_factory=dict)
@@ -96,6 +119,8 @@ class Update:
         value: dict[str, Any] = {"run": self.run, "life": list(self.life)}
         if self.decided:
             value["decided"] = {str(transaction): committed for transaction, committed in self.decided.items()}
+        if self.owed:
+            value["owed"] = {str(transaction): list(streams) for transaction, streams in self.owed.items()}
         for name in ("claim", "note"):
             if part := getattr(self, name):
                 value[name] = dict(part)
@@ -114,6 +139,7 @@ class Update:
             run=str(value["run"]),
             life=_life(value["life"]),
             decided={uuid.UUID(id_): bool(committed) for id_, committed in value.get("decided", {}).items()},
+            owed={uuid.UUID(id_): tuple(map(str, streams)) for id_, streams in value.get("owed", {}).items()},
             claim=dict(value.get("claim", {})),
             settled={item: (before, after) for item, (before, after) in value.get("settled", {}).items()},
             forget=tuple(value.get("forget", ())),
@@ -143,6 +169,11 @@ class StepsState:
         """Return the run that owns an item."""
         return self.owners.get(item, self.owners.get(ALL))
 
+    @property
+    def owed(self) -> dict[str, Any]:
+        """Streams to which a part of a committed step must be written again, each with the content of the step."""
+        return {item[len(_OWED) :]: content for item, content in self.positions.items() if item.startswith(_OWED)}
+
     def copy(self) -> StepsState:
         """Return an independent copy."""
         return replace(
@@ -163,6 +194,10 @@ class StepsState:
                 continue
             if committed:
                 self.positions.update({item: after for item, (_, after) in step.moves.items()})
+                for item in [item for item, (_, after) in step.moves.items() if after is None]:
+                    del self.positions[item]
+                for stream in update.owed.get(step.transaction, ()):
+                    self.positions[owed_item(stream)] = step.content
             del self.steps[run]
         if ALL in update.claim:
             self.owners = {ALL: update.run}
@@ -215,6 +250,15 @@ class StepsState:
         )
 
 
+def _transactions(value: Mapping[str, str]) -> tuple[Named, ...]:
+    return tuple(Named(str(stream), uuid.UUID(id_)) for stream, id_ in value.items())
+
+
+def owed_item(stream: str) -> str:
+    """Return the item for a part of a step that must be written to a stream again."""
+    return _OWED + stream
+
+
 def _life(value: Any) -> Life:
     id_, generation = value
     return Life(str(id_), int(generation))
@@ -259,12 +303,17 @@ def undecided(state: StepsState, update: Update) -> list[Step]:
     """
     pending = []
     for run, step in state.steps.items():
-        if step == update.step or step.transaction in update.decided:
+        if step.transaction in update.decided or _is_its_record(update, run, step):
             continue
         mine = run == update.run or ALL in update.claim or not update.claim.keys().isdisjoint(step.moves)
         if mine or update.life != state.life:
             pending.append(step)
     return pending
+
+
+def _is_its_record(update: Update, run: str, step: Step) -> bool:
+    """Return True if a recorded step is that of the update, which may add parts to it."""
+    return update.step is not None and run == update.run and step.transaction == update.step.transaction
 
 
 def check(state: StepsState, update: Update) -> tuple[Verdict, str]:

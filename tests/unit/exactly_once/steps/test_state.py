@@ -11,18 +11,21 @@ from pravega_connector.errors import StepsStateError
 from pravega_connector.exactly_once.steps.state import (
     ALL,
     Life,
+    Named,
     Step,
     StepsJson,
     StepsState,
     Update,
     Verdict,
     check,
+    owed_item,
     undecided,
 )
 from pravega_serde import DeserializationError
 
 LIFE = Life("scope/stream", 1)
-ONE, TWO = (uuid.UUID(int=number) for number in (1, 2))
+ONE, TWO, THREE = (uuid.UUID(int=number) for number in (1, 2, 3))
+FIRST, PART = Named("scope/stream", ONE), Named("scope/other", THREE)
 
 
 def step(transaction: uuid.UUID, before: object, after: object, item: str = "a") -> Step:
@@ -38,7 +41,10 @@ def state() -> StepsState:
 
 
 UPDATES = [
-    Update(run="r", life=LIFE, decided={ONE: True}, step=replace(step(TWO, 5, 9), after=(ONE,), note={"pid": 1})),
+    Update(run="r", life=LIFE, decided={ONE: True}, step=replace(step(TWO, 5, 9), after=(FIRST,), note={"pid": 1})),
+    Update(run="r", life=LIFE, decided={ONE: True}, step=replace(step(TWO, 5, 9), parts=(PART,), content=[["a", 5]])),
+    Update(run="r", life=LIFE, step=replace(step(ONE, 0, 5), parts=(PART,), content=[["a", 0]])),
+    Update(run="s", life=LIFE, decided={ONE: True}, owed={ONE: ("scope/other",)}, claim={ALL: None}),
     Update(run="r", life=LIFE, decided={ONE: False}, settled={"a": (0, 7)}, note={"schema": "x"}),
     Update(run="s", life=LIFE, decided={ONE: True}, claim={ALL: None}, forget=("a",)),
     Update(run="s", life=Life("scope/stream", 2), decided={ONE: True}, claim={"a": 3}),
@@ -67,6 +73,19 @@ def test_a_committed_step_moves_its_items_and_an_aborted_one_does_not(state: Ste
     assert (aborted.positions, aborted.steps) == ({"a": 0}, {})
 
 
+def test_an_owed_part_is_an_item_until_a_step_ends_it(state: StepsState) -> None:
+    content = [["a", 0, 5]]
+    state.apply(Update(run="r", life=LIFE, step=replace(step(ONE, 0, 5), parts=(PART,), content=content)))
+    state.apply(Update(run="s", life=LIFE, decided={ONE: True}, owed={ONE: (PART.stream,)}, claim={ALL: None}))
+    assert (state.owed, state.positions["a"]) == ({PART.stream: content}, 5)
+    again = Step(TWO, PART.stream, {owed_item(PART.stream): (content, None)})
+    assert check(state, Update(run="s", life=LIFE, step=again))[0] is Verdict.WRITE
+    state.apply(Update(run="s", life=LIFE, step=again))
+    assert state.copy().apply(Update(run="t", life=LIFE, decided={TWO: False}, claim={ALL: None})).owed == state.owed
+    state.apply(Update(run="t", life=LIFE, decided={TWO: True}, claim={ALL: None}))
+    assert (state.owed, state.positions) == ({}, {"a": 5})
+
+
 def test_a_later_life_begins_empty_and_remembers_the_earlier(state: StepsState) -> None:
     state.apply(Update(run="s", life=Life("scope/other"), claim={"a": 3}))
     assert (state.positions, state.owners, state.steps) == ({"a": 3}, {"a": "s"}, {})
@@ -78,6 +97,8 @@ def test_a_later_life_begins_empty_and_remembers_the_earlier(state: StepsState) 
     ("update", "verdict"),
     [
         (Update(run="r", life=LIFE, step=step(ONE, 0, 5)), Verdict.DONE),
+        (Update(run="r", life=LIFE, step=replace(step(ONE, 0, 5), parts=(PART,))), Verdict.WRITE),
+        (Update(run="s", life=LIFE, step=replace(step(ONE, 0, 5), parts=(PART,))), Verdict.LOST),
         (Update(run="r", life=LIFE, step=step(TWO, 5, 9)), Verdict.UNDECIDED),
         (Update(run="r", life=LIFE, decided={ONE: True}, step=step(TWO, 5, 9)), Verdict.WRITE),
         (Update(run="r", life=LIFE, decided={ONE: True}, step=step(TWO, 0, 9)), Verdict.LOST),
