@@ -56,6 +56,11 @@ _OPTIONS: Final = (
         help="Column with the routing key.  [default: the key of a record in Kafka; the file name or partition, which "
         "keeps files and partitions in order]",
     ),
+    click.option(
+        "--target-column",
+        metavar="COLUMN",
+        help="Column with the stream of each record, in the scope of STREAM. Records without a value go to STREAM.",
+    ),
     click.option("--unordered", is_flag=True, help="Write without a routing key: events of a file go to all segments."),
     arguments.more_options("sink"),
     click.option(
@@ -190,6 +195,7 @@ def ingest(
     arguments.check_schema(parse_options(SinkOptions, {**sink, "path": stream}))
     config = PravegaConfig.resolve(controller=given["controller"])
     common = {"options": sink, "state": given["state"], "ordered": not given["unordered"]}
+    common["target_column"] = given["target_column"]
     code = 0
     try:
         with arguments.interrupted_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:

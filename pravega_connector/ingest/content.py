@@ -16,6 +16,8 @@ from pravega_connector.errors import IngestError, OutputFileError, SourceChanged
 from pravega_connector.ingest.encode import Encoding
 from pravega_connector.ingest.feed import Draft, Piece
 from pravega_connector.ingest.replayable import Chunk, RecordSource, Rejected
+from pravega_connector.ingest.targets import Parts
+from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
 
 # Minimum bytes of a chunk that is written separately, and maximum number of smaller chunks that are written together.
@@ -33,6 +35,8 @@ class Counts:
     sources: int = 0
     transactions: int = 0
     redone: int = 0
+    rewritten: int = 0
+    """Parts of steps that were written to their stream again."""
     events: int = 0
     rejected: int = 0
     bytes: int = 0
@@ -51,8 +55,11 @@ class Counts:
 class ContentWriter:
     """Writer of the content of drafts. Not thread safe."""
 
-    def __init__(self, source: RecordSource, keeper: LeaseKeeper, dead_letters: DeadLetters | None) -> None:
-        self._source, self._keeper, self._dead_letters = source, keeper, dead_letters
+    def __init__(
+        self, source: RecordSource, keeper: LeaseKeeper, dead_letters: DeadLetters | None, parts: Parts
+    ) -> None:
+        """``parts`` has the transactions of other streams that the records name."""
+        self._source, self._keeper, self._dead_letters, self._parts = source, keeper, dead_letters, parts
 
     def write(
         self,
@@ -60,24 +67,36 @@ class ContentWriter:
         draft: Draft,
         encoding: Encoding,
         tell: Callable[[str, Counts], None],
+        *,
+        only: StreamName | None = None,
     ) -> Counts:
         """Write the events of a draft to a transaction; the caller flushes it. Raises SourceError, TransactionError.
 
-        ``tell`` is called with each source and the counts so far.
+        Events of other streams go to parts of the step. With ``only``, a part of a step is written again: the events of
+        other streams and malformed records, which were written the first time, are left out. ``tell`` is called with
+        each source and the counts so far.
         """
+
+        def write(chunks: list[tuple[str, Chunk]]) -> None:
+            for rows in encoding.by_stream(chunks, transaction.stream):
+                if rows.stream == transaction.stream:
+                    transaction.write_column(rows.events, rows.keys)
+                elif only is None:
+                    self._parts.of(rows.stream).write_column(rows.events, rows.keys)
+
         done, looked = Counts(), time.monotonic()
         waiting: list[tuple[str, Chunk]] = []
         pieces = {piece.source: piece for piece in draft.pieces}
         for number, (id_, chunk) in enumerate(draft.content):
             if number == 1:  # a short step needs no keep-alive
                 self._keeper.add(transaction)
-            if chunk.rejected and self._dead_letters is not None:
+            if chunk.rejected and self._dead_letters is not None and only is None:
                 self._dead_letters.add(pieces[id_], chunk.rejected)
             if chunk.batch.num_rows:
                 waiting.append((id_, chunk))
             # The records of small sources are encoded together.
             if chunk.batch.nbytes >= _LARGE or len(waiting) >= _PARTS:
-                transaction.write_column(*encoding.encode(waiting))
+                write(waiting)
                 waiting = []
             done.events += chunk.batch.num_rows
             done.rejected += len(chunk.rejected)
@@ -87,21 +106,23 @@ class ContentWriter:
                 self._check_unchanged(pieces[id_])
                 looked = time.monotonic()
         if waiting:
-            transaction.write_column(*encoding.encode(waiting))
+            write(waiting)
         return done
 
-    def settle(self, draft: Draft) -> None:
-        """Check before a commit that the sources are as recorded, and publish malformed records durably.
-
-        Raises SourceError, IngestError.
-        """
+    def check(self, draft: Draft) -> None:
+        """Check before a commit that the sources are as recorded. Raises SourceError."""
         for piece in draft.pieces:
             self._check_unchanged(piece)
+
+    def settle(self, draft: Draft) -> None:
+        """Check the sources before a commit, and publish malformed records durably. Raises SourceError, IngestError."""
+        self.check(draft)
         if self._dead_letters is not None:
             self._dead_letters.publish(draft.pieces)
 
     def forget(self) -> None:
-        """Discard malformed records that were not published."""
+        """Forget the transactions of a step, and discard malformed records that were not published."""
+        self._parts.forget()
         if self._dead_letters is not None:
             self._dead_letters.discard()
 

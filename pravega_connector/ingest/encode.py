@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from pravega_connector.errors import BadRecordError, EventError
+from pravega_connector.errors import BadRecordError, EventError, InvalidNameError
 from pravega_connector.ingest.replayable import Chunk, RecordSource
+from pravega_connector.ingest.targets import Rows, TargetColumn, bad_stream
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.sink.encoding import EventEncoder, encoder_for
+from pravega_connector.wire import StreamName
 from pravega_serde.errors import SerializationError
 
 _EVENT: Final = "event"
@@ -31,11 +33,23 @@ class Encoding:
     format: str
     schema_text: str | None
     """The schema that was derived for the events, if any."""
+    target: TargetColumn | None = None
+    """Column with the stream of each record."""
 
     @property
     def key(self) -> str:
         """Description of the routing key."""
         return "the file" if self.by_source else type(self.encoder.router).__name__.removeprefix("By").lower()
+
+    def by_stream(self, parts: Sequence[tuple[str, Chunk]], default: StreamName) -> Iterable[Rows]:
+        """Return the events of chunks, each with its source, by stream. Raises BadRecordError."""
+        events, keys = self.encode(parts)
+        if self.target is None:
+            return (Rows(default, events, keys),)
+        try:
+            return list(self.target.split(_joined(parts).column(self.target.name), events, keys))
+        except InvalidNameError as error:
+            raise bad_stream(error, parts[0][0]) from None
 
     def encode(self, parts: Sequence[tuple[str, Chunk]]) -> tuple[pa.Array, pa.Array | None]:
         """Return events and keys of chunks, each with its source. Raises BadRecordError."""

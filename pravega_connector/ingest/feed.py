@@ -67,6 +67,10 @@ class Piece:
     end: int | None
     mark: str
 
+    def to_json(self) -> list[Any]:
+        """Return the JSON form, a list of the fields."""
+        return [self.source, self.offset, self.end, self.mark]
+
     @property
     def after(self) -> Progress:
         """Position of the source once the piece is in the stream."""
@@ -114,6 +118,9 @@ class Drafts(Protocol):
 
     def next(self) -> Draft | None:
         """Return the next draft; None if nothing is left. A SourceError has ``source_id`` set."""
+
+    def again(self, pieces: Sequence[Piece]) -> Draft:
+        """Return a draft with the records of pieces that were read before. Raises SourceError, DataLossError."""
 
 
 class _Reading:
@@ -199,6 +206,20 @@ class Feed:
             return None
         return self._counted(reading) if self._sizes.variant == "count" else self._measured(reading)
 
+    def again(self, pieces: Sequence[Piece]) -> Draft:
+        """Return a draft with the records of pieces that were read before. Raises SourceChangedError."""
+        for piece in pieces:
+            if (change := self._source.change(piece.source, piece.mark)) is not None:
+                raise _of(_changed(piece.source, change, "a part of it was"), piece.source)
+        draft = Draft(tuple(pieces), iter(()))
+        draft.content = self._read_pieces(draft)
+        return draft
+
+    def _read_pieces(self, draft: Draft) -> Iterator[tuple[str, Chunk]]:
+        for piece in draft.pieces:
+            reading = _Reading(self._source, piece.source, piece.offset, piece.mark)
+            yield from self._read(reading, None if piece.end is None else piece.end - piece.offset, draft)
+
     # ---------------------------------------------------------------- variants
 
     def _whole(self) -> Draft | None:
@@ -218,13 +239,8 @@ class Feed:
         if not pieces:
             return None
         draft = Draft(tuple(pieces), iter(()))
-        draft.content = self._read_whole(draft)
+        draft.content = self._read_pieces(draft)
         return draft
-
-    def _read_whole(self, draft: Draft) -> Iterator[tuple[str, Chunk]]:
-        for piece in draft.pieces:
-            reading = _Reading(self._source, piece.source, piece.offset, piece.mark)
-            yield from self._read(reading, None, draft)
 
     def _counted(self, reading: _Reading) -> Draft:
         count = self._sizes.records

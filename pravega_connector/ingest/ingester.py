@@ -21,11 +21,13 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import DataLossError, IngestError, SourceError
 from pravega_connector.exactly_once.steps import Outcome, Step, StepLog, Turn
 from pravega_connector.exactly_once.steps.leader import POLL, Leader
+from pravega_connector.exactly_once.steps.state import owed_item
 from pravega_connector.exactly_once.steps.takeover import Owner, Resolution
 from pravega_connector.ingest.content import ContentWriter, Counts, DeadLetters
 from pravega_connector.ingest.encode import Columns, Encoding
-from pravega_connector.ingest.feed import Draft, Drafts, Progress
+from pravega_connector.ingest.feed import Draft, Drafts, Piece, Progress
 from pravega_connector.ingest.replayable import RecordSource
+from pravega_connector.ingest.targets import Parts
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import TransactionalWriter
 
@@ -59,6 +61,7 @@ class Ingester(Leader):
         feed: Drafts,
         encoding: Callable[[pa.Schema], Encoding],
         me: Owner,
+        require: Callable[[StreamName], object],
         settings: Settings,
         dead_letters: DeadLetters | None = None,
         takeover_after: float | None = None,
@@ -80,7 +83,14 @@ class Ingester(Leader):
         self._label, self._feed, self._settings, self._tell = str(target), feed, settings, tell
         self._columns = Columns(source, encoding)
         self._transactions: TransactionalWriter[bytes] = client.transactions(target, lease=settings.lease)
-        self._content = ContentWriter(source, self._keeper, dead_letters)
+        self._require_part = require
+        self._parts = Parts(client, self._keeper, settings.lease, self._known)
+        self._content = ContentWriter(source, self._keeper, dead_letters, self._parts)
+
+    def _known(self, stream: StreamName) -> None:
+        """Note that the run needs a stream, and create it if that is allowed."""
+        self._others.add(stream)
+        self._require_part(stream)
 
     def _report(self, what: str) -> None:
         self._tell(what, self.counts)
@@ -90,16 +100,21 @@ class Ingester(Leader):
         metrics.INGEST_STEPS.add(1, outcome, self._label)
 
     def _content_of(self, step: Step) -> str:
-        pieces = []
-        for source, (before, after) in step.moves.items():
-            first = 0 if before is None else Progress.from_json(before).offset
-            end = Progress.from_json(after).offset
-            pieces.append(f"{source} from record {first}{'' if end < 0 else f' to {end}'}")
-        return ", ".join(pieces)
+        content = step.content
+        if content is None and owed_item(step.stream) in step.moves:
+            content, _ = step.moves[owed_item(step.stream)]
+        if content is None:
+            content = [[item, *_bounds(before, after)] for item, (before, after) in step.moves.items()]
+        return ", ".join(
+            f"{id_} from record {first}{'' if end is None else f' to {end}'}" for id_, first, end, *_ in content
+        )
 
     def _lead(self) -> bool:
         self._begin_feed()
         while True:
+            for stream, pieces in self._owed().items():
+                if not self._write_again(stream, [Piece(*piece) for piece in pieces]):
+                    return False
             try:
                 draft = self._feed.next()
             except SourceError as error:
@@ -160,7 +175,9 @@ class Ingester(Leader):
             before = settled[piece.source][1] if piece.source in settled else self._position(piece.source)
             moves[piece.source] = before, piece.after.to_json()
         note = {} if columns is None else {"schema": columns}
-        update = self._update(settled=settled, step=self._new_step(transaction, moves), note=note)
+        content = None if encoding.target is None else [piece.to_json() for piece in draft.pieces]
+        step = self._new_step(transaction, moves, content)
+        update = self._update(settled=settled, step=step, note=note)
         done = Counts()
 
         def write() -> None:
@@ -168,7 +185,9 @@ class Ingester(Leader):
             done = self._content.write(transaction, draft, encoding, self._tell_content)
 
         try:
-            if not self._make(transaction, update, write, lambda: self._content.settle(draft)):
+            if not self._make(
+                transaction, update, write, lambda: self._content.settle(draft), lambda: self._parts.open
+            ):
                 return False
         except SourceError as error:
             self._trouble.note(error.message)
@@ -178,6 +197,22 @@ class Ingester(Leader):
             self._content.forget()
         self._count(draft, done)
         return True
+
+    def _write_again(self, stream: str, pieces: list[Piece]) -> bool:
+        """Make a step that writes a part of a committed step again. Return False as :meth:`_step` does."""
+        self._log.warning("%s: writing records to %s again, as their transaction expired", self._what, stream)
+        _, encoding = self._columns.agree(self._steps.state.note.get("schema"))
+        draft = self._feed.again(pieces)
+        transaction = self._parts.begin(StreamName.parse(stream))
+        step = self._new_step(transaction, {owed_item(stream): (self._steps.state.owed[stream], None)})
+
+        def write() -> None:
+            self._content.write(transaction, draft, encoding, lambda _id, _done: None, only=transaction.stream)
+
+        done = self._make(transaction, self._update(step=step), write, lambda: self._content.check(draft))
+        if done:
+            self._count_step("rewritten")
+        return done
 
     def _settled(self) -> dict[str, tuple[Any, Any]]:
         """Return the sources that were read to their end: their positions, and the positions with all records."""
@@ -208,3 +243,8 @@ class Ingester(Leader):
         metrics.BAD_RECORDS.add(done.rejected, "ingest", self._label)
         metrics.INGEST_PENDING.set(len(self._feed.pending), self._label)
         self._feed.ended |= draft.ended
+
+
+def _bounds(before: Any, after: Any) -> tuple[int, int | None]:
+    end = Progress.from_json(after).offset
+    return 0 if before is None else Progress.from_json(before).offset, None if end < 0 else end

@@ -11,6 +11,7 @@ so is a first offset above 0 in a partition that was added.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -267,6 +268,20 @@ class KafkaFeed:
         moved = {id_: self._next[id_] for id_ in self._next if id_ in moved or id_ in self._starts}
         self._starts = {}
         return Draft(tuple(Piece(id_, before[id_], end, mark) for id_, end in moved.items()), iter(parts))
+
+    def again(self, pieces: Sequence[Piece]) -> Draft:
+        """Return a draft with the records of pieces that were read before. Raises the errors of :meth:`begin`."""
+        for piece in pieces:
+            self._check_id(piece.mark)
+        now = self._next, self._ends
+        self._next = {piece.source: piece.offset for piece in pieces}
+        self._ends = {piece.source: piece.offset if piece.end is None else piece.end for piece in pieces}
+        try:
+            parts = [(piece.source, chunk) for piece in pieces for chunk in self._chunks(piece.source, sys.maxsize)]
+        finally:
+            self._next, self._ends = now
+        self._check_id(self._source.topic.identity().id)
+        return Draft(tuple(pieces), iter(parts))
 
     def _chunks(self, id_: str, most: int) -> Iterator[Chunk]:
         """Yield the records of a partition up to the end of the round, and move its position.

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.errors import SourceError, StepsStateError
+from pravega_connector.errors import ConfigError, SourceError, StepsStateError
 from pravega_connector.exactly_once.steps import Life, StepLog
+from pravega_connector.exactly_once.steps.state import is_owed
 from pravega_connector.exactly_once.steps.takeover import Resolution, this_run
 from pravega_connector.ingest.content import Counts, DeadLetters
 from pravega_connector.ingest.encode import Encoding, encoding_for, recorded_schema
@@ -22,6 +23,7 @@ from pravega_connector.ingest.file_source import FileSource
 from pravega_connector.ingest.ingester import Ingester, Settings
 from pravega_connector.ingest.kafka_source import KafkaFeed, KafkaSource, is_kafka
 from pravega_connector.ingest.replayable import ReplayableSource
+from pravega_connector.ingest.targets import TargetColumn
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.wire import StreamName
@@ -65,6 +67,7 @@ def ingest(
     settings: Settings | None = None,
     state: str | None = None,
     ordered: bool = True,
+    target_column: str | None = None,
     skip_changed: bool = False,
     dead_letters: str | os.PathLike[str] | None = None,
     takeover_after: float | None = None,
@@ -76,7 +79,11 @@ def ingest(
     ``source`` is a FileSource, a KafkaSource or another ReplayableSource. Paths create a FileSource, and an address
     ``kafka://host:port/topic`` creates a KafkaSource. ``options`` are options of the Spark sink, such as ``format``,
     ``avro_schema``, ``registry`` and ``routing_key_field``. ``state`` names the stream of the state. Without a routing
-    key, ``ordered`` uses the name of the source as the key, which keeps the events of one source in order. ``resolve``
+    key, ``ordered`` uses the name of the source as the key, which keeps the events of one source in order.
+
+    ``target_column`` is the column with the stream of each record, as ``scope/stream`` or a stream in the scope of
+    ``stream``. It is not part of the event. Records without a value go to ``stream``. The records of one transaction
+    are in all of their streams or in none; they become visible in one stream after the other. ``resolve``
     is the operator's decision about a transaction that the server has forgotten. ``tell`` is called with the current
     activity and the counts so far.
 
@@ -84,8 +91,8 @@ def ingest(
     SourceErrors, StepUndecidedError, StepsStateError, ConfigErrors, and the errors of the client. For a Kafka topic,
     also DataLossError, KafkaUnavailableError, KafkaRefusedError and KafkaTopicNotFoundError.
     """
-    with _Parts(source, stream, client, options, state, ordered=ordered) as parts:
-        parts.require_stream()
+    with _Parts(source, stream, client, options, state, ordered=ordered, target_column=target_column) as parts:
+        parts.require_stream(parts.target)
         feed = parts.feed(sizes or Sizes(), skip_changed=skip_changed)
         with this_run() as me, open_steps(parts.client, parts.target, parts.state) as steps:
             ingester = Ingester(
@@ -96,6 +103,7 @@ def ingest(
                 feed=feed,
                 encoding=parts.encoding,
                 me=me,
+                require=parts.require_stream,
                 takeover_after=takeover_after,
                 resolution=resolve,
                 settings=settings or Settings(),
@@ -114,15 +122,17 @@ def plan(
     options: Mapping[str, str] | None = None,
     state: str | None = None,
     ordered: bool = True,
+    target_column: str | None = None,
 ) -> IngestPlan:
     """Return a preview of :func:`ingest`. Nothing is created or written; raises the errors that precede a write."""
-    with _Parts(source, stream, client, options, state, ordered=ordered) as parts:
+    with _Parts(source, stream, client, options, state, ordered=ordered, target_column=target_column) as parts:
         known: Mapping[str, Sequence[Any]] = {}
         schema, open_step = None, False
         if parts.client.controller.stream_exists(parts.state):
             with open_steps(parts.client, parts.target, parts.state) as steps:
                 now = steps.read()
-                known, schema, open_step = now.positions, now.note.get("schema"), bool(now.steps)
+                schema, open_step = now.note.get("schema"), bool(now.steps or now.owed)
+                known = {item: at for item, at in now.positions.items() if not is_owed(item)}
         if schema is not None:
             parts.source.fix(recorded_schema(schema))
         feed = parts.feed(Sizes(), skip_changed=True)
@@ -163,6 +173,7 @@ class _Parts:
         state: str | None,
         *,
         ordered: bool,
+        target_column: str | None,
     ) -> None:
         self._closing = ExitStack()
         with ExitStack() as stack:
@@ -174,6 +185,8 @@ class _Parts:
             self.options = parse_options(SinkOptions, {**(options or {}), "stream": str(self.target)})
             self.state = state_name(self.target, state)
             self.encoding = self._encoding(ordered=ordered)
+            if target_column is not None:
+                self.encoding = self._by_stream(TargetColumn(target_column, self.target), self.encoding)
             self._closing = stack.pop_all()
 
     def __enter__(self) -> _Parts:
@@ -187,6 +200,15 @@ class _Parts:
             return self.source.prepare(self.options, ordered=ordered)
         return lambda schema: encoding_for(schema, self.options, ordered=ordered)
 
+    def _by_stream(
+        self, target: TargetColumn, encoding: Callable[[pa.Schema], Encoding]
+    ) -> Callable[[pa.Schema], Encoding]:
+        if self.options.from_registry and self.options.group is None:
+            raise ConfigError(
+                f"column {target.name!r} names the streams: with a schema registry, set option 'group' for the schema"
+            )
+        return lambda schema: replace(encoding(target.without(schema)), target=target)
+
     def feed(self, sizes: Sizes, *, skip_changed: bool) -> Drafts:
         """Return the feed of the source. Raises the errors of a Kafka topic that cannot be reached now."""
         if isinstance(self.source, KafkaSource):
@@ -194,12 +216,12 @@ class _Parts:
             return KafkaFeed(self.source, sizes)
         return Feed(self.source, sizes, skip_changed=skip_changed)
 
-    def require_stream(self) -> None:
-        """Create the stream if the options allow it. Raises StreamNotFoundError."""
+    def require_stream(self, stream: StreamName) -> None:
+        """Create a stream if the options allow it. Raises StreamNotFoundError."""
         if self.options.allow_create_stream:
-            self.client.controller.create_scope(self.target.scope)
-            self.client.controller.create_stream(self.target, self.options.scaling(), self.options.retention())
-        self.client.require_stream(self.target)
+            self.client.controller.create_scope(stream.scope)
+            self.client.controller.create_stream(stream, self.options.scaling(), self.options.retention())
+        self.client.require_stream(stream)
 
 
 def _source(source: ReplayableSource | KafkaSource | Paths) -> ReplayableSource | KafkaSource:

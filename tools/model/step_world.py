@@ -7,7 +7,8 @@ registers; leases that end; outcomes that are forgotten; commits that become vis
 Two items have positions from 0 to ``length``. A run claims items, moves some of them by one position in a transaction,
 and goes on until all are done. In ``late`` mode it records a transaction after it has written it, as readers of a group
 do. In ``early`` mode it claims everything with each step, and records a transaction before it writes it, as ingestion
-does; with ``other``, it then adds a part in another stream to the step. It decides a recorded step of another run only before it begins.
+does; with ``other``, it then adds a part in another stream to the step. It decides a recorded step of another run only
+before it begins.
 
 Checked in every state: no position is committed twice in a life of the log; no position of an item is visible before
 the one before it; what the log calls done is committed. From every state, the end can be reached.

@@ -250,7 +250,7 @@ class Leader(ABC):
         try:
             turn = self._record(turn)
             if turn.outcome is not Outcome.WRITTEN:
-                _drop(transaction, *parts())
+                self._drop(transaction, *parts())
                 return False
             write()
             for each in (transaction, *parts()):
@@ -259,16 +259,16 @@ class Leader(ABC):
             if parts():
                 turn = self._record(self._turn(self._with_parts(update, parts()), deciding=frozenset(), see=False))
                 if turn.outcome is not Outcome.WRITTEN:
-                    _drop(transaction, *parts())
+                    self._drop(transaction, *parts())
                     return False
             turn = self._await_before(turn, transaction, *parts())
             settle()
         except TransactionError as error:  # its lease has expired, or another run has taken over
             self._trouble.note(error.message)
-            _drop(transaction, *parts())
+            self._drop(transaction, *parts())
             return False
         except BaseException:
-            _drop(transaction, *parts())
+            self._drop(transaction, *parts())
             raise
         finally:
             self._keeper.discard(transaction)
@@ -290,6 +290,13 @@ class Leader(ABC):
             return False
         self._trouble.is_over()
         return True
+
+    def _drop(self, *open_ones: OpenTransaction[bytes]) -> None:
+        """Abort transactions that will not be committed; if this fails, they end when their leases expire."""
+        for each in open_ones:
+            self._keeper.discard(each)
+            with contextlib.suppress(ConnectorError):
+                each.abort(timeout=_DROP)
 
     @staticmethod
     def _with_parts(update: Update, parts: Sequence[OpenTransaction[bytes]]) -> Update:
@@ -380,13 +387,6 @@ class Leader(ABC):
         self._unseen = None
         self._trouble.is_over()
         return turn
-
-
-def _drop(*open_ones: OpenTransaction[bytes]) -> None:
-    """Abort transactions that will not be committed; if this fails, they end when their leases expire."""
-    for each in open_ones:
-        with contextlib.suppress(ConnectorError):
-            each.abort(timeout=_DROP)
 
 
 class Trouble:

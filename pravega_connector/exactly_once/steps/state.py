@@ -172,7 +172,7 @@ class StepsState:
     @property
     def owed(self) -> dict[str, Any]:
         """Streams to which a part of a committed step must be written again, each with the content of the step."""
-        return {item[len(_OWED) :]: content for item, content in self.positions.items() if item.startswith(_OWED)}
+        return {item[len(_OWED) :]: content for item, content in self.positions.items() if is_owed(item)}
 
     def copy(self) -> StepsState:
         """Return an independent copy."""
@@ -252,6 +252,11 @@ class StepsState:
 
 def _transactions(value: Mapping[str, str]) -> tuple[Named, ...]:
     return tuple(Named(str(stream), uuid.UUID(id_)) for stream, id_ in value.items())
+
+
+def is_owed(item: str) -> bool:
+    """Return True for the item of a part that must be written again."""
+    return item.startswith(_OWED)
 
 
 def owed_item(stream: str) -> str:
