@@ -321,7 +321,7 @@ INGESTED_SOURCES: Final = Counter(
 INGEST_STEPS: Final = Counter(
     "pravega.ingest.steps",
     "{step}",
-    "Steps by outcome: `committed`, `redone`, `recovered` from another run.",
+    "Steps by outcome: `committed`, `redone`, `recovered` from another run, `rewritten` for a part of a step.",
     (OUTCOME, STREAM),
 )
 INGEST_PENDING: Final = Gauge("pravega.ingest.pending", "{source}", "Sources with more records to ingest.", (STREAM,))

@@ -380,6 +380,8 @@ def _show_summary(summary: IngestSummary, source: FileSource | KafkaSource) -> N
         parts.append(f"{counts.rejected} malformed records in the dead-letter folder")
     if counts.recovered or counts.redone:
         parts.append(f"{counts.recovered} transactions of other runs resolved, {counts.redone} repeated")
+    if counts.rewritten:
+        parts.append(f"{counts.rewritten} parts of transactions written again")
     if summary.changed:
         parts.append(f"{len(summary.changed)} changed files skipped")
     if summary.failed:

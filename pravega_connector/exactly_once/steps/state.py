@@ -8,7 +8,7 @@ item, or :data:`ALL` items. Positions are JSON values, which this module does no
 
 A step may write to several streams, with one transaction in each. The first one decides: once it is committed, the
 others are committed too. If the lease of one of them has ended before, its stream is *owed* this part of the step. What
-is owed is an item of its own: its position is the content of the step, and the step that writes it again ends it.
+is owed is a separate item: its position is the content of the step, and the step that writes it again ends it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ class Step:
             "stream": self.stream,
             "moves": {item: list(move) for item, move in self.moves.items()},
         }
-        for name, transactions in (("after", self.after), ("parts", self.parts)):
+        if after := [str(named.id) for named in self.after if named.stream == self.stream]:
+            value["after"] = after
+        elsewhere = tuple(named for named in self.after if named.stream != self.stream)
+        for name, transactions in (("after_in", elsewhere), ("parts", self.parts)):
             if transactions:
                 value[name] = {named.stream: str(named.id) for named in transactions}
         if self.content is not None:
@@ -83,11 +86,12 @@ class Step:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Step:
         """Parse the JSON form."""
+        after = tuple(Named(str(value["stream"]), uuid.UUID(id_)) for id_ in value.get("after", ()))
         return cls(
             uuid.UUID(value["transaction"]),
             str(value["stream"]),
             {item: (before, after) for item, (before, after) in value["moves"].items()},
-            _transactions(value.get("after", {})),
+            after + _transactions(value.get("after_in", {})),
             _transactions(value.get("parts", {})),
             value.get("content"),
             dict(value.get("note", {})),

@@ -10,7 +10,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ConfigError, StepUndecidedError
-from pravega_connector.exactly_once.steps import ALL, Life, Outcome, Step, StepLog, Turn, Update, leader
+from pravega_connector.exactly_once.steps import ALL, Life, Outcome, Step, StepLog, Turn, Update
 from pravega_connector.exactly_once.steps.leader import Leader
 from pravega_connector.mirror.copier import Copier
 from pravega_connector.mirror.destination import Destination
@@ -42,7 +42,9 @@ class _KilledError(BaseException):
 def kill_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str, int], None]:
     """``kill_after(cls, method, nth)``: kill the run after that call of a method."""
     monkeypatch.setattr(Leader, "_leave", lambda _self: None)
-    monkeypatch.setattr(leader, "_drop", OpenTransaction._end)  # its thread ends, and the transaction stays open
+    monkeypatch.setattr(
+        Leader, "_drop", lambda _self, *ones: [each._end() for each in ones]
+    )  # its thread ends, and the transaction stays open
 
     def arm(cls: type, name: str, nth: int) -> None:
         method, calls = getattr(cls, name), iter(range(1, nth + 1))

@@ -43,6 +43,7 @@ def state() -> StepsState:
 UPDATES = [
     Update(run="r", life=LIFE, decided={ONE: True}, step=replace(step(TWO, 5, 9), after=(FIRST,), note={"pid": 1})),
     Update(run="r", life=LIFE, decided={ONE: True}, step=replace(step(TWO, 5, 9), parts=(PART,), content=[["a", 5]])),
+    Update(run="r", life=LIFE, decided={ONE: True}, step=replace(step(TWO, 5, 9), after=(FIRST, PART))),
     Update(run="r", life=LIFE, step=replace(step(ONE, 0, 5), parts=(PART,), content=[["a", 0]])),
     Update(run="s", life=LIFE, decided={ONE: True}, owed={ONE: ("scope/other",)}, claim={ALL: None}),
     Update(run="r", life=LIFE, decided={ONE: False}, settled={"a": (0, 7)}, note={"schema": "x"}),
