@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pravega_connector import metrics
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.errors import DataLossError, IngestError, SourceError
+from pravega_connector.errors import DataLossError, IngestError, SourceError, StepsStateError
 from pravega_connector.exactly_once.steps import Outcome, Step, StepLog, Turn
 from pravega_connector.exactly_once.steps.leader import POLL, Leader
 from pravega_connector.exactly_once.steps.state import owed_item
@@ -104,16 +104,18 @@ class Ingester(Leader):
         if content is None and owed_item(step.stream) in step.moves:
             content, _ = step.moves[owed_item(step.stream)]
         if content is None:
-            content = [[item, *_bounds(before, after)] for item, (before, after) in step.moves.items()]
+            pieces = [[item, *_bounds(before, after)] for item, (before, after) in step.moves.items()]
+        else:
+            pieces = content["pieces"]
         return ", ".join(
-            f"{id_} from record {first}{'' if end is None else f' to {end}'}" for id_, first, end, *_ in content
+            f"{id_} from record {first}{'' if end is None else f' to {end}'}" for id_, first, end, *_ in pieces
         )
 
     def _lead(self) -> bool:
         self._begin_feed()
         while True:
-            for stream, pieces in self._owed().items():
-                if not self._write_again(stream, [Piece(*piece) for piece in pieces]):
+            for stream, content in self._owed().items():
+                if not self._write_again(stream, content):
                     return False
             try:
                 draft = self._feed.next()
@@ -175,7 +177,8 @@ class Ingester(Leader):
             before = settled[piece.source][1] if piece.source in settled else self._position(piece.source)
             moves[piece.source] = before, piece.after.to_json()
         note = {} if columns is None else {"schema": columns}
-        content = None if encoding.target is None else [piece.to_json() for piece in draft.pieces]
+        pieces = [piece.to_json() for piece in draft.pieces]
+        content = None if encoding.target is None else {"column": encoding.target.name, "pieces": pieces}
         step = self._new_step(transaction, moves, content)
         update = self._update(settled=settled, step=step, note=note)
         done = Counts()
@@ -198,13 +201,18 @@ class Ingester(Leader):
         self._count(draft, done)
         return True
 
-    def _write_again(self, stream: str, pieces: list[Piece]) -> bool:
+    def _write_again(self, stream: str, content: Any) -> bool:
         """Make a step that writes a part of a committed step again. Return False as :meth:`_step` does."""
-        self._log.warning("%s: writing records to %s again, as their transaction expired", self._what, stream)
         _, encoding = self._columns.agree(self._steps.state.note.get("schema"))
-        draft = self._feed.again(pieces)
+        if encoding.target is None or encoding.target.name != content["column"]:
+            raise StepsStateError(
+                f"{self._what}: stream {stream} lacks records of a committed step, which named their streams in column "
+                f"{content['column']!r}: set target_column to it once more"
+            )
+        self._log.warning("%s: writing records to %s again, as their transaction expired", self._what, stream)
+        draft = self._feed.again([Piece(*piece) for piece in content["pieces"]])
         transaction = self._parts.begin(StreamName.parse(stream))
-        step = self._new_step(transaction, {owed_item(stream): (self._steps.state.owed[stream], None)})
+        step = self._new_step(transaction, {owed_item(stream): (content, None)})
 
         def write() -> None:
             self._content.write(transaction, draft, encoding, lambda _id, _done: None, only=transaction.stream)

@@ -172,6 +172,7 @@ class Leader(ABC):
         while steps := self._steps.read().steps:
             run, step = next(iter(steps.items()))
             owner = Owner.from_json(run, step.note)
+            self._others |= {StreamName.parse(named.stream) for named in transactions(step)}
             status = self._steps.status(StreamName.parse(step.stream), step.transaction)
             if status.is_committed and step.parts and completed != step.transaction:
                 self._steps.complete(step)  # before the leases of its parts end
@@ -278,6 +279,10 @@ class Leader(ABC):
         finally:
             for part in parts():
                 self._keeper.discard(part)
+        return self._conclude(turn, parts())
+
+    def _conclude(self, turn: Turn, parts: Sequence[OpenTransaction[bytes]]) -> bool:
+        """Return whether a step is committed. If a part of it is not, the log then has what is owed."""
         step = turn.update.step
         assert step is not None
         if turn.outcome is Outcome.OWED:
@@ -286,7 +291,9 @@ class Leader(ABC):
         elif turn.outcome is Outcome.COMMITTED:
             self._last = self._unseen = step
         else:
-            self._trouble.note(f"transaction {transaction.id} was aborted")
+            if turn.outcome is Outcome.ABORTED:
+                self._drop(*parts)
+            self._trouble.note(f"transaction {step.transaction} was aborted")
             return False
         self._trouble.is_over()
         return True

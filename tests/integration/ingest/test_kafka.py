@@ -22,6 +22,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import (
     BadRecordError,
     DataLossError,
@@ -86,6 +87,40 @@ def test_each_record_is_ingested_once(
     positions = steps.read().positions
     assert sorted(positions) == [f"kafka:{topic}-{partition}" for partition in range(5)]
     assert sum(offset for _, offset, _ in positions.values()) == 1400
+
+
+@pytest.mark.long
+def test_a_column_names_the_stream_and_a_part_is_written_again(
+    broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, monkeypatch: pytest.MonkeyPatch
+):
+    other = StreamName(target.scope, f"{target.stream}-other")
+    client.create_stream(other, 2)
+    broker.create(topic, 3)
+    names = [None, other.stream]
+    values = [json.dumps({"number": n, "stream": names[n % 2]}) for n in range(300)]
+    broker.write(topic, [{"key": f"k{n % 7}", "value": value} for n, value in enumerate(values)])
+    commit, ended = ControllerClient.commit_transaction, list[StreamName]()
+
+    def commit_late(controller: ControllerClient, stream: StreamName, *args: Any, **options: Any) -> Any:
+        if stream == other and not ended:
+            ended.append(stream)
+            controller.abort_transaction(stream, args[0])
+        return commit(controller, stream, *args, **options)
+
+    monkeypatch.setattr(ControllerClient, "commit_transaction", commit_late)
+    source = KafkaSource(broker.url(topic), KafkaOptions(input={"format": "json"}))
+    try:
+        summary = ingest(source, target, client=client, target_column="stream", sizes=Sizes(records=100))
+    finally:
+        source.close()
+    assert (summary.counts.events, summary.counts.rewritten, ended) == (300, 1, [other])
+    for number, stream in enumerate((target, other)):
+        found: dict[int, list[int]] = defaultdict(list)
+        for event in client.read(stream):
+            assert set(json.loads(event)) == {"number"}
+            found[json.loads(event)["number"] % 7].append(json.loads(event)["number"])
+        assert dict(found) == {key: [n for n in range(number, 300, 2) if n % 7 == key] for key in found}
+        assert sum(map(len, found.values())) == 150
 
 
 @pytest.mark.long

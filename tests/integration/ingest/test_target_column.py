@@ -16,6 +16,7 @@ from pravega_connector.errors import (
     ColumnTypeError,
     ConfigError,
     SourceChangedError,
+    StepsStateError,
     StreamNotFoundError,
 )
 from pravega_connector.ingest import Sizes, ingest, plan
@@ -180,7 +181,7 @@ def test_a_part_whose_lease_ends_after_the_decision_is_written_again(
 
 
 @_killed
-def test_a_file_that_changed_before_a_part_is_written_again_is_named(
+def test_what_a_part_needs_to_be_written_again_is_named(
     client: PravegaClient, target: StreamName, tenants: list[StreamName], data: Path, kill: Kill
 ):
     kill.arm(4, late=False)  # three transactions, the commit that decides, and no other
@@ -196,6 +197,8 @@ def test_a_file_that_changed_before_a_part_is_written_again_is_named(
     with pytest.raises(SourceChangedError, match=r"000\.csv"):
         ingest(data, target, client=client, target_column="tenant")
     first.write_text(content)
+    with pytest.raises(StepsStateError, match="column 'tenant'"):
+        ingest(data, target, client=client)
     summary = ingest(data, target, client=client, target_column="tenant")
     assert summary.counts.rewritten == 2
     assert_exact(client, tenants)
