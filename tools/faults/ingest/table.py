@@ -16,8 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
 from pravega_connector.exactly_once.steps import StepLog, StepsState
+from pravega_connector.exactly_once.steps.machine import transactions
+from pravega_connector.exactly_once.steps.state import is_owed
 from pravega_connector.ingest.feed import Progress
 from pravega_connector.ingest.run import open_steps, state_name
 from tests.interop._java import JavaPeer
@@ -33,6 +35,9 @@ from tools.faults.verdict import Tally, Verdict
 _BEFORE_COMMIT: Final = tuple(point for point in POINTS if "commit" not in point)
 _PARTITIONS: Final = 3
 _PHASES: Final = 5
+#: Streams of a scenario with several, and the shortest lease that a server allows, in seconds.
+_STREAMS: Final = 3
+_SHORT_LEASE: Final = 10.0
 #: Records of a transaction that has a part of a file, roughly.
 _STEP: Final = 400
 _TAKEOVER_SECONDS: Final = 120.0
@@ -71,6 +76,8 @@ class Trial:
     settings: IngestSettings
     random: random.Random
     verdict: Verdict = field(default_factory=lambda: Verdict("ingest"))
+    streams: int = 1
+    """Number of streams to which the samples go in turn."""
     _log: StepLog | None = field(default=None, init=False)
     _ingesters: list[StepsProcess] = field(default_factory=list, init=False)
 
@@ -78,11 +85,22 @@ class Trial:
         """Write the files and create the stream."""
         folder = self.folder / "data"
         folder.mkdir(parents=True)
+        names = ["", *(stream.stream for stream in self.targets[1:])]
         for file in range(self.settings.files):
-            lines = "".join(f"{file},{sample},{sample * 0.5}\n" for sample in range(self.settings.samples))
-            (folder / f"samples-{file:05}.csv").write_text("file,sample,value\n" + lines)
-        self.client.create_stream(self.target, 3)
+            lines = "".join(
+                f"{file},{sample},{sample * 0.5},{names[sample % self.streams]}\n"
+                for sample in range(self.settings.samples)
+            )
+            (folder / f"samples-{file:05}.csv").write_text("file,sample,value,stream\n" + lines)
+        for stream in self.targets:
+            self.client.create_stream(stream, 3)
         self.verdict.measures = Counter()
+
+    @property
+    def targets(self) -> list[StreamName]:
+        """Streams of the samples."""
+        target = self.target
+        return [target, *(StreamName(target.scope, f"{target.stream}-{n}") for n in range(1, self.streams))]
 
     def start(self, arguments: Iterable[object], **fault: Any) -> StepsProcess:
         """Start an ingester, with a fault if one is given."""
@@ -103,18 +121,27 @@ class Trial:
 
     def tally(self) -> None:
         """Count the events in Java: segments in the order of their epochs, the events of each in its order."""
-        tally = Tally()
-        for event in sorted(self.java.read(self.target), key=lambda event: event.segment):
-            value = json.loads(event.payload)
-            tally.add(f"file {value['file']}", value["sample"])
-        marks = {f"file {file}": self.settings.samples - 1 for file in range(self.settings.files)}
+        tally, streams = Tally(), self.streams
+        for number, stream in enumerate(self.targets):
+            for event in sorted(self.java.read(stream), key=lambda event: event.segment):
+                value = json.loads(event.payload)
+                assert value["sample"] % streams == number, f"{event.payload!r} is in {stream}"
+                tally.add(f"file {value['file']} in {number}", value["sample"] // streams)
+        last = self.settings.samples - 1
+        marks = {
+            f"file {file} in {number}": (last - number) // streams
+            for file in range(self.settings.files)
+            for number in range(streams)
+        }
         self.verdict.counts["Java"] = tally.take(marks)
         self.verdict.check_counts()
 
     def conclude(self) -> Verdict:
         measures = self.verdict.measures
         with self.client.revisioned(state_name(self.target)) as log:
-            measures["updates"] = sum(1 for _ in log.read_from(log.oldest_revision()))
+            updates = [bytes(value) for _, value in log.read_from(log.oldest_revision())]
+        measures["updates"] = len(updates)
+        measures["owed"] = sum(b'"owed":' in update for update in updates)
         self.verdict.proofs = [f"{measures[what]} {what}" for what in ("kills", "pauses") if measures[what]]
         return self.verdict
 
@@ -126,11 +153,20 @@ class Trial:
 
     def progress(self) -> list[Progress]:
         """Return the position of each file."""
-        return [Progress.from_json(position) for position in self.state().positions.values()]
+        return [Progress.from_json(at) for item, at in self.state().positions.items() if not is_owed(item)]
 
     def leader(self) -> int | None:
         """Return the process that has recorded a step; None while there is no step."""
         return next((int(step.note["pid"]) for step in self.state().steps.values()), None)
+
+    def has_open(self) -> bool:
+        """Return True if a transaction of a step is open."""
+        status = self.client.controller.transaction_status
+        return any(
+            status(StreamName.parse(named.stream), named.id) is TransactionStatus.OPEN
+            for step in self.state().steps.values()
+            for named in transactions(step)
+        )
 
     def steps_left(self, variant: str) -> float:
         """Return the number of transactions that are missing, roughly."""
@@ -142,6 +178,7 @@ class Trial:
         """Return the command line of an ingester."""
         controller = self.client.config.controller
         given = ["--controller", controller, "--variant", variant, *VARIANTS[variant], "--quiet", *more]
+        given += ["--target-column", "stream"] if self.streams > 1 else []
         return [*given, self.folder / "data", self.target]
 
     def __enter__(self) -> Trial:
@@ -175,6 +212,30 @@ def kills(trial: Trial, variant: str, *, scaled: bool = False) -> Verdict:
         trial.start(arguments).succeeds()
     verdict.faults = dict(sorted(faults.items()))
     return trial.end()
+
+
+def several_streams(trial: Trial, variant: str) -> Verdict:
+    """Kill the only ingester into several streams many times. Every third time, the leases end before the next one."""
+    trial.streams = _STREAMS
+    trial.begin()
+    verdict, faults, count = trial.verdict, Counter[str](), trial.settings.kills
+    arguments = trial.arguments(variant, "--lease", _SHORT_LEASE)
+    while verdict.measures["kills"] < count:
+        steps = trial.steps_left(variant) / (count - verdict.measures["kills"])
+        run, where = _start_doomed(trial, arguments, steps)
+        run.await_end()
+        if not run.killed:
+            run.succeeds()
+            break  # everything is done
+        verdict.measures["kills"] += 1
+        faults[where] += 1
+        if verdict.measures["kills"] % 3 == 0:
+            await_that("no transaction is open", lambda: not trial.has_open(), 60.0)
+    trial.start(arguments).succeeds()
+    verdict.faults = dict(sorted(faults.items()))
+    verdict = trial.end()
+    assert verdict.measures["owed"], "no part was written again"
+    return verdict
 
 
 def _start_doomed(trial: Trial, arguments: list[object], steps: float) -> tuple[StepsProcess, str]:
@@ -417,6 +478,9 @@ def _scenarios() -> Iterator[Scenario]:
     for variant in VARIANTS:
         play = partial(zombies, variant=variant, takeover_after=1.0)
         yield Scenario(f"suspected-{variant}", "the leader stops until another one suspects it", play)
+    for variant in VARIANTS:
+        play = partial(several_streams, variant=variant)
+        yield Scenario(f"streams-{variant}", "`kill -9` of an ingester into three streams", play)
     expired = partial(zombies, variant="count", takeover_after=None)
     yield Scenario("expired-count", "the leader stops until its lease ends", expired)
     about = "`kill -9` while records arrive in a Kafka topic, and topic and stream get more parts"
@@ -428,5 +492,7 @@ TABLE: Final = Table(
     tuple(_scenarios()),
     IngestSetup,
     IngestSettings(),
-    tuple(Column(what, measured(what)) for what in ("kills", "pauses", "takeovers", "scalings", "runs", "updates")),
+    tuple(
+        Column(what, measured(what)) for what in ("kills", "pauses", "takeovers", "scalings", "owed", "runs", "updates")
+    ),
 )
