@@ -215,21 +215,27 @@ def kills(trial: Trial, variant: str, *, scaled: bool = False) -> Verdict:
 
 
 def several_streams(trial: Trial, variant: str) -> Verdict:
-    """Kill the only ingester into several streams many times. Every third time, the leases end before the next one."""
+    """Kill the only ingester into several streams many times.
+
+    Every third time it is killed between the commits of a step, and the leases of the others end before the next run.
+    """
     trial.streams = _STREAMS
     trial.begin()
     verdict, faults, count = trial.verdict, Counter[str](), trial.settings.kills
     arguments = trial.arguments(variant, "--lease", _SHORT_LEASE)
     while verdict.measures["kills"] < count:
         steps = trial.steps_left(variant) / (count - verdict.measures["kills"])
-        run, where = _start_doomed(trial, arguments, steps)
+        if between := verdict.measures["kills"] % 3 == 0:
+            run, where = trial.start(arguments, at="after commit", nth=1, action="kill", seconds=0.0), "between commits"
+        else:
+            run, where = _start_doomed(trial, arguments, steps)
         run.await_end()
         if not run.killed:
             run.succeeds()
             break  # everything is done
         verdict.measures["kills"] += 1
         faults[where] += 1
-        if verdict.measures["kills"] % 3 == 0:
+        if between:
             await_that("no transaction is open", lambda: not trial.has_open(), 60.0)
     trial.start(arguments).succeeds()
     verdict.faults = dict(sorted(faults.items()))
