@@ -218,7 +218,7 @@ def _moves(config: Config, state: State, slot: int, run: Run) -> Iterator[Labell
         # In early mode the log knows nothing of an item before its first step.
         moves = {i: (None if early and not at[i] else at[i], at[i] + 1) for i in items}
         content = [[run.life, item, at[item]] for item in items] if config.other else None
-        step = Step(UUID(int=id_), STREAM, moves, _before(run) if early else (), content=content)
+        step = Step(UUID(int=id_), STREAM, moves, _unseen(run) if early else (), content=content)
         claim = {ALL: None} if early else {}
         life = Life("log", run.life)
         update = Update(run=_name(run.number), life=life, decided=_decided(run), claim=claim, step=step)
@@ -358,10 +358,6 @@ def _decided(run: Run) -> dict[UUID, bool]:
 
 
 def _unseen(run: Run) -> tuple[Named, ...]:
-    return run.before if _decided(run) else ()
-
-
-def _before(run: Run) -> tuple[Named, ...]:
     return run.before if run.decided >= 0 else ()
 
 
@@ -492,7 +488,7 @@ def _relevant(state: State) -> set[int]:
         if run is None:
             continue
         ids |= {run.decided} - {-1}
-        ids |= _ids_in(run.step) | ({named.id.int for named in run.before} if run.decided >= 0 else set())
+        ids |= _ids_in(run.step) | {named.id.int for named in _unseen(run)}
         if run.turn is not None:
             ids |= _ids_of(run.turn.update) | {named.id.int for named in run.turn.unseen}
             ids |= {id_.int for id_ in run.turn.incomplete}
@@ -532,7 +528,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
         def run_key(run: Run | None) -> Any:
             if run is None:
                 return ()
-            before = ids(named.id for named in _before(run))
+            before = ids(named.id for named in _unseen(run))
             head = run.life, run.stage, run.at, step_key(run.step), order.get(run.decided, -1), before
             if run.turn is None:
                 return head

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
 from pravega_connector.exactly_once.steps.machine import TABLE, Event, Move, Outcome, Phase, Request, Table, Turn
-from pravega_connector.exactly_once.steps.state import Step, StepsState
+from pravega_connector.exactly_once.steps.state import StepsState
 from tools.model.step_world import Config
 
 #: Seconds together: part of the tests.
@@ -96,8 +96,8 @@ class AbortedIsCommitted(Turn):
 class ForgottenIsAborted(Turn):
     """A step that the server has forgotten counts as aborted."""
 
-    def _is_committed(self, step: Step, status: Status) -> bool | None:
-        return bool(super()._is_committed(step, status))
+    def _is_committed(self, id_: UUID, status: Status) -> bool | None:
+        return bool(super()._is_committed(id_, status))
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class PartsNotReadAgain(Turn):
 
 @dataclass(frozen=True)
 class AbortedPartIgnored(Turn):
-    """A part that was aborted is owed to nobody."""
+    """An aborted part counts as committed."""
 
     table: ClassVar[Table] = _edited((Phase.COMMIT_PARTS, Event.ABORTED, Move(Phase.SEE, Outcome.COMMITTED)))
 

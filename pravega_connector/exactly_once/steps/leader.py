@@ -19,7 +19,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
-from uuid import UUID
 
 from pravega_connector.errors import (
     ConnectorError,
@@ -251,7 +250,7 @@ class Leader(ABC):
         try:
             turn = self._record(turn)
             if turn.outcome is not Outcome.WRITTEN:
-                self._drop(transaction, *parts())
+                self._drop(transaction)
                 return False
             write()
             for each in (transaction, *parts()):
@@ -352,16 +351,15 @@ class Leader(ABC):
     def _carry_out(self, turn: Turn, *, known: bool = False, waiting: Callable[[], None] | None = None) -> Turn:
         """Execute a turn. Raises StepUndecidedError for a transaction that the server has forgotten."""
         turn = self._steps.carry_out(turn, known=known, waiting=waiting or self._note_waiting)
-        if turn.outcome is Outcome.UNDECIDED and turn.in_the_way and turn.forgotten is not None:
-            stream, id_ = turn.forgotten
-            self._require(StreamName.parse(stream))
+        if turn.forgotten is not None:
+            self._require(StreamName.parse(turn.forgotten.stream))
             step = next(step for step in turn.in_the_way if turn.forgotten in transactions(step))
-            raise self._undecided(stream, id_, step)
+            raise self._undecided(turn.forgotten, step)
         return turn
 
-    def _undecided(self, stream: str, id_: UUID, step: Step) -> StepUndecidedError:
+    def _undecided(self, named: Named, step: Step) -> StepUndecidedError:
         return StepUndecidedError(
-            f"stream {stream} no longer knows transaction {id_} (it forgets after 24 h), so its "
+            f"stream {named.stream} no longer knows transaction {named.id} (it forgets after 24 h), so its "
             f"outcome is unknown; it contained {self._content_of(step)}. Look for these events in the stream, then "
             "restart once with resolve=committed if the stream has them, or resolve=aborted if not"
         )

@@ -207,8 +207,8 @@ class Turn:
             return Request(Ask.APPEND, update=self.update, revision=self.revision)
         if self.phase in (Phase.COMMIT, Phase.COMMIT_PARTS):
             assert self.update.step is not None
-            decider, *parts = transactions(self.update.step)
-            return Request(Ask.COMMIT, (decider,) if self.phase is Phase.COMMIT else tuple(parts))
+            step = self.update.step
+            return Request(Ask.COMMIT, (_named(step),) if self.phase is Phase.COMMIT else step.parts)
         return Request(Ask.STATUS, self.unseen)
 
     def answered(self, answer: Any) -> Turn:
@@ -257,8 +257,7 @@ class Turn:
     def _judge_decided(self, answer: Mapping[UUID, Status]) -> _Judgement:
         decided, unseen, incomplete = dict(self.update.decided), list(self.unseen), set(self.incomplete)
         for step in self.in_the_way:
-            status = answer[step.transaction]
-            committed = self._is_committed(step, status)
+            committed = self._is_committed(step.transaction, answer[step.transaction])
             if committed is None:
                 return Event.FORGOTTEN, {"forgotten": _named(step)}
             decided[step.transaction] = committed
@@ -268,24 +267,20 @@ class Turn:
         changes = {"update": replace(self.update, decided=decided), "unseen": tuple(unseen), "in_the_way": ()}
         return Event.DECIDED, changes | {"incomplete": frozenset(incomplete)}
 
-    def _is_committed(self, step: Step, status: Status) -> bool | None:
+    def _is_committed(self, id_: UUID, status: Status) -> bool | None:
         if status.is_committed or status.is_aborted:
             return status.is_committed
-        if self._is_of_earlier_life():
+        if self.state is not None and self.update.life != self.state.life:
             return False  # no position of the earlier life is used again
-        return self.resolution.get(step.transaction)
-
-    def _is_of_earlier_life(self) -> bool:
-        return self.state is not None and self.update.life != self.state.life
+        return self.resolution.get(id_)
 
     def _judge_completed(self, answer: Mapping[UUID, Status]) -> _Judgement:
         owed, unseen = dict(self.update.owed), list(self.unseen)
         for step in self.in_the_way:
             missing = []
             for part in step.parts:
-                status = answer[part.id]
-                committed = status.is_committed or self.resolution.get(part.id)
-                if not (committed or status.is_aborted or self._is_of_earlier_life() or part.id in self.resolution):
+                committed = self._is_committed(part.id, answer[part.id])
+                if committed is None:
                     return Event.FORGOTTEN, {"forgotten": part}
                 if committed:
                     unseen.append(part)

@@ -56,7 +56,7 @@ class Step:
     stream: str
     """Stream of the transaction, as ``scope/stream``."""
     moves: Mapping[str, tuple[Position, Position]]
-    """Positions of each item before and after the step; None before the first one, and None to end the item."""
+    """Positions of each item before and after the step: None before the first one, or after the step that ends it."""
     after: tuple[Named, ...] = ()
     """Committed transactions, one of a stream, that may not be visible yet. This one is committed after them."""
     parts: tuple[Named, ...] = ()
@@ -321,7 +321,7 @@ def undecided(state: StepsState, update: Update) -> list[Step]:
 
 
 def _is_its_record(update: Update, run: str, step: Step) -> bool:
-    """Return True if a recorded step is that of the update, which may add parts to it."""
+    """Return True if the update has a recorded step, to which it may add parts."""
     return update.step is not None and run == update.run and step.transaction == update.step.transaction
 
 
