@@ -42,9 +42,8 @@ class _KilledError(BaseException):
 def kill_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str, int], None]:
     """``kill_after(cls, method, nth)``: kill the run after that call of a method."""
     monkeypatch.setattr(Leader, "_leave", lambda _self: None)
-    monkeypatch.setattr(
-        Leader, "_drop", lambda _self, *ones: [each._end() for each in ones]
-    )  # its thread ends, and the transaction stays open
+    # Its thread ends, and the transaction stays open.
+    monkeypatch.setattr(Leader, "_drop", lambda _self, *ones: [each._end() for each in ones])
 
     def arm(cls: type, name: str, nth: int) -> None:
         method, calls = getattr(cls, name), iter(range(1, nth + 1))

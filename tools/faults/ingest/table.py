@@ -38,6 +38,7 @@ _PHASES: Final = 5
 #: Streams of a scenario with several, and the shortest lease that a server allows, in seconds.
 _STREAMS: Final = 3
 _SHORT_LEASE: Final = 10.0
+_OPEN_SECONDS: Final = 60.0
 #: Records of a transaction that has a part of a file, roughly.
 _STEP: Final = 400
 _TAKEOVER_SECONDS: Final = 120.0
@@ -194,53 +195,38 @@ class Trial:
 # ---- kills -----------------------------------------------------------------------------------------------------------
 
 
-def kills(trial: Trial, variant: str, *, scaled: bool = False) -> Verdict:
-    """Kill the only ingester many times, at points and at random moments; then let it end."""
+def kills(trial: Trial, variant: str, *, scaled: bool = False, streams: int = 1) -> Verdict:
+    """Kill the only ingester many times, at points and at random moments; then let it end.
+
+    With several streams, every third kill is between the commits of a step, and the leases of its other transactions
+    end before the next run.
+    """
+    trial.streams = streams
     trial.begin()
     verdict, faults, count = trial.verdict, Counter[str](), trial.settings.kills
-    arguments = trial.arguments(variant)
+    arguments = trial.arguments(variant, *(["--lease", _SHORT_LEASE] if streams > 1 else []))
     with _scaling(trial) if scaled else nullcontext():
         while verdict.measures["kills"] < count:
             steps = trial.steps_left(variant) / (count - verdict.measures["kills"])
-            run, where = _start_doomed(trial, arguments, steps)
+            if between := streams > 1 and verdict.measures["kills"] % 3 == 0:
+                run, where = (
+                    trial.start(arguments, at="after commit", nth=1, action="kill", seconds=0.0),
+                    "between commits",
+                )
+            else:
+                run, where = _start_doomed(trial, arguments, steps)
             run.await_end()
             if not run.killed:
                 run.succeeds()
                 break  # everything is done
             verdict.measures["kills"] += 1
             faults[where] += 1
+            if between:
+                await_that("no transaction is open", lambda: not trial.has_open(), _OPEN_SECONDS)
         trial.start(arguments).succeeds()
     verdict.faults = dict(sorted(faults.items()))
-    return trial.end()
-
-
-def several_streams(trial: Trial, variant: str) -> Verdict:
-    """Kill the only ingester into several streams many times.
-
-    Every third time it is killed between the commits of a step, and the leases of the others end before the next run.
-    """
-    trial.streams = _STREAMS
-    trial.begin()
-    verdict, faults, count = trial.verdict, Counter[str](), trial.settings.kills
-    arguments = trial.arguments(variant, "--lease", _SHORT_LEASE)
-    while verdict.measures["kills"] < count:
-        steps = trial.steps_left(variant) / (count - verdict.measures["kills"])
-        if between := verdict.measures["kills"] % 3 == 0:
-            run, where = trial.start(arguments, at="after commit", nth=1, action="kill", seconds=0.0), "between commits"
-        else:
-            run, where = _start_doomed(trial, arguments, steps)
-        run.await_end()
-        if not run.killed:
-            run.succeeds()
-            break  # everything is done
-        verdict.measures["kills"] += 1
-        faults[where] += 1
-        if between:
-            await_that("no transaction is open", lambda: not trial.has_open(), 60.0)
-    trial.start(arguments).succeeds()
-    verdict.faults = dict(sorted(faults.items()))
     verdict = trial.end()
-    assert verdict.measures["owed"], "no part was written again"
+    assert streams == 1 or verdict.measures["owed"], "no part was written again"
     return verdict
 
 
@@ -485,7 +471,7 @@ def _scenarios() -> Iterator[Scenario]:
         play = partial(zombies, variant=variant, takeover_after=1.0)
         yield Scenario(f"suspected-{variant}", "the leader stops until another one suspects it", play)
     for variant in VARIANTS:
-        play = partial(several_streams, variant=variant)
+        play = partial(kills, variant=variant, streams=_STREAMS)
         yield Scenario(f"streams-{variant}", "`kill -9` of an ingester into three streams", play)
     expired = partial(zombies, variant="count", takeover_after=None)
     yield Scenario("expired-count", "the leader stops until its lease ends", expired)
