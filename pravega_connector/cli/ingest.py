@@ -194,8 +194,12 @@ def ingest(
     sink = _sink_options(given)
     arguments.check_schema(parse_options(SinkOptions, {**sink, "path": stream}))
     config = PravegaConfig.resolve(controller=given["controller"])
-    common = {"options": sink, "state": given["state"], "ordered": not given["unordered"]}
-    common["target_column"] = given["target_column"]
+    common = {
+        "options": sink,
+        "state": given["state"],
+        "ordered": not given["unordered"],
+        "target_column": given["target_column"],
+    }
     code = 0
     try:
         with arguments.interrupted_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:

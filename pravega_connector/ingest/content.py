@@ -17,7 +17,6 @@ from pravega_connector.ingest.encode import Encoding
 from pravega_connector.ingest.feed import Draft, Piece
 from pravega_connector.ingest.replayable import Chunk, RecordSource, Rejected
 from pravega_connector.ingest.targets import Parts
-from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
 
 # Minimum bytes of a chunk that is written separately, and maximum number of smaller chunks that are written together.
@@ -68,12 +67,12 @@ class ContentWriter:
         encoding: Encoding,
         tell: Callable[[str, Counts], None],
         *,
-        only: StreamName | None = None,
+        again: bool = False,
     ) -> Counts:
         """Write the events of a draft to a transaction; the caller flushes it. Raises SourceError, TransactionError.
 
-        Events of other streams go to parts of the step. With ``only``, a part of a step is written again: the events of
-        other streams and malformed records, which were written the first time, are left out. ``tell`` is called with
+        Events of other streams go to parts of the step. With ``again``, a part of a step is written again, without the
+        events of other streams and the malformed records, which were written the first time. ``tell`` is called with
         each source and the counts so far.
         """
 
@@ -81,7 +80,7 @@ class ContentWriter:
             for rows in encoding.by_stream(chunks, transaction.stream):
                 if rows.stream == transaction.stream:
                     transaction.write_column(rows.events, rows.keys)
-                elif only is None:
+                elif not again:
                     self._parts.of(rows.stream).write_column(rows.events, rows.keys)
 
         done, looked = Counts(), time.monotonic()
@@ -90,7 +89,7 @@ class ContentWriter:
         for number, (id_, chunk) in enumerate(draft.content):
             if number == 1:  # a short step needs no keep-alive
                 self._keeper.add(transaction)
-            if chunk.rejected and self._dead_letters is not None and only is None:
+            if chunk.rejected and self._dead_letters is not None and not again:
                 self._dead_letters.add(pieces[id_], chunk.rejected)
             if chunk.batch.num_rows:
                 waiting.append((id_, chunk))

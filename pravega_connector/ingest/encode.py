@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, EventError, InvalidNameError
 from pravega_connector.ingest.replayable import Chunk, RecordSource
-from pravega_connector.ingest.targets import Rows, TargetColumn, bad_stream
+from pravega_connector.ingest.targets import Rows, TargetColumn
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.sink.encoding import EventEncoder, encoder_for
 from pravega_connector.wire import StreamName
@@ -41,31 +41,25 @@ class Encoding:
         """Description of the routing key."""
         return "the file" if self.by_source else type(self.encoder.router).__name__.removeprefix("By").lower()
 
-    def by_stream(self, parts: Sequence[tuple[str, Chunk]], default: StreamName) -> Iterable[Rows]:
+    def by_stream(self, parts: Sequence[tuple[str, Chunk]], default: StreamName) -> list[Rows]:
         """Return the events of chunks, each with its source, by stream. Raises BadRecordError."""
-        events, keys = self.encode(parts)
-        if self.target is None:
-            return (Rows(default, events, keys),)
         try:
-            return list(self.target.split(_joined(parts).column(self.target.name), events, keys))
-        except InvalidNameError as error:
-            raise bad_stream(error, parts[0][0]) from None
-
-    def encode(self, parts: Sequence[tuple[str, Chunk]]) -> tuple[pa.Array, pa.Array | None]:
-        """Return events and keys of chunks, each with its source. Raises BadRecordError."""
-        try:
-            events, keys = self.encoder.encode(_joined(parts))
-        except (SerializationError, EventError) as error:
+            batch = _joined(parts)
+            events, keys = self.encoder.encode(batch)
+            keys = _sources(parts) if self.by_source else keys
+            if self.target is None:
+                return [Rows(default, events, keys)]
+            return list(self.target.split(batch.column(self.target.name), events, keys))
+        except (SerializationError, EventError, InvalidNameError) as error:
             if len(parts) > 1:  # find the chunk with the error
                 for part in parts:
-                    self.encode([part])
+                    self.by_stream([part], default)
             ((id_, chunk), *_) = parts
             bad = BadRecordError(
                 f"one of records {chunk.first} to {chunk.first + chunk.records - 1} of {id_} cannot be written: {error}"
             )
             bad.source_id = id_
             raise bad from error
-        return events, _sources(parts) if self.by_source else keys
 
 
 def _joined(parts: Sequence[tuple[str, Chunk]]) -> pa.RecordBatch:

@@ -215,7 +215,7 @@ class Ingester(Leader):
         step = self._new_step(transaction, {owed_item(stream): (content, None)})
 
         def write() -> None:
-            self._content.write(transaction, draft, encoding, lambda _id, _done: None, only=transaction.stream)
+            self._content.write(transaction, draft, encoding, lambda _id, _done: None, again=True)
 
         done = self._make(transaction, self._update(step=step), write, lambda: self._content.check(draft))
         if done:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.errors import ConfigError, SourceError, StepsStateError
+from pravega_connector.errors import SourceError, StepsStateError
 from pravega_connector.exactly_once.steps import Life, StepLog
 from pravega_connector.exactly_once.steps.state import is_owed
 from pravega_connector.exactly_once.steps.takeover import Resolution, this_run
@@ -26,6 +26,7 @@ from pravega_connector.ingest.replayable import ReplayableSource
 from pravega_connector.ingest.targets import TargetColumn
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.sink.encoding import require_group
 from pravega_connector.wire import StreamName
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -203,10 +204,7 @@ class _Parts:
     def _by_stream(
         self, target: TargetColumn, encoding: Callable[[pa.Schema], Encoding]
     ) -> Callable[[pa.Schema], Encoding]:
-        if self.options.from_registry and self.options.group is None:
-            raise ConfigError(
-                f"column {target.name!r} names the streams: with a schema registry, set option 'group' for the schema"
-            )
+        require_group(target.name, self.options)
         return lambda schema: replace(encoding(target.without(schema)), target=target)
 
     def feed(self, sizes: Sizes, *, skip_changed: bool) -> Drafts:

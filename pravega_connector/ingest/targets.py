@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.errors import BadRecordError, ColumnTypeError, ConfigError, InvalidNameError
+from pravega_connector.errors import ColumnTypeError, ConfigError
+from pravega_connector.spark.sink.encoding import require_text
+from pravega_connector.spark.sink.targets import rows_by_stream
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, TransactionalWriter
 
@@ -41,23 +42,16 @@ class TargetColumn:
         if index < 0:
             names = ", ".join(schema.names)
             raise ColumnTypeError(f"the records have no column {self.name!r} for their stream; they have {names}")
-        kind = schema.field(index).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise ColumnTypeError(f"column {self.name!r}, which names the streams, is {kind}, not a string")
+        require_text(schema, self.name)
         return schema.remove(index)
 
     def split(self, column: pa.Array, events: pa.Array, keys: pa.Array | None) -> Iterator[Rows]:
-        """Yield the events of each stream, in their order. Raises InvalidNameError for a value that is no stream."""
-        encoded = column.dictionary_encode(null_encoding="encode")
-        numbers: dict[StreamName, int] = {}
-        meant = [numbers.setdefault(self._stream(text), len(numbers)) for text in encoded.dictionary.to_pylist()]
-        of_rows = np.array(meant, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
-        for stream, number in numbers.items():
-            if len(numbers) == 1:
+        """Yield the events of each stream, in their order. Raises InvalidNameError for an invalid name."""
+        for stream, rows in rows_by_stream(column, self._stream):
+            if rows is None:
                 yield Rows(stream, events, keys)
-                return
-            rows = pa.array(np.flatnonzero(of_rows == number))
-            yield Rows(stream, events.take(rows), None if keys is None else keys.take(rows))
+            else:
+                yield Rows(stream, events.take(rows), None if keys is None else keys.take(rows))
 
     def _stream(self, text: str | None) -> StreamName:
         if not text:
@@ -104,10 +98,3 @@ class Parts:
     def forget(self) -> None:
         """End the step."""
         self._open.clear()
-
-
-def bad_stream(error: InvalidNameError, source: str) -> BadRecordError:
-    """Return the error for a record with an invalid stream."""
-    bad = BadRecordError(f"a record of {source} names an invalid stream: {error.message}")
-    bad.source_id = source
-    return bad

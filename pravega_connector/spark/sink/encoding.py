@@ -109,19 +109,29 @@ def _target(schema: pa.Schema, options: SinkOptions) -> str | None:
     return TARGET_STREAM if TARGET_STREAM in schema.names and not named else None
 
 
-def _check_target(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> None:
-    kind = schema.field(TARGET_STREAM).type
+def require_text(schema: pa.Schema, target: str) -> None:
+    """Check the type of the column that names streams. Raises ColumnTypeError."""
+    kind = schema.field(target).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise ColumnTypeError(f"column {TARGET_STREAM!r} is {kind}, not a string: cast it")
+        raise ColumnTypeError(f"column {target!r} is {kind}, not a string: cast it")
+
+
+def require_group(target: str, options: SinkOptions) -> None:
+    """Check that the schema of several streams has a group. Raises ConfigError."""
+    if options.from_registry and options.group is None:
+        raise ConfigError(
+            f"column {target!r} names the streams: with a schema registry, set option 'group' for the schema"
+        )
+
+
+def _check_target(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> None:
+    require_text(schema, TARGET_STREAM)
     if options.mode(streaming=streaming) == "exactly_once" and options.ledger is None:
         raise ConfigError(
             f"exactly_once with column {TARGET_STREAM!r} requires option 'ledger': the stream that records the batches "
             "of all streams, as scope/stream. Set it, or writer_mode=at_least_once"
         )
-    if options.from_registry and options.group is None:
-        raise ConfigError(
-            f"column {TARGET_STREAM!r} names the streams: with a schema registry, set option 'group' for the schema"
-        )
+    require_group(TARGET_STREAM, options)
 
 
 def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:

@@ -45,40 +45,51 @@ def parts_of(
     if encoder.target is None:
         yield Written(named(None), events, keys, batch)
         return
-    streams, numbers = _streams(batch.column(encoder.target), named)
-    if len(streams) == 1:
-        yield Written(streams[0], events, keys, batch)
-        return
-    order = np.argsort(numbers, kind="stable")
-    bounds = np.searchsorted(numbers[order], np.arange(len(streams) + 1))
-    place = pa.array(order)
     times = [] if encoder.event_time is None else [encoder.event_time.column]
-    events, rows = events.take(place), batch.select(times).take(place)
-    keys = None if keys is None else keys.take(place)
-    for stream, first, last in zip(streams, bounds.tolist(), bounds[1:].tolist(), strict=False):
-        count = last - first
-        own = None if keys is None else keys.slice(first, count)
-        yield Written(stream, events.slice(first, count), own, rows.slice(first, count))
+    for stream, rows in rows_by_stream(*_checked(batch.column(encoder.target), named)):
+        if rows is None:
+            yield Written(stream, events, keys, batch)
+        else:
+            own = None if keys is None else keys.take(rows)
+            yield Written(stream, events.take(rows), own, batch.select(times).take(rows))
 
 
-def _streams(
+def rows_by_stream(
     column: pa.Array, named: Callable[[str | None], StreamName]
-) -> tuple[list[StreamName], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Return the streams that a column names, and for each row the index of its stream."""
+) -> Iterator[tuple[StreamName, pa.Array | None]]:
+    """Yield each stream that a column names, and the indices of its rows in their order; None for all rows.
+
+    ``named`` converts a value of the column to a stream.
+    """
+    encoded = column.dictionary_encode(null_encoding="encode")
+    numbers: dict[StreamName, int] = {}
+    meant = [numbers.setdefault(named(text), len(numbers)) for text in encoded.dictionary.to_pylist()]
+    if len(numbers) == 1:
+        yield next(iter(numbers)), None
+        return
+    of_rows = np.array(meant, np.int64)[encoded.indices.to_numpy()]
+    order = np.argsort(of_rows, kind="stable")
+    bounds = np.searchsorted(of_rows[order], np.arange(len(numbers) + 1)).tolist()
+    for stream, first, last in zip(numbers, bounds, bounds[1:], strict=False):
+        yield stream, pa.array(order[first:last])
+
+
+def _checked(
+    column: pa.Array, named: Callable[[str | None], StreamName]
+) -> tuple[pa.Array, Callable[[str | None], StreamName]]:
+    """Return a column without nulls, and ``named`` with the row in its error. Raises InvalidNameError."""
     if column.null_count:
         row = pc.index(pc.is_null(column), value=True).as_py()
         raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r} is null: set a stream in each row")
-    encoded = column.dictionary_encode()
-    numbers: dict[StreamName, int] = {}
-    meant = []
-    for text in encoded.dictionary.to_pylist():
+
+    def stream(text: str | None) -> StreamName:
         try:
-            stream = named(text)
+            return named(text)
         except InvalidNameError as error:
             row = pc.index(column, value=text).as_py()
             raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r}: {error.message}") from None
-        meant.append(numbers.setdefault(stream, len(numbers)))
-    return list(numbers), np.array(meant, np.int64)[encoded.indices.to_numpy()]
+
+    return column, stream
 
 
 class TargetWriters:

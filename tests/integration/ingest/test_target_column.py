@@ -19,7 +19,7 @@ from pravega_connector.errors import (
     StepsStateError,
     StreamNotFoundError,
 )
-from pravega_connector.ingest import Sizes, ingest, plan
+from pravega_connector.ingest import Settings, Sizes, ingest, plan
 
 _SIZES: Final = {
     "file": Sizes(variant="file", files=2),
@@ -31,7 +31,7 @@ _SAMPLES: Final = 20
 
 
 class Killed(BaseException):
-    """The process is gone: no later call reaches a server."""
+    """The process has ended: no later call reaches a server."""
 
 
 class Kill:
@@ -127,7 +127,7 @@ _killed = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExcept
 def test_a_kill_at_any_call_leaves_all_streams_of_a_step_or_none(
     client: PravegaClient, tenants: list[StreamName], data: Path, kill: Kill, late: bool, ended: bool
 ):
-    """In each round, a run is killed at one of its calls, and another one goes on."""
+    """In each round, a run is killed at one of its calls, and another one continues."""
     kills = rewritten = missing = 0
     while True:
         first = StreamName(tenants[0].scope, f"{tenants[0].stream}-{kills}")
@@ -195,7 +195,8 @@ def test_what_a_part_needs_to_be_written_again_is_named(
     content = first.read_text()
     first.write_text(content.replace("0,19", "0,99"))
     with pytest.raises(SourceChangedError, match=r"000\.csv"):
-        ingest(data, target, client=client, target_column="tenant")
+        # An operator's decision is only about transactions that the servers have forgotten.
+        ingest(data, target, client=client, target_column="tenant", resolve="committed")
     first.write_text(content)
     with pytest.raises(StepsStateError, match="column 'tenant'"):
         ingest(data, target, client=client)
@@ -214,6 +215,17 @@ def test_a_stream_that_does_not_exist_is_an_error_and_nothing_is_written(
     created = {"allow_create_stream": "true"}
     ingest(folder, target, client=client, target_column="tenant", options=created)
     assert (found(client, target), found(client, StreamName(target.scope, "missing"))) == ([(0, 0)], [(0, 1)])
+
+
+def test_the_file_with_an_invalid_name_is_left_out(client: PravegaClient, target: StreamName, folder: Path):
+    """Small files are encoded together."""
+    for file, tenant in enumerate(["", "not a name", ""]):
+        (folder / f"{file}.csv").write_text(f"file,sample,tenant\n{file},0,{tenant}\n{file},1,{target.stream}\n")
+    settings = Settings(keep_going=True)
+    sizes = Sizes(variant="file", files=3)
+    summary = ingest(folder, target, client=client, target_column="tenant", sizes=sizes, settings=settings)
+    assert [Path(source).name for source in summary.failed] == ["1.csv"]
+    assert found(client, target) == [(0, 0), (0, 1), (2, 0), (2, 1)]
 
 
 def test_an_invalid_column_or_name_is_an_error(client: PravegaClient, target: StreamName, folder: Path):

@@ -14,6 +14,7 @@ from pravega_connector.ingest.kafka_topic import KafkaAddress
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.wire import StreamName
 
 
 @dataclass
@@ -85,7 +86,8 @@ def test_raw_records_keep_their_bytes_and_keys():
     assert chunk.batch.to_pydict() == {"event": [b"a", b"", b"c"], "routing_key": ["k", "\\xff", "orders-0"]}
     assert (chunk.first, chunk.records) == (3, 7)
     encoding = mine.encoding(schema)
-    events, keys = encoding.encode([("kafka:orders-0", chunk)])
+    (rows,) = encoding.by_stream([("kafka:orders-0", chunk)], StreamName("shop", "orders"))
+    events, keys = rows.events, rows.keys
     assert (events.to_pylist(), keys.to_pylist()) == ([b"a", b"", b"c"], ["k", "\\xff", "orders-0"])  # type: ignore[union-attr]
     assert encoding.format == "raw"
 
