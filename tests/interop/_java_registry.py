@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,10 +69,14 @@ class JavaRegistry:
         arguments = ("RegistryPeer", "read", self._uri, str(self._folder), *self._groups)
         return [json.loads(line) for line in self.run(*arguments)]
 
-    def show(self, group: str, events: Iterable[bytes]) -> list[Any]:
-        """What Java's generic reader of all formats makes of events that were written here, as JSON."""
-        self.give(group, events)
-        return [json.loads(line) for line in self.run("RegistryPeer", "show", self._uri, str(self._folder), group)]
+    def show(self, groups: Mapping[str, Sequence[bytes]]) -> dict[str, list[Any]]:
+        """What Java's generic reader of all formats makes of events that were written here, as JSON, by group."""
+        for group, events in groups.items():
+            self.give(group, events)
+        lines = self.run("RegistryPeer", "show", self._uri, str(self._folder), ",".join(groups))
+        assert len(lines) == sum(map(len, groups.values()))
+        shown = map(json.loads, lines)
+        return {group: list(itertools.islice(shown, len(events))) for group, events in groups.items()}
 
     def texts(self, schemas: Iterable[str]) -> list[tuple[str, str] | None]:
         """Full name and text of Avro schemas; None for what Java takes for none."""

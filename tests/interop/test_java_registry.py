@@ -62,6 +62,59 @@ def client(uri: str) -> Iterator[SchemaRegistryClient]:
         yield client
 
 
+SHOWN = ("avro-multi", "json-multi", "with-schema")
+# of a schema that is made of the column's
+DERIVED = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("text", pa.string()),
+        ("ratio", pa.float64()),
+        ("flag", pa.bool_()),
+        ("day", pa.int32()),
+        ("moment", pa.timestamp("us", "UTC")),
+        ("names", pa.list_(pa.field("element", pa.string(), nullable=False))),
+        ("inner", pa.struct([("x", pa.int32()), ("y", pa.string())])),
+        ("counts", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+ROWS: list[dict[str, Any]] = [
+    {
+        "id": i,
+        "text": None if i % 3 == 0 else f"é{i}",
+        "ratio": i / 7,
+        "flag": i % 2 == 0,
+        "day": -i,
+        "moment": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=i),
+        "names": ["a", f"n{i}"],
+        "inner": {"x": i, "y": None if i % 2 == 0 else "y"},
+        "counts": {f"k{i}": i},
+    }
+    for i in range(200)
+]
+ROWS_COLUMN = pa.array([row | {"counts": list(row["counts"].items())} for row in ROWS], pa.struct(list(DERIVED)))
+
+
+@pytest.fixture(scope="module")
+def derived(uri: str) -> dict[str, pa.Array]:
+    """Events by group, written with schemas of each format that were made of the columns'."""
+    written = {}
+    for wanted in ("avro", "json", "protobuf"):
+        writer = serializer(
+            uri, group=f"derived-{wanted}", schema=DERIVED, format=wanted, type="com.example.Derived",
+            create_group=True, register_schema=True,
+        )  # fmt: skip
+        writer.check_encodable(ROWS_COLUMN.type)
+        written[f"derived-{wanted}"] = writer.encode_column(ROWS_COLUMN)
+    return written
+
+
+@pytest.fixture(scope="module")
+def java_json(java: JavaRegistry, derived: Mapping[str, pa.Array]) -> dict[str, list[Any]]:
+    """What Java's generic reader shows of events of Java and of ours, by group."""
+    ours = {group: events.to_pylist() for group, events in derived.items()}
+    return java.show({group: java.events(group) for group in SHOWN} | ours)
+
+
 def reader_of(uri: str, group: str, **settings: Any) -> RegistryDeserializer:
     settings |= {"write_encoding_header": not group.endswith("-noheader")}
     return deserializer(uri, group=group, codecs=[MASK], custom_formats=LINES, **settings)
@@ -226,11 +279,12 @@ def test_what_java_wrote_of_several_types_is_read_as_objects(java: JavaRegistry,
             assert natural(found) == value(i)
 
 
-@pytest.mark.parametrize("group", ["avro-multi", "json-multi", "with-schema"])
-def test_json_text_is_that_of_java(java: JavaRegistry, uri: str, group: str) -> None:
-    events = java.events(group)
+@pytest.mark.parametrize("group", SHOWN)
+def test_json_text_is_that_of_java(
+    java: JavaRegistry, java_json: Mapping[str, list[Any]], uri: str, group: str
+) -> None:
     reader = deserializer(uri, group=group, values="json")
-    for event, shown in zip(events, java.show(group, events), strict=True):
+    for event, shown in zip(java.events(group), java_json[group], strict=True):
         found = json.loads(reader.deserialize(event))
         if "units" in found:
             # Java's JSON of Protobuf has 64 bits as text, and omits defaults.
@@ -349,46 +403,12 @@ def test_avro_schemas_are_printed_as_java_prints_them(java: JavaRegistry) -> Non
     assert None not in answers[: len(SPELLINGS)]
 
 
-DERIVED = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        ("text", pa.string()),
-        ("ratio", pa.float64()),
-        ("flag", pa.bool_()),
-        ("day", pa.int32()),
-        ("moment", pa.timestamp("us", "UTC")),
-        ("names", pa.list_(pa.field("element", pa.string(), nullable=False))),
-        ("inner", pa.struct([("x", pa.int32()), ("y", pa.string())])),
-        ("counts", pa.map_(pa.string(), pa.int64())),
-    ]
-)
-
-
 @pytest.mark.parametrize("wanted", ["avro", "json", "protobuf"])
-def test_java_reads_what_was_written_with_a_derived_schema(java: JavaRegistry, uri: str, wanted: str) -> None:
-    rows: list[dict[str, Any]] = [
-        {
-            "id": i,
-            "text": None if i % 3 == 0 else f"é{i}",
-            "ratio": i / 7,
-            "flag": i % 2 == 0,
-            "day": -i,
-            "moment": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=i),
-            "names": ["a", f"n{i}"],
-            "inner": {"x": i, "y": None if i % 2 == 0 else "y"},
-            "counts": {f"k{i}": i},
-        }
-        for i in range(200)
-    ]
+def test_java_reads_what_was_written_with_a_derived_schema(
+    java_json: Mapping[str, list[Any]], derived: Mapping[str, pa.Array], uri: str, wanted: str
+) -> None:
     group = f"derived-{wanted}"
-    writer = serializer(
-        uri, group=group, schema=DERIVED, format=wanted, type="com.example.Derived", create_group=True,
-        register_schema=True,
-    )  # fmt: skip
-    column = pa.array([row | {"counts": list(row["counts"].items())} for row in rows], pa.struct(list(DERIVED)))
-    writer.check_encodable(column.type)
-    events = writer.encode_column(column)
-    for row, shown in zip(rows, java.show(group, events.to_pylist()), strict=True):
+    for row, shown in zip(ROWS, java_json[group], strict=True):
         micros = (row["moment"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         expected = row | {"moment": micros}
         if wanted == "json":
@@ -402,5 +422,5 @@ def test_java_reads_what_was_written_with_a_derived_schema(java: JavaRegistry, u
             shown["counts"] = {key: int(value) for key, value in shown["counts"].items()}
         assert shown == expected
     # A reader without a schema gets the columns back from the registry.
-    back = deserializer(uri, group=group).decode_column(events)
-    assert back.cast(column.type).to_pylist() == column.to_pylist()
+    back = deserializer(uri, group=group).decode_column(derived[group])
+    assert back.cast(ROWS_COLUMN.type).to_pylist() == ROWS_COLUMN.to_pylist()

@@ -162,7 +162,8 @@ def test_java_reads_what_spark_derived(
         FROM RANGE(0, {count}, 1, 1)""")
     new = {"format": made, "registry_type": "com.example.Made", "create_group": "true", "register_schema": "true"}
     write(frame, stream, options | new)
-    shown = serializers.show(stream.stream, [event.payload for event in java.read(stream)])
+    events = [event.payload for event in java.read(stream)]
+    shown = serializers.show({stream.stream: events})[stream.stream]
     assert len(shown) == count
     for i, value in enumerate(shown):
         if made == "protobuf":

@@ -50,8 +50,8 @@ import org.apache.avro.specific.SpecificRecordBase;
  * Writes numbered values with Java's registry serializers into files, one a case, or reads such files with its
  * deserializers and compares each value with the one that it should be, or shows what is in the file of any group as
  * JSON.
- * Arguments: write | read | show, the registry's URI, a folder, the group. The folder has a Protobuf descriptor set in
- * gold.pb.
+ * Arguments: write | read | show, the registry's URI, a folder, the groups with commas between. The folder has a Protobuf
+ * descriptor set in gold.pb.
  */
 public final class RegistryPeer {
     private static final int MANY = 10_000;
@@ -92,7 +92,9 @@ public final class RegistryPeer {
         Path folder = Path.of(arguments[2]);
         RegistryPeer peer = new RegistryPeer(arguments[1], folder);
         if (arguments[0].equals("show")) {
-            peer.show(arguments[3], folder.resolve(arguments[3] + ".python"));
+            for (String group : arguments[3].split(",")) {
+                peer.show(group, folder.resolve(group + ".python"));
+            }
             peer.cases.clear();
         } else if (arguments.length > 3) {
             List<String> wanted = List.of(arguments[3].split(","));
