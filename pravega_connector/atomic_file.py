@@ -31,8 +31,12 @@ class WholeFile:
     def __enter__(self) -> BinaryIO:
         try:
             self._file = self._part.open("xb", buffering=_BUFFER)
-        except OSError as error:
-            raise self._refused(error) from error
+        except BaseException as error:  # that of a signal, too, right after the file was created
+            with contextlib.suppress(OSError):
+                self._part.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise self._refused(error) from error
+            raise
         return self._file
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,17 @@ def test_an_error_leaves_nothing_and_what_was_there(tmp_path):
         fail()
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["out.bin"]
+
+
+def test_a_signal_right_after_the_file_was_created_leaves_nothing(tmp_path, monkeypatch):
+    def open_and_be_interrupted(path, *_args, **_settings):
+        path.touch()
+        raise SystemExit(143)
+
+    monkeypatch.setattr(Path, "open", open_and_be_interrupted)
+    with pytest.raises(SystemExit):
+        WholeFile(tmp_path / "out.bin").__enter__()
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
