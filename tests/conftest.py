@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling, Scheduling
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry
@@ -41,6 +43,12 @@ if (home := spark_home()) is not None:
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
 #: Files whose tests run on the kit.
 _ON_KIT = pytest.StashKey[set[Path]]()
+#: Beginning of a test's name -> room, with servers that are better started once than in each process.
+_ROOMS = {
+    "tests/integration/spark/": "spark",
+    "tests/interop/": "servers",
+    "tests/faults/": "servers",
+}
 _numbers = itertools.count(1)
 
 Eventually = Callable[[Callable[[], object]], None]
@@ -81,7 +89,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.both_servers)
         if servers == "kit" and (marker := item.get_closest_marker("real_servers")) is not None:
             item.add_marker(pytest.mark.skip(reason=f"needs real servers: {marker.args[0]}"))
-    items[:] = _with_spark_between(items)
+    if config.getoption("dist", "no") == "loadscope":
+        items.sort(key=lambda item: not _room(item.nodeid))
+    else:
+        items[:] = _with_spark_between(items)
+
+
+def _room(node_id: str) -> str:
+    """Return the name of the tests that share servers with this one, or nothing."""
+    return next((room for folder, room in _ROOMS.items() if node_id.startswith(folder)), "")
+
+
+class _Rooms(LoadScopeScheduling):
+    """Keeps all tests of a room in one process, and other tests of a file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _room(nodeid) or nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Let ``--dist loadscope`` keep the tests of a room in one process, where its servers are started once."""
+    return _Rooms(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 def _with_spark_between(items: list[pytest.Item]) -> list[pytest.Item]:

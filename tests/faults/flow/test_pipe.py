@@ -11,6 +11,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import DeadlineExceededError
 from pravega_connector.pipe import Pipe, standard_input
@@ -46,6 +48,7 @@ def piped(config, stream, proxy, *, limit=64 << 10, timeout=60.0):
             os.close(reading)
 
 
+@pytest.mark.long
 def test_connections_that_are_cut_at_random_leave_exactly_the_input(config, stream, proxy):
     chance = random.Random(5)
     events = [b"%06d " % i + b"x" * chance.randrange(200) for i in range(30_000)]
@@ -125,6 +128,7 @@ def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually
     assert set(read_all(config, stream)) == {b"one", b"two", b"three"}
 
 
+@pytest.mark.long
 def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, stream):
     """The sender goes on after the last event that was acknowledged: each is there, some more than once."""
     chance = random.Random(9)

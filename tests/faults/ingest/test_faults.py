@@ -15,6 +15,7 @@ from pravega_connector.wire import StreamName
 from tests.interop._java import JavaPeer
 from tools.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, kills_kafka, zombies
 
+pytestmark = pytest.mark.long  # tests/unit/ingest and tests/integration/ingest have each step
 Start = Callable[..., Trial]
 
 
@@ -41,10 +42,7 @@ def trial(client: PravegaClient, java: JavaPeer, tmp_path: Path, stream_name: St
         yield start
 
 
-# One kind of step is killed, through a scaling. The others differ in what tests/unit/ingest has.
-@pytest.mark.parametrize(
-    "variant", [pytest.param(each, marks=() if each == "count" else pytest.mark.long) for each in VARIANTS]
-)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_killed_again_and_again(trial: Start, variant: str):
     verdict = kills(trial(files=8, samples=500, kills=9), variant, scaled=variant == "count")
     assert not verdict.failures, verdict
@@ -52,14 +50,12 @@ def test_killed_again_and_again(trial: Start, variant: str):
     assert len(verdict.faults) >= 4
 
 
-@pytest.mark.long
 def test_woken_up_after_a_takeover(trial: Start):
     verdict = zombies(trial(files=10, samples=800, pauses=3), "count", takeover_after=0.5)
     assert not verdict.failures, verdict
     assert verdict.measures["pauses"] == verdict.measures["takeovers"] == 3
 
 
-@pytest.mark.long
 def test_woken_up_when_all_have_stopped(trial: Start):
     # Nobody makes a newer state then, before one of them goes on.
     verdict = zombies(trial(files=10, samples=800, pauses=3), "count", takeover_after=0.5, late=True)
@@ -67,14 +63,12 @@ def test_woken_up_when_all_have_stopped(trial: Start):
     assert verdict.measures["pauses"] == verdict.measures["takeovers"] == 3
 
 
-@pytest.mark.long
 def test_woken_up_after_its_lease(trial: Start):
     verdict = zombies(trial(files=10, samples=800, pauses=1), "file", takeover_after=None)
     assert not verdict.failures, verdict
     assert verdict.measures["pauses"] == 1
 
 
-@pytest.mark.long
 def test_killed_while_a_topic_is_ingested(trial: Start):
     verdict = kills_kafka(trial(files=10, samples=200, kills=5))
     assert not verdict.failures, verdict

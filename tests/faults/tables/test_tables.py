@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from tools.faults.tables.table import TableSettings, kills
 from tools.faults.verdict import Verdict
 
 
+@pytest.mark.long
 def test_clients_that_are_killed_lose_and_repeat_no_update(pravega: LocalPravega, tmp_path: Path) -> None:
     verdict = Verdict("kills", seed=1)
     with PravegaClient(pravega.config, timeout=60.0) as client:

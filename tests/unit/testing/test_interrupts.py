@@ -33,7 +33,7 @@ FILES = {
     "ingest": ["ingester.py", "runner.py", "state.py", "content.py"],
 }
 #: Lines that are tried of each case: a few, and more of them in the long test.
-FEW, MORE = 8, 25
+FEW, MORE = 5, 25
 
 
 @pytest.fixture(autouse=True)

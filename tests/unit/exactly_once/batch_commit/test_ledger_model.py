@@ -9,8 +9,10 @@ from tools.model.mutants import MUTANTS, RepairNotRecorded
 from tools.model.world import Config
 from tools.model.worlds import NEVER_TORN, SMALL
 
-#: Two thirds of the time of all worlds. The others have each of their faults.
+#: Most of the time of all worlds. The others have each of their faults.
 SLOW = (
+    Config(3, 1, crash=1, expiry=1, streams=2, placements="EXM"),
+    Config(2, 2, crash=1, expiry=1, streams=2, placements="E"),
     Config(1, 1, unknown=1, zombie=1, placements="EO"),
     Config(2, 2, crash=1, expiry=1, placements="EXZ"),
     Config(2, 2, crash=1, leases=(5,), placements="EX"),
@@ -35,7 +37,14 @@ def test_a_world_beyond_the_limit_is_explored_within_some_steps() -> None:
     assert 1000 < found.states < explore(SMALL[0]).states
 
 
-@pytest.mark.parametrize("config", [NEVER_TORN[2], pytest.param(NEVER_TORN[3], marks=pytest.mark.long)], ids=str)
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(2, 1, crash=2, expiry=1, placements="E"),
+        *(pytest.param(config, marks=pytest.mark.long) for config in NEVER_TORN[2:4]),
+    ],
+    ids=str,
+)
 def test_equal_replays_are_never_torn(config: Config) -> None:
     assert explore(config).reported == {}
 
