@@ -48,6 +48,8 @@ _ROOMS = {
     "tests/integration/spark/": "spark",
     "tests/interop/": "servers",
     "tests/faults/": "servers",
+    "tests/integration/client/test_client_read_only.py": "servers",
+    "tests/integration/exactly_once/test_ledger_permissions.py": "servers",
 }
 _numbers = itertools.count(1)
 

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from pravega_connector.config import PravegaConfig
+from pravega_connector.exactly_once.batch_commit import ledger_name
 from pravega_connector.local import LocalPravega
 from pravega_connector.local.security import accounts_file
+from pravega_connector.wire import StreamName
 from tests.jvm import SOON_READY
 
 ADMIN = "admin"
+#: Read by the users of test_client_read_only.py.
+ORDERS = StreamName("shop", "orders")
+#: Written exactly once by those of test_ledger_permissions.py.
+SALES = StreamName("till", "sales")
+LEDGER = ledger_name(SALES)
+
+_READ_ORDERS = f"prn::/scope:{ORDERS.scope}/stream:{ORDERS.stream},READ"
+_PUBLISH = (f"{_READ_ORDERS}_UPDATE", f"prn::/scope:{ORDERS.scope},READ_UPDATE")
+_WRITE_SALES = f"prn::/scope:{SALES.scope}/stream:{SALES.stream},READ_UPDATE"
+_READ_LEDGER = f"prn::/scope:{SALES.scope}/stream:{LEDGER.stream},READ"
+_RIGHTS = {
+    ADMIN: ("prn::*,READ_UPDATE",),
+    "analyst": (_READ_ORDERS,),
+    "publisher": _PUBLISH,
+    "owner": (*_PUBLISH, f"prn::/scope:{ORDERS.scope}/reader-group:owner.{ORDERS.stream},READ_UPDATE"),
+    "no-ledger": (_WRITE_SALES,),
+    "reads-ledger": (_WRITE_SALES, _READ_LEDGER),
+    "writes-ledger": (_WRITE_SALES, f"{_READ_LEDGER}_UPDATE"),
+}
 
 
 @contextlib.contextmanager
-def server_with_users(folder: Path, rights: Mapping[str, Sequence[str]]) -> Iterator[PravegaConfig]:
-    """Users by name, and ADMIN, who may do all and whose configuration this is; the list of them is in ``folder``."""
-    everybody = {ADMIN: ("prn::*,READ_UPDATE",), **rights}
-    accounts = accounts_file(folder, {name: (password(name), allowed) for name, allowed in everybody.items()})
+def server_with_users(folder: Path) -> Iterator[PravegaConfig]:
+    """Start a server with users; yield the configuration of ADMIN, who may do all. ``folder`` gets their list."""
+    accounts = accounts_file(folder, {name: (password(name), allowed) for name, allowed in _RIGHTS.items()})
     where = f"-Dsinglenode.security.auth.pwdAuthHandler.accountsDb.location={accounts}"
     with LocalPravega(
         username=ADMIN, password=password(ADMIN), heap_mb=768, java_options=(where, *SOON_READY)

@@ -12,12 +12,20 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalSchemaRegistry
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from tests import pages
+from tests.integration._users import server_with_users
 
 
 @pytest.fixture
 def client(config: PravegaConfig) -> Iterator[PravegaClient]:
     with PravegaClient(config) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
+    """Server with users that have rights of their own, for the one who may do all. The whole session shares it."""
+    with server_with_users(tmp_path_factory.mktemp("users")) as config:
+        yield config
 
 
 @pytest.fixture

@@ -12,33 +12,24 @@ from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import AuthenticationError
 from pravega_connector.wire import StreamName
-from tests.integration._users import as_user, password, server_with_users
+from tests.integration._users import ORDERS as STREAM
+from tests.integration._users import as_user, password
 from tools.micro_batches import MicroBatches
 
 pytestmark = pytest.mark.real_servers("users with rights of their own")
 
-STREAM = StreamName("shop", "orders")
 EVENTS = [b"%d" % number for number in range(20)]
 
 
-@pytest.fixture(scope="module")
-def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
-    scope = f"prn::/scope:{STREAM.scope}"
-    publish = (f"{scope}/stream:{STREAM.stream},READ_UPDATE", f"{scope},READ_UPDATE")
-    rights = {
-        "analyst": (f"{scope}/stream:{STREAM.stream},READ",),
-        "publisher": publish,
-        "owner": (*publish, f"{scope}/reader-group:owner.{STREAM.stream},READ_UPDATE"),
-    }
-    with server_with_users(tmp_path_factory.mktemp("users"), rights) as config:
-        with PravegaClient(config) as client:
-            client.controller.create_scope(STREAM.scope)
-            client.create_stream(STREAM, 2)
-            write(client, EVENTS[:10])
-            segments = [segment.id for segment in client.controller.current_segments(STREAM)]
-            client.controller.scale_stream(STREAM, segments, [(0.0, 0.5), (0.5, 0.7), (0.7, 1.0)])
-            write(client, EVENTS[10:])
-        yield config
+@pytest.fixture(scope="module", autouse=True)
+def orders(admin: PravegaConfig) -> None:
+    with PravegaClient(admin) as client:
+        client.controller.create_scope(STREAM.scope)
+        client.create_stream(STREAM, 2)
+        write(client, EVENTS[:10])
+        segments = [segment.id for segment in client.controller.current_segments(STREAM)]
+        client.controller.scale_stream(STREAM, segments, [(0.0, 0.5), (0.5, 0.7), (0.7, 1.0)])
+        write(client, EVENTS[10:])
 
 
 def write(client: PravegaClient, events: list[bytes]) -> None:

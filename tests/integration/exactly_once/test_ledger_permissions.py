@@ -1,6 +1,6 @@
 """What a user must be allowed to do for exactly once, and that it is asked for before the first event."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -8,45 +8,30 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import AuthenticationError
-from pravega_connector.exactly_once.batch_commit import Ledger, ledger_name
+from pravega_connector.exactly_once.batch_commit import Ledger
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.sink.encoding import encoder_for
 from pravega_connector.spark.sink.transactions import ExactlyOnce
-from pravega_connector.wire import StreamName
-from tests.integration._users import ADMIN, as_user, server_with_users
+from tests.integration._users import ADMIN, LEDGER, SALES, as_user
 
 pytestmark = pytest.mark.real_servers("users with rights of their own")
 
-TARGET = StreamName("shop", "orders")
-LEDGER = ledger_name(TARGET)
-RIGHTS = {
-    "no-ledger": (f"prn::/scope:{TARGET.scope}/stream:{TARGET.stream},READ_UPDATE",),
-    "reads-ledger": (
-        f"prn::/scope:{TARGET.scope}/stream:{TARGET.stream},READ_UPDATE",
-        f"prn::/scope:{TARGET.scope}/stream:{LEDGER.stream},READ",
-    ),
-    "writes-ledger": (
-        f"prn::/scope:{TARGET.scope}/stream:{TARGET.stream},READ_UPDATE",
-        f"prn::/scope:{TARGET.scope}/stream:{LEDGER.stream},READ_UPDATE",
-    ),
-}
 Prepare = Callable[[str], None]
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
-    with server_with_users(tmp_path_factory.mktemp("users"), RIGHTS) as config:
-        with PravegaClient(config) as client:
-            client.controller.create_scope(TARGET.scope)
-            client.create_stream(TARGET)
-        yield config
+def config(admin: PravegaConfig) -> PravegaConfig:
+    with PravegaClient(admin) as client:
+        client.controller.create_scope(SALES.scope)
+        client.create_stream(SALES)
+    return admin
 
 
 @pytest.fixture
 def prepare(config: PravegaConfig) -> Prepare:
     """``prepare(user)``: what the sink does before the first task."""
-    options = parse_options(SinkOptions, {"path": str(TARGET), "controller": config.controller})
+    options = parse_options(SinkOptions, {"path": str(SALES), "controller": config.controller})
     encoder = encoder_for(pa.schema({"event": pa.binary()}), options)
 
     def prepare(user: str) -> None:

@@ -17,7 +17,7 @@ from pravega_serde import Credential
 from tests.integration.spark._real_time import ENDLESS, Run, load_sink
 from tests.jvm import SOON_READY
 
-pytestmark = pytest.mark.real_servers("TLS, users and tokens that expire")
+pytestmark = [pytest.mark.real_servers("TLS, users and tokens that expire"), pytest.mark.long]
 USER, PASSWORD = "admin", "k2-jW.quz9"
 TOKEN_SECONDS = 4
 EVENTS = 500
@@ -90,7 +90,6 @@ def test_an_untrusted_server_is_an_error(jvm_session: SparkSession, server: Prav
         load(jvm_session, server, stream, {**BY_PASSWORD, "password": "wrong"}, raw_reader="jvm").count()
 
 
-@pytest.mark.long  # the tests above have TLS and tokens, test_real_time.py the rest
 def test_events_arrive_in_real_time_over_tls_with_tokens_that_expire(
     jvm_session: SparkSession, server: PravegaConfig, tmp_path: Path, eventually
 ) -> None:
