@@ -48,6 +48,7 @@ _ROOMS = {
     "tests/integration/spark/": "spark",
     "tests/interop/": "servers",
     "tests/faults/": "servers",
+    "tests/integration/client/test_client_processes.py": "servers",
     "tests/integration/client/test_client_read_only.py": "servers",
     "tests/integration/exactly_once/test_ledger_permissions.py": "servers",
 }

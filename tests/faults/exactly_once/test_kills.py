@@ -10,6 +10,8 @@ from pravega_connector.local import LocalPravega
 from tools.faults.sink.setup import SinkSettings, SinkSetup
 from tools.faults.sink.table import TABLE
 
+pytestmark = pytest.mark.long  # tests/integration/spark/test_exactly_once.py has each step
+
 
 @pytest.fixture(scope="module")
 def setup(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SinkSetup]:
@@ -23,13 +25,13 @@ def setup(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> It
     [
         "driver-pilot",  # a batch of which a part is visible is finished, not repeated
         # What a killed worker wrote is never seen.
-        pytest.param("task-retry", marks=pytest.mark.long),
+        "task-retry",
         # A driver that was thought dead does no harm.
-        pytest.param("two-drivers-prepared", marks=pytest.mark.long),
+        "two-drivers-prepared",
         # A lost part is replaced by the same rows of the replay.
-        pytest.param("late-second-of-three", marks=pytest.mark.long),
+        "late-second-of-three",
         # A number that Spark plans anew, with other rows, is not skipped.
-        pytest.param("newest-removed", marks=pytest.mark.long),
+        "newest-removed",
     ],
 )
 def test_nothing_is_lost_and_nothing_twice(setup: SinkSetup, name: str):

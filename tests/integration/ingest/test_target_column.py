@@ -122,7 +122,9 @@ _killed = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExcept
 
 
 @_killed
-@pytest.mark.parametrize("ended", [False, True], ids=["leases run", "leases ended"])
+@pytest.mark.parametrize(
+    "ended", [pytest.param(False, id="leases run", marks=pytest.mark.long), pytest.param(True, id="leases ended")]
+)
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_a_kill_at_any_call_leaves_all_streams_of_a_step_or_none(
     client: PravegaClient, tenants: list[StreamName], data: Path, kill: Kill, late: bool, ended: bool

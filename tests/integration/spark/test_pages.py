@@ -10,13 +10,16 @@ from pyspark.sql.streaming import StreamingQueryListener
 from pravega_connector.spark.data_source import PravegaDataSource
 from tests import pages
 
-#: Most blocks of the first two need no Spark: tests/integration/test_pages.py runs these. The others take 5 to 10 s.
+#: Most blocks of the first two need no Spark: tests/integration/test_pages.py runs these. The others take longest.
 LONG = (
     "docs/client/notebooks.md",
     "docs/serialization/schema-registry.md",
     "docs/operate/monitoring.md",
     "docs/spark/exactly-once.md",
     "docs/spark/key-value-tables.md",
+    "docs/serialization/change-events.md",
+    "docs/spark/batches-and-ordering.md",
+    "docs/operate/deploy.md",
 )
 
 

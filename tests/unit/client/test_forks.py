@@ -11,11 +11,9 @@ from tests.unit.client import forked
 pytestmark = pytest.mark.skipif(not hasattr(forked.os, "fork"), reason="the system has no fork")
 
 #: One of each kind; the others share its code. Each object needs a process, which takes 2 s.
-OBJECTS = (
-    *("plain_client", "process_client", "writer", "transaction", "tail_reader", "group_reader", "revisioned"),
-    *("byte_writer", "registry_client", "async_client"),
-)
+OBJECTS = ("plain_client", "writer", "transaction", "tail_reader", "registry_client", "async_client")
 OTHERS = (
+    *("process_client", "group_reader", "revisioned", "byte_writer"),
     *("known_transaction", "transactional_writer", "streams_transaction", "lease_keeper", "streams_reader"),
     *("value_reader", "read_iterator"),
     *("reader_group", "exactly_once_reader", "synchronizer", "byte_reader", "ledger", "key_value_table"),

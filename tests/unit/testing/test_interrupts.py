@@ -32,8 +32,9 @@ FILES = {
     "byte-reader": ["byte_stream.py"],
     "ingest": ["ingester.py", "runner.py", "state.py", "content.py"],
 }
-#: Lines that are tried of each case: a few, and more of them in the long test.
+#: Lines that are tried of each case: a few, and more of them in the long test. Some cases share most lines with others.
 FEW, MORE = 5, 25
+ALIKE = ("iterate", "several", "group-iterate", "group-columns", "raw-writer")
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +45,13 @@ def collected():
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("sample", [FEW, pytest.param(MORE, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    ("name", "sample"),
+    [
+        *((name, FEW) for name in FILES if name not in ALIKE),
+        *(pytest.param(name, MORE, marks=pytest.mark.long) for name in FILES),
+    ],
+)
 def test_a_call_that_is_interrupted_loses_and_repeats_nothing(name, sample):
     *_, totals = try_all(name, CASES[name], within=FILES[name], sample=sample, seed=29)
     assert totals.failures == []
