@@ -43,7 +43,7 @@ if (home := spark_home()) is not None:
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
 #: Files whose tests run on the kit.
 _ON_KIT = pytest.StashKey[set[Path]]()
-#: Beginning of a test's name -> room, with servers that are better started once than in each process.
+#: Beginning of a test's name -> room of --rooms.
 _ROOMS = {
     "tests/integration/spark/": "spark",
     "tests/interop/": "servers",
@@ -78,6 +78,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="usual",
         help="Python processes of the Spark tests: as Spark starts them, or forks as with low_latency, which is faster",
     )
+    parser.addoption(
+        "--rooms",
+        action="store_true",
+        help="with -n: all tests with Spark in one process, and those with real servers in another one, which start "
+        "theirs once; without it, a file at a time in the next free process",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -92,27 +98,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.both_servers)
         if servers == "kit" and (marker := item.get_closest_marker("real_servers")) is not None:
             item.add_marker(pytest.mark.skip(reason=f"needs real servers: {marker.args[0]}"))
-    if config.getoption("dist", "no") == "loadscope":
+    if config.getoption("rooms"):
         items.sort(key=lambda item: not _room(item.nodeid))
     else:
         items[:] = _with_spark_between(items)
 
 
 def _room(node_id: str) -> str:
-    """Return the name of the tests that share servers with this one, or nothing."""
+    """Return the room of a test, or nothing."""
     return next((room for folder, room in _ROOMS.items() if node_id.startswith(folder)), "")
 
 
 class _Rooms(LoadScopeScheduling):
-    """Keeps all tests of a room in one process, and other tests of a file."""
+    """Keeps the tests of a room in one process, and otherwise those of a file."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _room(nodeid) or nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """Let ``--dist loadscope`` keep the tests of a room in one process, where its servers are started once."""
-    return _Rooms(config, log) if config.getoption("dist") == "loadscope" else None
+    return _Rooms(config, log) if config.getoption("rooms") else None
 
 
 def _with_spark_between(items: list[pytest.Item]) -> list[pytest.Item]:
