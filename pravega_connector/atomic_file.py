@@ -31,11 +31,10 @@ class WholeFile:
     def __enter__(self) -> BinaryIO:
         try:
             self._file = self._part.open("xb", buffering=_BUFFER)
-        except BaseException as error:  # that of a signal, too, right after the file was created
-            with contextlib.suppress(OSError):
-                self._part.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise self._refused(error) from error
+        except OSError as error:
+            raise self._refused(error) from error
+        except BaseException:  # from a signal, right after the file was created
+            self._part.unlink(missing_ok=True)
             raise
         return self._file
 
