@@ -156,7 +156,7 @@ def _alternating(*values: Callable[[int], Any]) -> Callable[[int], Any]:
 
 #: Group -> how many values, and the value of each number.
 VALUES: Final[Mapping[str, tuple[int, Callable[[int], Any]]]] = {
-    "avro": (3_000, sensor),
+    "avro": (10_000, sensor),
     "avro-gzip": (500, sensor),
     "avro-mask": (500, sensor),
     "avro-multi": (1000, _alternating(sensor, pulse)),
@@ -165,13 +165,13 @@ VALUES: Final[Mapping[str, tuple[int, Callable[[int], Any]]]] = {
     "avro-snappy": (500, sensor),
     "avro-versions": (1500, version),
     "custom": (500, line),
-    "json": (3_000, user),
+    "json": (10_000, user),
     "json-gzip": (500, user),
     "json-multi": (1000, _alternating(user, order)),
     "json-multi-snappy": (500, _alternating(user, order)),
     "json-noheader": (500, user),
     "json-snappy": (500, user),
-    "proto": (3_000, money),
+    "proto": (10_000, money),
     "proto-dynamic": (500, alarm),
     "proto-gzip": (500, money),
     "proto-imports": (500, error_info),

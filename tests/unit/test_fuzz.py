@@ -10,7 +10,7 @@ from tools.fuzz import FORMATS, load
 from tools.fuzz._run import Finding, Totals, explode, fuzz
 from tools.fuzz._target import Target
 
-INPUTS = 250
+INPUTS = 500
 
 #: Those whose failure would be plain, and which are soon done; Java's have their own test.
 BOMBS = {

@@ -16,11 +16,13 @@ from tools.model.step_world import Config
 SMALL: list[Config] = [
     Config("early", "a", 2, crash=1, expiry=1, unknown=1),
     Config("early", "a", 1, crash=1, zombie=1),
+    Config("early", "ab", 1, crash=1, expiry=1),
     Config("early", "ab", 1, crash=1, zombie=1),
     Config("early", "a", 1, other=True, zombie=1),
     Config("early", "a", 2, other=True, crash=1, expiry=1),
     Config("early", "a", 1, other=True, crash=1, expiry=1, zombie=1),
     Config("late", "a", 2, crash=1, expiry=1, unknown=1),
+    Config("late", "ab", 1, crash=1),
     Config("late", "ab", 1, crash=1, zombie=1),
     Config("late", "a", 1, crash=1, zombie=1),
     Config("late", "a", 1, crash=1, forget=1, reset=1),

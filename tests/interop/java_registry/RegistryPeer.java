@@ -54,7 +54,7 @@ import org.apache.avro.specific.SpecificRecordBase;
  * descriptor set in gold.pb.
  */
 public final class RegistryPeer {
-    private static final int MANY = 3_000;
+    private static final int MANY = 10_000;
     private static final int FEW = Integer.getInteger("few", 500);
     private static final AvroSchema<Sensor> SENSOR = AvroSchema.of(Sensor.class);
     private static final ProtobufSchema<Money> MONEY = ProtobufSchema.of(Money.class);

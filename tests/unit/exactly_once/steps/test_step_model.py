@@ -9,7 +9,7 @@ from tools.model.explore import explore
 from tools.model.step_world import Config
 from tools.model.step_worlds import FULL, MUTANTS, SMALL
 
-#: Nine tenths of the time of all worlds. The others have each of their faults.
+#: Most of the time of all worlds. The others have each of their faults, and two items without zombies.
 SLOW = (
     Config("late", "ab", 1, crash=1, zombie=1),
     Config("early", "ab", 1, crash=1, zombie=1),
