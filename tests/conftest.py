@@ -81,8 +81,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rooms",
         action="store_true",
-        help="with -n: all tests with Spark in one process, and those with real servers in another one, which start "
-        "theirs once; without it, a file at a time in the next free process",
+        help="with -n: run most tests with Spark in one process, and most tests with real servers in another one, so "
+        "that Spark and the servers start once; without it, a file goes to the next free process",
     )
 
 
@@ -106,11 +106,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _room(node_id: str) -> str:
     """Return the room of a test, or nothing."""
-    return next((room for folder, room in _ROOMS.items() if node_id.startswith(folder)), "")
+    return next((room for beginning, room in _ROOMS.items() if node_id.startswith(beginning)), "")
 
 
 class _Rooms(LoadScopeScheduling):
-    """Keeps the tests of a room in one process, and otherwise those of a file."""
+    """Keeps the tests of a room, or of a file without a room, in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _room(nodeid) or nodeid.partition("::")[0]

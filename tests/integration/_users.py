@@ -14,9 +14,9 @@ from pravega_connector.wire import StreamName
 from tests.jvm import SOON_READY
 
 ADMIN = "admin"
-#: Read by the users of test_client_read_only.py.
+#: Read by the users in test_client_read_only.py.
 ORDERS = StreamName("shop", "orders")
-#: Written exactly once by those of test_ledger_permissions.py.
+#: Written exactly once by the users in test_ledger_permissions.py.
 SALES = StreamName("till", "sales")
 LEDGER = ledger_name(SALES)
 

@@ -23,7 +23,7 @@ def client(config: PravegaConfig) -> Iterator[PravegaClient]:
 
 @pytest.fixture(scope="session")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
-    """Server with users that have rights of their own, for the one who may do all. The whole session shares it."""
+    """Server whose users have different rights, for the user who may do all. The whole session shares it."""
     with server_with_users(tmp_path_factory.mktemp("users")) as config:
         yield config
 

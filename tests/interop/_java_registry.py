@@ -70,7 +70,7 @@ class JavaRegistry:
         return [json.loads(line) for line in self.run(*arguments)]
 
     def show(self, groups: Mapping[str, Sequence[bytes]]) -> dict[str, list[Any]]:
-        """What Java's generic reader of all formats makes of events that were written here, as JSON, by group."""
+        """Return the JSON that Java's generic reader of all formats decodes from the events of each group."""
         for group, events in groups.items():
             self.give(group, events)
         lines = self.run("RegistryPeer", "show", self._uri, str(self._folder), ",".join(groups))

@@ -10,7 +10,7 @@ from pravega_connector.local import LocalPravega
 from tools.faults.sink.setup import SinkSettings, SinkSetup
 from tools.faults.sink.table import TABLE
 
-pytestmark = pytest.mark.long  # tests/integration/spark/test_exactly_once.py has each step
+pytestmark = pytest.mark.long  # tests/unit/exactly_once explores a crash at each step
 
 
 @pytest.fixture(scope="module")

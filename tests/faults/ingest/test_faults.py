@@ -15,7 +15,7 @@ from pravega_connector.wire import StreamName
 from tests.interop._java import JavaPeer
 from tools.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, kills_kafka, zombies
 
-pytestmark = pytest.mark.long  # tests/unit/ingest and tests/integration/ingest have each step
+pytestmark = pytest.mark.long  # tests/unit/exactly_once explores a crash at each step
 Start = Callable[..., Trial]
 
 
