@@ -1,4 +1,4 @@
-"""A server that lets several users in, each with rights of its own."""
+"""A server over TLS that lets several users in, each with rights of its own."""
 
 from __future__ import annotations
 
@@ -37,13 +37,17 @@ _RIGHTS = {
 
 @contextlib.contextmanager
 def server_with_users(folder: Path) -> Iterator[PravegaConfig]:
-    """Start a server with users; yield the configuration of ADMIN, who may do all. ``folder`` gets their list."""
+    """Start a server with users and TLS; yield the configuration of ADMIN, who may do all. ``folder`` gets their list.
+
+    The configuration has the name of the server that is in its certificate.
+    """
     accounts = accounts_file(folder, {name: (password(name), allowed) for name, allowed in _RIGHTS.items()})
     where = f"-Dsinglenode.security.auth.pwdAuthHandler.accountsDb.location={accounts}"
     with LocalPravega(
-        username=ADMIN, password=password(ADMIN), heap_mb=768, java_options=(where, *SOON_READY)
+        username=ADMIN, password=password(ADMIN), tls=True, heap_mb=1024, java_options=(where, *SOON_READY)
     ) as server:
-        yield server.config
+        ((_, port),) = server.config.endpoints
+        yield server.config.with_controller(f"tls://localhost:{port}")
 
 
 def password(name: str) -> str:

@@ -70,6 +70,7 @@ def test_a_query_reads(config: PravegaConfig):
         "path": str(STREAM),
         "username": "analyst",
         "password": password("analyst"),
+        "tls_ca_file": str(config.tls_ca_file),
         "start_stream_cut": "earliest",
     }
     batches = list(MicroBatches().run(**options, max_rows_per_trigger="7"))

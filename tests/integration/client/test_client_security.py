@@ -1,7 +1,6 @@
 """TLS and users: the client against a server that asks for both."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -12,23 +11,18 @@ from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import AuthenticationError
-from pravega_connector.local import LocalPravega
 from pravega_connector.stores import segment_stores
-from tests.jvm import SOON_READY
+from tests.integration._users import ADMIN, password
 
 pytestmark = pytest.mark.real_servers("TLS, users and delegation tokens")
 
-USER, PASSWORD = "admin", "correct horse battery"
+USER, PASSWORD = ADMIN, password(ADMIN)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PravegaConfig]:
-    """A server by the name that its certificate has, without credentials."""
-    with LocalPravega(
-        username=USER, password=PASSWORD, tls=True, heap_mb=1024, cache_mb=256, java_options=SOON_READY
-    ) as server:
-        ((_, port),) = server.config.endpoints
-        yield PravegaConfig(controller=f"tls://localhost:{port}", tls_ca_file=server.config.tls_ca_file)
+def server(admin: PravegaConfig) -> PravegaConfig:
+    """The server without credentials."""
+    return PravegaConfig(controller=admin.controller, tls_ca_file=admin.tls_ca_file)
 
 
 @pytest.fixture
