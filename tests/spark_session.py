@@ -21,5 +21,6 @@ def spark_session(folder: Path) -> SparkSession:
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", str(folder))
             .config("spark.log.level", "OFF")
+            .config("spark.sql.codegen.cache.maxEntries", "5000")  # many tests have the same plans
             .getOrCreate()
         )
