@@ -45,12 +45,19 @@ _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "inter
 _ON_KIT = pytest.StashKey[set[Path]]()
 #: Beginning of a test's name -> room of --rooms.
 _ROOMS = {
+    "tests/integration/spark/test_confluent_source.py": "servers",
+    "tests/integration/spark/test_source_scaling.py": "servers",
     "tests/integration/spark/": "spark",
     "tests/interop/": "servers",
     "tests/faults/": "servers",
     "tests/integration/client/test_client_processes.py": "servers",
     "tests/integration/client/test_client_read_only.py": "servers",
+    "tests/integration/client/test_client_security.py": "servers",
     "tests/integration/exactly_once/test_ledger_permissions.py": "servers",
+    "tests/integration/ingest/test_ingest_cli.py": "servers",
+    "tests/integration/local/": "servers",
+    "tests/integration/test_metrics.py": "servers",
+    "tests/integration/test_state_samples.py": "servers",
 }
 _numbers = itertools.count(1)
 
@@ -116,6 +123,7 @@ class _Rooms(LoadScopeScheduling):
         return _room(nodeid) or nodeid.partition("::")[0]
 
 
+@pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
     return _Rooms(config, log) if config.getoption("rooms") else None
 
@@ -244,10 +252,11 @@ def eventually() -> Eventually:
     """
 
     def wait(condition: Callable[[], object], *, seconds: float = 30.0) -> None:
-        deadline = time.monotonic() + seconds
+        begin = time.monotonic()
         while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true in time"
-            time.sleep(0.02)
+            waited = time.monotonic() - begin
+            assert waited < seconds, "the condition did not come true in time"
+            time.sleep(max(0.02, waited / 10))  # a condition may cost a server something
 
     return wait
 
