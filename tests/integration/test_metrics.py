@@ -269,6 +269,7 @@ def awaited(url: str, expected: float, name: str, stream: StreamName, **labels: 
     return text
 
 
+@pytest.mark.long
 def test_the_ingester_serves_its_metrics_while_it_follows(started, stream, tmp_path):
     (tmp_path / "0.jsonl").write_text('{"n": 1}\n' * 50)
     process, url = started("ingest", tmp_path, stream, "--follow", "--settle", "0")

@@ -69,6 +69,7 @@ def test_we_see_the_times_of_java_writers(client: PravegaClient, java: JavaTimeP
         assert java.window(cut, window) == window
 
 
+@pytest.mark.long
 def test_times_of_both_are_put_together(client: PravegaClient, java: JavaTimePeer, stream_name, eventually) -> None:
     client.controller.create_scope(stream_name.scope)
     policy = StreamConfig(scaling=ScalingPolicy.fixed(2), timestamp_aggregation_timeout_ms=0)
@@ -90,7 +91,7 @@ def test_times_of_both_are_put_together(client: PravegaClient, java: JavaTimePee
     assert java.window(tail, window) == window
 
 
-@pytest.mark.long  # the test above has our writer, integration/spark the sink
+@pytest.mark.long
 def test_java_readers_see_the_times_of_our_sink(
     client: PravegaClient, java: JavaTimePeer, spark, pravega: LocalPravega, stream_name, eventually, tmp_path
 ) -> None:

@@ -112,6 +112,7 @@ def test_spark_reads_between_the_cuts_of_java(
     assert_same(payloads(spark.read.format("pravega").options(**options, **middle).load()), parts[1])
 
 
+@pytest.mark.long
 def test_a_spark_query_between_two_java_applications(
     client: PravegaClient,
     java: JavaPeer,

@@ -24,6 +24,7 @@ def java(pravega: LocalPravega) -> Iterator[JavaTablePeer]:
         yield java
 
 
+@pytest.mark.long
 def test_spark_and_java_share_a_table(
     spark: SparkSession, java: JavaTablePeer, client: PravegaClient, pravega: LocalPravega, stream_name: StreamName
 ) -> None:

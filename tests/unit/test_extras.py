@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests", "tools", "benchmarks", "examples")
 OURS = {"pravega_serde", "connector", "pravega_connector", "pyspark_pravega", *FOLDERS}
@@ -50,6 +52,7 @@ def imported() -> Iterator[tuple[str, Path]]:
                     yield name, file
 
 
+@pytest.mark.long
 def test_what_the_tests_import_is_in_their_extra():
     known = named("test") | named("rust") | ENGINES
     found = list(imported())

@@ -10,7 +10,8 @@ from tools.fuzz import FORMATS, load
 from tools.fuzz._run import Finding, Totals, explode, fuzz
 from tools.fuzz._target import Target
 
-INPUTS = 500
+#: Inputs of a format: a few, and more of them in the long test.
+FEW, MORE = 150, 500
 
 #: Those whose failure would be plain, and which are soon done; Java's have their own test.
 BOMBS = {
@@ -33,13 +34,14 @@ def told(totals: Totals) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("inputs", [FEW, pytest.param(MORE, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", FORMATS)
-def test_mutated_inputs(name: str) -> None:
+def test_mutated_inputs(name: str, inputs: int) -> None:
     totals = Totals(longest=5.0)
-    *_, last = fuzz(load(name), INPUTS, 20261121, totals)
+    *_, last = fuzz(load(name), inputs, 20261121, totals)
     assert last is totals
-    assert totals.inputs >= INPUTS
-    assert totals.good > INPUTS // 50
+    assert totals.inputs >= inputs
+    assert totals.good > inputs // 50
     assert told(totals) == []
 
 

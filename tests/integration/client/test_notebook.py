@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "frames.ipynb"
 
 
+@pytest.mark.long
 def test_the_notebook_runs_as_it_stands(config, monkeypatch):
     monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", config.controller)
     monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[1]))

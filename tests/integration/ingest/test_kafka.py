@@ -67,6 +67,7 @@ def run(broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamNa
     return start
 
 
+@pytest.mark.long
 def test_each_record_is_ingested_once(
     broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, steps: StepLog
 ):

@@ -20,6 +20,7 @@ PROPERTIES = GroupProperties(SerializationFormat.AVRO, Compatibility.FULL)
 SCHEMA = SchemaInfo("R", SerializationFormat.AVRO, b'{"type":"record","name":"R","fields":[]}')
 
 
+@pytest.mark.long
 def test_users_over_tls():
     admin, reader = RegistryUser("admin", "pass:word"), RegistryUser("reader", "x", ("prn::/namespace:/group:g,READ",))
     assert "pass:word" not in repr(admin)
@@ -46,6 +47,7 @@ def test_users_over_tls():
             doubtful.group_properties("g")
 
 
+@pytest.mark.long
 def test_groups_in_pravega_outlive_a_registry_and_calls_its_restart(pravega, free_port):
     settings = {"controller": pravega.config, "port": free_port}
     with LocalSchemaRegistry(**settings) as registry:

@@ -94,7 +94,7 @@ def assert_same(step: Step, found: object) -> None:
     assert found == wanted, f"step {step.number}: {step.method} {step.path}"
 
 
-@pytest.mark.parametrize("player_type", [Player, AsyncPlayer])
+@pytest.mark.parametrize("player_type", [Player, pytest.param(AsyncPlayer, marks=pytest.mark.long)])
 def test_in_memory(player_type, on_kit):
     with (
         InProcessRegistry() if on_kit else LocalSchemaRegistry() as registry,
@@ -137,6 +137,7 @@ def test_on_pravega(pravega):
                 assert_same(step, found)
 
 
+@pytest.mark.long
 @pytest.mark.real_servers("a fault of the server 0.6 on Pravega")
 def test_a_request_that_the_server_never_answers(pravega):
     avro, json_schema = (SchemaInfo("n.R", kind, data) for kind, data in ((Kind.AVRO, AVRO), (Kind.JSON, b"{}")))

@@ -75,6 +75,7 @@ def test_words_are_counted_once_for_each_window(
     assert len(found) == len(expected(1.7))
 
 
+@pytest.mark.long
 def test_counts_are_shown(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName,
     capfd: pytest.CaptureFixture[str], tmp_path: Path,
@@ -160,6 +161,7 @@ def test_a_java_service_reads_invoices_of_its_orders(
     assert len(list(client.read(target))) == 30
 
 
+@pytest.mark.long
 def test_each_alert_comes_once(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, registry: str, stream_name: StreamName,
     checkpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],

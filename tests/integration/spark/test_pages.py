@@ -10,22 +10,13 @@ from pyspark.sql.streaming import StreamingQueryListener
 from pravega_connector.spark.data_source import PravegaDataSource
 from tests import pages
 
-#: Most blocks of the first two need no Spark: tests/integration/test_pages.py runs these. The others take longest.
-LONG = (
-    "docs/client/notebooks.md",
-    "docs/serialization/schema-registry.md",
-    "docs/operate/monitoring.md",
-    "docs/spark/exactly-once.md",
-    "docs/spark/key-value-tables.md",
-    "docs/serialization/change-events.md",
-    "docs/spark/batches-and-ordering.md",
-    "docs/operate/deploy.md",
-)
+#: Pages that a new user follows. All others are ``long``.
+FIRST = ("README.md", "docs/get-started/quick-start.md", "docs/spark/read-and-write.md")
 
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page in pages.run_by(pages.WITH_SPARK)],
+    [pytest.param(page, marks=() if page in FIRST else pytest.mark.long) for page in pages.run_by(pages.WITH_SPARK)],
 )
 def test_a_page_runs_as_it_stands(
     page: str, spark: SparkSession, follower: pages.Follower, choose_processes: Callable[[SparkSession], None]

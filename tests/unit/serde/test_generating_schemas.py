@@ -555,6 +555,7 @@ def test_one_message_without_a_class_is_left_out_of_many():
         )
 
 
+@pytest.mark.long
 def test_equal_schemas_generate_equal_code():
     program = (
         "import sys; from pravega_serde import generate\n"

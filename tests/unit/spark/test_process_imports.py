@@ -11,6 +11,8 @@ import pytest
 
 from tools.startup import KINDS, Start, run_all, stage
 
+pytestmark = pytest.mark.long  # 18 processes, one after the other
+
 ARROW = {"mmh3", "msgspec", "numpy", "pyarrow", "typing_extensions"}
 GRPC = {"google", "grpc"}
 #: A client of the schema registry, and what its codecs and commands bring.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tools.model.explore import explore
-from tools.model.mutants import MUTANTS, RepairNotRecorded
+from tools.model.mutants import MUTANTS, AbortForgetsRepairs, RepairNotRecorded
 from tools.model.world import Config
 from tools.model.worlds import NEVER_TORN, SMALL
 
 #: Most of the time of all worlds. The others have each of their faults.
 SLOW = (
+    Config(2, 2, crash=1, targets=2, placements="EZ"),
     Config(3, 1, crash=1, expiry=1, streams=2, placements="EXM"),
     Config(2, 2, crash=1, expiry=1, streams=2, placements="E"),
     Config(1, 1, unknown=1, zombie=1, placements="EO"),
@@ -52,8 +53,10 @@ def test_equal_replays_are_never_torn(config: Config) -> None:
 @pytest.mark.parametrize(
     ("found", "config"),
     [
-        # The search for it takes as long as that for all others.
-        pytest.param(*mutant, marks=pytest.mark.long if mutant[1].commit is RepairNotRecorded else ())
+        # The search for these two takes longer than that for all others.
+        pytest.param(
+            *mutant, marks=pytest.mark.long if mutant[1].commit in (RepairNotRecorded, AbortForgetsRepairs) else ()
+        )
         for mutant in MUTANTS
     ],
     ids=lambda value: getattr(value, "commit", type(value)).__name__,
