@@ -21,7 +21,7 @@ ON_BOTH: Final = {
     "registry": 260,
     "spark": 230,
     "test_controller.py": 32,
-    "test_pages.py": 4,
+    "test_pages.py": 16,
 }
 _PATHS: Final = frozenset(_INTEGRATION / name for name in ON_BOTH)
 

@@ -1,4 +1,4 @@
-"""A server over TLS that lets several users in, each with rights of its own."""
+"""A server over TLS that lets several users in, each with separate rights."""
 
 from __future__ import annotations
 

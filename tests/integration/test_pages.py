@@ -7,12 +7,20 @@ from tests import pages
 from tests.integration.conftest import remove_scopes
 
 RUN_HERE = pages.run_by(pages.ON_SERVERS)
-#: Pages that a new user follows. All others are ``long``.
-FIRST = ("README.md", "docs/get-started/quick-start.md", "docs/client/read-and-write.md")
+#: Most of their commands start a process each. Tests of their own have them in this process.
+LONG = (
+    "docs/serialization/confluent-and-apicurio.md",
+    "docs/serialization/schema-registry.md",
+    "docs/tools/command-line.md",
+    "docs/tools/export-and-pipe.md",
+    "docs/tools/generate.md",
+    "docs/tools/ingest.md",
+    "docs/tools/sniff.md",
+)
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=() if page in FIRST else pytest.mark.long) for page in RUN_HERE]
+    "page", [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page in RUN_HERE]
 )
 def test_a_page_runs_as_it_stands(page: str, follower: pages.Follower) -> None:
     for block in RUN_HERE[page]:

@@ -11,6 +11,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from tests.interop._java_time import JavaTimePeer
 
+pytestmark = pytest.mark.long  # watermarks take seconds
 EVENTS = [(f"key {number}", f"event {number}") for number in range(20)]
 
 
@@ -26,7 +27,6 @@ def await_time(client: PravegaClient, stream: StreamName, time: int, eventually)
     return next(mark.cut for mark in client.watermarks(stream) if mark.low == time)
 
 
-@pytest.mark.long
 def test_java_readers_see_our_times(client: PravegaClient, java: JavaTimePeer, stream_name, eventually) -> None:
     client.create_stream(stream_name, 2)
     cuts = [client.head(stream_name)]
@@ -50,7 +50,6 @@ def test_java_readers_see_our_times(client: PravegaClient, java: JavaTimePeer, s
             assert group.time_window(stream_name) == window
 
 
-@pytest.mark.long
 def test_we_see_the_times_of_java_writers(client: PravegaClient, java: JavaTimePeer, stream_name, eventually) -> None:
     client.create_stream(stream_name, 2)
     cuts = []
@@ -69,7 +68,6 @@ def test_we_see_the_times_of_java_writers(client: PravegaClient, java: JavaTimeP
         assert java.window(cut, window) == window
 
 
-@pytest.mark.long
 def test_times_of_both_are_put_together(client: PravegaClient, java: JavaTimePeer, stream_name, eventually) -> None:
     client.controller.create_scope(stream_name.scope)
     policy = StreamConfig(scaling=ScalingPolicy.fixed(2), timestamp_aggregation_timeout_ms=0)
@@ -91,7 +89,6 @@ def test_times_of_both_are_put_together(client: PravegaClient, java: JavaTimePee
     assert java.window(tail, window) == window
 
 
-@pytest.mark.long
 def test_java_readers_see_the_times_of_our_sink(
     client: PravegaClient, java: JavaTimePeer, spark, pravega: LocalPravega, stream_name, eventually, tmp_path
 ) -> None:

@@ -38,7 +38,7 @@ from pravega_serde.text import ByteArraySerializer
 from tests import pages
 from tests.kafka import PASSWORD, USER, KafkaBroker, kafka_broker
 
-pytestmark = pytest.mark.both_servers
+pytestmark = [pytest.mark.both_servers, pytest.mark.long]
 Ingest = Callable[..., IngestSummary]
 
 
@@ -67,7 +67,6 @@ def run(broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamNa
     return start
 
 
-@pytest.mark.long
 def test_each_record_is_ingested_once(
     broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, steps: StepLog
 ):
@@ -90,7 +89,6 @@ def test_each_record_is_ingested_once(
     assert sum(offset for _, offset, _ in positions.values()) == 1400
 
 
-@pytest.mark.long
 def test_a_column_names_the_stream_and_a_part_is_written_again(
     broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, monkeypatch: pytest.MonkeyPatch
 ):
@@ -124,7 +122,6 @@ def test_a_column_names_the_stream_and_a_part_is_written_again(
         assert sum(map(len, found.values())) == 150
 
 
-@pytest.mark.long
 def test_aborted_records_are_not_ingested(broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any):
     """Open transactions are waited for: their records come in a later run, in their order."""
     broker.create(topic)
@@ -143,7 +140,6 @@ def test_aborted_records_are_not_ingested(broker: KafkaBroker, topic: str, run: 
     assert list(client.read(target)) == [b"0", b"2", b"3"]
 
 
-@pytest.mark.long
 def test_keyless_records_keep_the_order_of_their_partition(
     broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any
 ):
@@ -158,7 +154,6 @@ def test_keyless_records_keep_the_order_of_their_partition(
     assert events.count(b"") == 1
 
 
-@pytest.mark.long
 def test_values_in_another_format(
     broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, tmp_path: Path
 ):
@@ -178,7 +173,6 @@ def test_values_in_another_format(
     assert len(list(client.read(target))) == 11
 
 
-@pytest.mark.long
 def test_values_of_a_confluent_registry(
     broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, confluent: str
 ):
@@ -192,7 +186,6 @@ def test_values_of_a_confluent_registry(
     assert list(client.read(target)) == [b'{"id":0}', b'{"id":1}', b'{"id":2}']
 
 
-@pytest.mark.long
 def test_a_partition_with_a_malformed_value_is_left_out(
     broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName
 ):
@@ -205,7 +198,6 @@ def test_a_partition_with_a_malformed_value_is_left_out(
     assert list(client.read(target)) == [b'{"id":1}']
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("format_", ["bytes", "json"])
 def test_key_time_and_headers_in_envelopes(
     broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, format_: str
@@ -231,7 +223,6 @@ def test_key_time_and_headers_in_envelopes(
     assert (second.value, second.headers["type"]) == (None, topic)
 
 
-@pytest.mark.long
 def test_deleted_records_are_data_loss(
     broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, caplog: Any
 ):
@@ -254,7 +245,6 @@ def test_deleted_records_are_data_loss(
         run()
 
 
-@pytest.mark.long
 def test_a_recreated_topic_is_an_error(broker: KafkaBroker, topic: str, run: Ingest):
     broker.create(topic)
     broker.write(topic, [{"value": "1"}])
@@ -268,7 +258,6 @@ def test_a_recreated_topic_is_an_error(broker: KafkaBroker, topic: str, run: Ing
         run()
 
 
-@pytest.mark.long
 def test_security_settings(broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, steps: StepLog):
     broker.create(topic)
     broker.write(topic, [{"value": "1"}])
@@ -283,14 +272,12 @@ def test_security_settings(broker: KafkaBroker, topic: str, client: PravegaClien
         assert not any(PASSWORD.encode() in entry for _, entry in log.read_from(log.oldest_revision()))
 
 
-@pytest.mark.long
 def test_no_broker(client: PravegaClient, target: StreamName):
     with pytest.raises(KafkaUnavailableError, match="no broker answers") as raised:
         ingest("kafka://127.0.0.1:1/orders", target, client=client)
     assert raised.value.code == "PRAVEGA-KAFKA-UNAVAILABLE"
 
 
-@pytest.mark.long
 def test_an_outage_is_waited_for(topic: str, client: PravegaClient, target: StreamName):
     """A run that follows finds records that were written before and after an outage of the broker."""
     told: list[str] = []
@@ -326,7 +313,6 @@ def test_an_outage_is_waited_for(topic: str, client: PravegaClient, target: Stre
     assert any("no broker answers" in what for what in told)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("page", ["docs/tools/ingest-kafka.md"])
 def test_the_page(broker: KafkaBroker, follower: pages.Follower, page: str):
     broker.create("orders", 2)
@@ -347,7 +333,6 @@ def command(config: PravegaConfig, target: StreamName) -> Callable[..., Result]:
     return invoke
 
 
-@pytest.mark.long
 def test_the_command(broker: KafkaBroker, topic: str, command: Callable[..., Result], tmp_path: Path):
     broker.create(topic, 2)
     broker.write(topic, [{"key": str(n), "value": str(n)} for n in range(20)])

@@ -32,17 +32,17 @@ def test_lines_are_events(command, client, stream):
 
 
 def test_keys_keep_the_order_of_each(command, client, stream):
-    lines = [json.dumps({"user": {"id": i % 20}, "n": i}).encode() for i in range(1000)] + [b"no json"]
+    lines = [json.dumps({"user": {"id": i % 20}, "n": i}).encode() for i in range(5000)] + [b"no json"]
     for options in (("--key-field", "user.id"), ("--key-pattern", '"id": ([0-9]+)')):
         start = client.tail(stream)
         code, _, errors = fed(command("write", stream, *options), b"\n".join(lines))
         assert code == 0
         assert "1 events have no routing key" in errors
         found = [event for event in client.read(stream, start=start) if event != b"no json"]
-        assert len(found) == 1000
+        assert len(found) == 5000
         for user in range(20):
             own = [value["n"] for value in map(json.loads, found) if value["user"]["id"] == user]
-            assert own == list(range(user, 1000, 20))
+            assert own == list(range(user, 5000, 20))
         assert len({batch.segment_id for batch in client.read_columns(stream, start=start)}) == 2
 
 
