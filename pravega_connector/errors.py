@@ -1025,8 +1025,8 @@ class StepUndecidedError(ConnectorError):
 
     Cause: a run was down for longer than servers keep completed transactions.
 
-    Fix: check if its events are in the stream. Then run once with ``--resolve committed``, or with ``--resolve
-    aborted`` if they are not.
+    Fix: the error names each transaction. Check if its events are in its stream. Then run once with
+    ``--resolve ID=committed`` for each transaction, or ``--resolve ID=aborted`` if the stream lacks its events.
     """
 
     code = "PRAVEGA-STEP-UNDECIDED"

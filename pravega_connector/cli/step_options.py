@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import click
 
-from pravega_connector.exactly_once.steps.takeover import RESOLUTIONS
+from pravega_connector.exactly_once.steps.takeover import RESOLUTIONS, Resolution
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -29,6 +30,23 @@ takeover_after: Final = click.option(
     metavar="SECONDS",
     help="Take over from a run that has recorded nothing for this long.  [default: after --lease]",
 )
+
+
+def _resolutions(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[UUID, Resolution]:
+    found: dict[UUID, Resolution] = {}
+    for text in given:
+        id_, _, outcome = text.partition("=")
+        try:
+            found[UUID(id_)] = next(known for known in RESOLUTIONS if known == outcome)
+        except (ValueError, StopIteration):
+            raise click.BadParameter(f"{text!r}: write ID=committed or ID=aborted") from None
+    return found
+
+
 resolve: Final = click.option(
-    "--resolve", type=click.Choice(RESOLUTIONS), help="Outcome of a transaction that the servers have forgotten."
+    "--resolve",
+    multiple=True,
+    metavar="ID=OUTCOME",
+    callback=_resolutions,
+    help="Outcome of a transaction that the servers have forgotten: committed or aborted. Repeat for each transaction.",
 )

@@ -77,6 +77,32 @@ class Piece:
         return Progress(self.mark, -1 if self.end is None else self.end, self.end is None)
 
 
+#: Positions of a source before and after, in their JSON form. Before the first one, it is None.
+Move = tuple[Any, Any]
+
+
+class Positions:
+    """Positions of the sources after all drafts of a feed, in their JSON form.
+
+    A run compares them with the log when it records a draft. It must not take them from the log at that time: another
+    run may have moved the log, and the draft is of the earlier position.
+    """
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self._known = dict(known)
+
+    def at(self, id_: str) -> Progress | None:
+        """Return the position of a source; None if it has none."""
+        known = self._known.get(id_)
+        return None if known is None else Progress.from_json(known)
+
+    def move(self, id_: str, after: Progress) -> Move:
+        """Set the position of a source. Return the positions before and after."""
+        before = self._known.get(id_)
+        self._known[id_] = after.to_json()
+        return before, self._known[id_]
+
+
 @dataclass(slots=True)
 class Draft:
     """Draft of a transaction."""
@@ -84,6 +110,8 @@ class Draft:
     pieces: tuple[Piece, ...]
     content: Iterator[tuple[str, Chunk]]
     """The records; each chunk is paired with its source."""
+    moves: Mapping[str, Move] = field(default_factory=dict)
+    """Positions of the sources before and after the draft."""
     ended: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Filled while ``content`` is read: sources that were read to their end."""
 
@@ -92,11 +120,8 @@ class Drafts(Protocol):
     """Feed of one kind of source."""
 
     @property
-    def ended(self) -> dict[str, tuple[int, str]]:
-        """Sources that were read to their end and are not recorded yet."""
-
-    @ended.setter
-    def ended(self, value: dict[str, tuple[int, str]], /) -> None: ...
+    def settled(self) -> dict[str, Move]:
+        """Sources that move without records. The caller removes them once the log has them."""
 
     @property
     def failed(self) -> Mapping[str, SourceError]:
@@ -115,6 +140,9 @@ class Drafts(Protocol):
 
     def fail(self, id_: str, error: SourceError) -> None:
         """Leave a source out from now on."""
+
+    def committed(self, draft: Draft) -> None:
+        """Add the sources that a committed draft has read to their end to ``settled``."""
 
     def next(self) -> Draft | None:
         """Return the next draft; None if nothing is left. A SourceError has ``source_id`` set."""
@@ -157,10 +185,10 @@ class Feed:
 
     def __init__(self, source: ReplayableSource, sizes: Sizes, *, skip_changed: bool = False) -> None:
         self._source, self._sizes, self._skip_changed = source, sizes, skip_changed
-        self._known: Mapping[str, Sequence[Any]] = {}
+        self._positions = Positions({})
         self._pending: deque[str] = deque()
         self._reading: _Reading | None = None
-        self.ended: dict[str, tuple[int, str]] = {}
+        self.settled: dict[str, Move] = {}
         """Sources that were read to their end and are not recorded yet."""
         self.failed: dict[str, SourceError] = {}
         """Sources that are left out."""
@@ -172,11 +200,11 @@ class Feed:
 
         Raises SourceChangedError, and the errors of the source.
         """
-        self._known, self._reading = known, None
-        self.ended = {}
+        self._positions, self._reading = Positions(known), None
+        self.settled = {}
         self._pending.clear()
         for id_ in self._source.ids():
-            progress = self._progress(id_)
+            progress = self._positions.at(id_)
             if id_ in self.failed or id_ in self.changed:
                 continue
             if progress is None or not progress.finished:
@@ -196,6 +224,11 @@ class Feed:
             self._pending.remove(id_)
         if self._reading is not None and self._reading.id == id_:
             self._reading = None
+
+    def committed(self, draft: Draft) -> None:
+        """Add the sources that a committed draft has read to their end to ``settled``."""
+        for id_, (records, mark) in draft.ended.items():
+            self._end(id_, records, mark)
 
     def next(self) -> Draft | None:
         """Return the next draft; None if nothing is left. A SourceError has ``source_id`` set."""
@@ -238,13 +271,13 @@ class Feed:
             size += self._source.size(id_)
         if not pieces:
             return None
-        draft = Draft(tuple(pieces), iter(()))
+        draft = self._draft(*pieces)
         draft.content = self._read_pieces(draft)
         return draft
 
     def _counted(self, reading: _Reading) -> Draft:
         count = self._sizes.records
-        draft = Draft((Piece(reading.id, reading.offset, reading.offset + count, reading.mark),), iter(()))
+        draft = self._draft(Piece(reading.id, reading.offset, reading.offset + count, reading.mark))
         draft.content = self._read(reading, count, draft)
         return draft
 
@@ -264,13 +297,22 @@ class Feed:
             taken = list(reading.take(_fitting(chunk, self._sizes.bytes - size)))
             chunks += taken
             size += sum(each.batch.nbytes for each in taken)
-        piece = Piece(reading.id, first, reading.offset, reading.mark)
         if self._reading is None:
             self._pending.appendleft(reading.id)
-            self._known = {**self._known, reading.id: Progress(reading.mark, reading.offset, finished=False).to_json()}
-        return Draft((piece,), ((reading.id, chunk) for chunk in chunks))
+        draft = self._draft(Piece(reading.id, first, reading.offset, reading.mark))
+        draft.content = ((reading.id, chunk) for chunk in chunks)
+        return draft
 
     # ---------------------------------------------------------------- inside
+
+    def _draft(self, *pieces: Piece) -> Draft:
+        """Return a draft that moves the positions. Its content is still empty."""
+        return Draft(
+            pieces, iter(()), {piece.source: self._positions.move(piece.source, piece.after) for piece in pieces}
+        )
+
+    def _end(self, id_: str, records: int, mark: str) -> None:
+        self.settled[id_] = self._positions.move(id_, Progress(mark, records, finished=True))
 
     def _read(self, reading: _Reading, most: int | None, draft: Draft) -> Iterator[tuple[str, Chunk]]:
         end = None if most is None else reading.offset + most
@@ -302,16 +344,12 @@ class Feed:
                 self._reading = None
                 self._pending.appendleft(reading.id)
                 raise _of(error, reading.id) from None
-            self.ended[reading.id] = (reading.offset, reading.mark)
+            self._end(reading.id, reading.offset, reading.mark)
             self._reading = None
-
-    def _progress(self, id_: str) -> Progress | None:
-        known = self._known.get(id_)
-        return None if known is None else Progress.from_json(known)
 
     def _start(self, id_: str) -> tuple[int, str]:
         """Return the first record of a source that is not in the stream, and its mark. Raises SourceError."""
-        progress = self._progress(id_)
+        progress = self._positions.at(id_)
         if progress is None or not progress.offset:
             return 0, self._source.mark(id_)
         change = self._source.change(id_, progress.mark)

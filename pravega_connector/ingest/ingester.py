@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -22,10 +23,10 @@ from pravega_connector.errors import DataLossError, IngestError, SourceError, St
 from pravega_connector.exactly_once.steps import Outcome, Step, StepLog, Turn
 from pravega_connector.exactly_once.steps.leader import POLL, Leader
 from pravega_connector.exactly_once.steps.state import owed_item
-from pravega_connector.exactly_once.steps.takeover import Owner, Resolution
+from pravega_connector.exactly_once.steps.takeover import Owner
 from pravega_connector.ingest.content import ContentWriter, Counts, DeadLetters
 from pravega_connector.ingest.encode import Columns, Encoding
-from pravega_connector.ingest.feed import Draft, Drafts, Piece, Progress
+from pravega_connector.ingest.feed import Draft, Drafts, Move, Piece, Progress
 from pravega_connector.ingest.replayable import RecordSource
 from pravega_connector.ingest.targets import Parts
 from pravega_connector.wire import StreamName
@@ -65,7 +66,7 @@ class Ingester(Leader):
         settings: Settings,
         dead_letters: DeadLetters | None = None,
         takeover_after: float | None = None,
-        resolution: Resolution | None = None,
+        resolution: Mapping[UUID, bool] | None = None,
         tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
     ) -> None:
         super().__init__(
@@ -126,7 +127,7 @@ class Ingester(Leader):
                 if not self._step(draft):
                     return False
                 continue
-            if (self._last is not None or self._feed.ended) and not self._settle(settled=self._settled()):
+            if (self._last is not None or self._feed.settled) and not self._settle(settled=self._settled()):
                 return False
             if not self._settings.follow:
                 return True
@@ -159,7 +160,7 @@ class Ingester(Leader):
                 return False
             self._trouble.is_over()
             self._begin_feed()
-            if self._feed.pending:
+            if self._feed.pending or self._feed.settled:
                 return True
             self._tell("waiting for new sources", self.counts)
             # Listing many files takes time; spend at most a tenth of the time on it.
@@ -171,16 +172,11 @@ class Ingester(Leader):
         """Make a step. Return False if it failed, or if another run is in the way."""
         columns, encoding = self._columns.agree(self._steps.state.note.get("schema"))
         transaction = self._transactions.begin()
-        settled = self._settled()
-        moves = {}
-        for piece in draft.pieces:
-            before = settled[piece.source][1] if piece.source in settled else self._position(piece.source)
-            moves[piece.source] = before, piece.after.to_json()
         note = {} if columns is None else {"schema": columns}
         pieces = [piece.to_json() for piece in draft.pieces]
         content = None if encoding.target is None else {"column": encoding.target.name, "pieces": pieces}
-        step = self._new_step(transaction, moves, content)
-        update = self._update(settled=settled, step=step, note=note)
+        step = self._new_step(transaction, dict(draft.moves), content)
+        update = self._update(settled=self._settled(), step=step, note=note)
         done = Counts()
 
         def write() -> None:
@@ -222,20 +218,16 @@ class Ingester(Leader):
             self._count_step("rewritten")
         return done
 
-    def _settled(self) -> dict[str, tuple[Any, Any]]:
-        """Return the sources that were read to their end: their positions, and the positions with all records."""
-        return {
-            source: (self._position(source), Progress(mark, records, finished=True).to_json())
-            for source, (records, mark) in self._feed.ended.items()
-        }
+    def _settled(self) -> dict[str, Move]:
+        return dict(self._feed.settled)
 
     def _record(self, turn: Turn) -> Turn:
-        ended = len(self._feed.ended)
         turn = super()._record(turn)
         if turn.outcome is Outcome.WRITTEN:
+            settled = self._feed.settled
+            ended = sum(Progress.from_json(settled.pop(id_)[1]).finished for id_ in turn.update.settled)
             self.counts.sources += ended
             metrics.INGESTED_SOURCES.add(ended, self._label)
-            self._feed.ended = {}
         return turn
 
     def _tell_content(self, id_: str, done: Counts) -> None:
@@ -250,7 +242,7 @@ class Ingester(Leader):
         metrics.INGESTED_BYTES.add(done.bytes, self._label)
         metrics.BAD_RECORDS.add(done.rejected, "ingest", self._label)
         metrics.INGEST_PENDING.set(len(self._feed.pending), self._label)
-        self._feed.ended |= draft.ended
+        self._feed.committed(draft)
 
 
 def _bounds(before: Any, after: Any) -> tuple[int, int | None]:

@@ -4,7 +4,7 @@ The feed works in rounds: a round takes the ends of all partitions, and ingests 
 end. Records of one partition stay in order. A key that moves to another partition, because partitions were added, has
 no order in Kafka, either. It keeps its order if an ingestion has reached the end between the two.
 
-The first step records the position of each partition. From then on, a first offset after the position is data loss, and
+The first run records the position of each partition. From then on, a first offset after the position is data loss, and
 so is a first offset above 0 in a partition that was added.
 """
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from pravega_connector.errors import DataLossError, KafkaUnavailableError, SourceChangedError, SourceError
 from pravega_connector.ingest.encode import Encoding
-from pravega_connector.ingest.feed import Draft, Piece, Progress, Sizes
+from pravega_connector.ingest.feed import Draft, Move, Piece, Positions, Progress, Sizes
 from pravega_connector.ingest.kafka_records import RecordColumns
 from pravega_connector.ingest.kafka_topic import SCHEME, Identity, KafkaAddress, KafkaTopic, OutOfRangeError
 from pravega_connector.ingest.replayable import Chunk
@@ -163,11 +163,11 @@ class KafkaFeed:
     def __init__(self, source: KafkaSource, sizes: Sizes) -> None:
         self._source, self._sizes = source, sizes
         self._id = ""
-        self._starts: dict[str, int] = {}  # partitions that no step has recorded
+        self._positions = Positions({})
         self._next: dict[str, int] = {}
         self._ends: dict[str, int] = {}
-        self.ended: dict[str, tuple[int, str]] = {}
-        """Always empty: partitions grow."""
+        self.settled: dict[str, Move] = {}
+        """First positions, and positions after deleted records."""
         self.failed: dict[str, SourceError] = {}
         """Partitions that are left out."""
         self.changed: dict[str, str] = {}
@@ -186,7 +186,12 @@ class KafkaFeed:
         self._check_identity(known)
         firsts = topic.first_offsets(found.partitions)
         self._next = {id_: self._position(id_, positions, firsts[partition]) for id_, partition in ids.items()}
-        self._starts = {id_: self._next[id_] for id_ in ids if id_ not in positions}
+        self._positions = Positions(known)
+        self.settled = {
+            id_: self._positions.move(id_, Progress(self._id, at, finished=False))
+            for id_, at in self._next.items()
+            if id_ not in positions or at != positions[id_].offset
+        }
         ends = topic.end_offsets(found.partitions)
         self._ends = {id_: ends[partition] for id_, partition in ids.items()}
         for id_, position in self._next.items():
@@ -238,6 +243,9 @@ class KafkaFeed:
         """Leave a partition out from now on."""
         self.failed[id_] = error
 
+    def committed(self, draft: Draft) -> None:
+        """Do nothing: partitions grow."""
+
     def next(self) -> Draft | None:
         """Return the next draft; None at the end of the round.
 
@@ -265,9 +273,9 @@ class KafkaFeed:
         # The records are of the topic with the recorded id only if it still exists after they were read.
         mark, self._id = self._id, self._source.topic.identity().id
         self._check_id(mark)
-        moved = {id_: self._next[id_] for id_ in self._next if id_ in moved or id_ in self._starts}
-        self._starts = {}
-        return Draft(tuple(Piece(id_, before[id_], end, mark) for id_, end in moved.items()), iter(parts))
+        pieces = tuple(Piece(id_, before[id_], end, mark) for id_, end in moved.items())
+        moves = {piece.source: self._positions.move(piece.source, piece.after) for piece in pieces}
+        return Draft(pieces, iter(parts), moves)
 
     def again(self, pieces: Sequence[Piece]) -> Draft:
         """Return a draft with the records of pieces that were read before. Raises the errors of :meth:`begin`."""

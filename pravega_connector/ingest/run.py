@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import SourceError, StepsStateError
 from pravega_connector.exactly_once.steps import Life, StepLog
 from pravega_connector.exactly_once.steps.state import is_owed
-from pravega_connector.exactly_once.steps.takeover import Resolution, this_run
+from pravega_connector.exactly_once.steps.takeover import Resolution, resolutions, this_run
 from pravega_connector.ingest.content import Counts, DeadLetters
 from pravega_connector.ingest.encode import Encoding, encoding_for, recorded_schema
 from pravega_connector.ingest.feed import Drafts, Feed, Progress, Sizes
@@ -72,7 +73,7 @@ def ingest(
     skip_changed: bool = False,
     dead_letters: str | os.PathLike[str] | None = None,
     takeover_after: float | None = None,
-    resolve: Resolution | None = None,
+    resolve: Mapping[UUID, Resolution] | Mapping[str, Resolution] | None = None,
     tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
 ) -> IngestSummary:
     """Ingest the records of a source that are not in the stream yet: each record becomes one event, once.
@@ -84,14 +85,15 @@ def ingest(
 
     ``target_column`` is the column with the stream of each record, as ``scope/stream`` or a stream in the scope of
     ``stream``. It is not part of the event. Records without a value go to ``stream``. The records of one transaction
-    are in all of their streams or in none; they become visible in one stream after the other. ``resolve``
-    is the operator's decision about a transaction that the server has forgotten. ``tell`` is called with the current
-    activity and the counts so far.
+    are in all of their streams or in none; they become visible in one stream after the other. ``resolve`` has the
+    operator's decision about each transaction that the servers have forgotten, by its id. ``tell`` is called with the
+    current activity and the counts so far.
 
     On return all events are durable and committed. If the run ends earlier, the next run resumes there. Raises
     SourceErrors, StepUndecidedError, StepsStateError, ConfigErrors, and the errors of the client. For a Kafka topic,
     also DataLossError, KafkaUnavailableError, KafkaRefusedError and KafkaTopicNotFoundError.
     """
+    resolution = resolutions(resolve)
     with _Parts(source, stream, client, options, state, ordered=ordered, target_column=target_column) as parts:
         parts.require_stream(parts.target)
         feed = parts.feed(sizes or Sizes(), skip_changed=skip_changed)
@@ -106,7 +108,7 @@ def ingest(
                 me=me,
                 require=parts.require_stream,
                 takeover_after=takeover_after,
-                resolution=resolve,
+                resolution=resolution,
                 settings=settings or Settings(),
                 dead_letters=None if dead_letters is None else DeadLetters(dead_letters),
                 tell=tell,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from pravega_connector import metrics
 from pravega_connector.client.pravega_client import PravegaClient
@@ -19,7 +20,7 @@ from pravega_connector.errors import ConfigError, ConnectorError, DataLossError,
 from pravega_connector.exactly_once.batch_commit.state import is_deleted
 from pravega_connector.exactly_once.steps import Step, StepLog
 from pravega_connector.exactly_once.steps.leader import POLL, Leader
-from pravega_connector.exactly_once.steps.takeover import Owner, Resolution
+from pravega_connector.exactly_once.steps.takeover import Owner
 from pravega_connector.mirror.destination import Destination
 from pravega_connector.mirror.event_time import EventTime
 from pravega_connector.mirror.order import point
@@ -121,7 +122,7 @@ class Copier(Leader):
         me: Owner,
         settings: MirrorSettings,
         takeover_after: float | None = None,
-        resolution: Resolution | None = None,
+        resolution: Mapping[UUID, bool] | None = None,
         tell: Callable[[str, MirrorCounts], None] = lambda _what, _counts: None,
     ) -> None:
         """``clients`` are of the source and of the destination. ``start`` is the position of the first run."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
@@ -14,7 +15,7 @@ from pravega_connector.core.arguments import Place
 from pravega_connector.errors import StepsStateError, StreamNotFoundError
 from pravega_connector.exactly_once.batch_commit.state import target_of
 from pravega_connector.exactly_once.steps import Life, StepLog
-from pravega_connector.exactly_once.steps.takeover import Resolution, this_run
+from pravega_connector.exactly_once.steps.takeover import Resolution, resolutions, this_run
 from pravega_connector.mirror.copier import Copier, MirrorCounts, MirrorSettings, positions_of
 from pravega_connector.mirror.destination import Destination
 from pravega_connector.mirror.source import Source
@@ -58,7 +59,7 @@ def mirror(
     start: Place | None = None,
     settings: MirrorSettings | None = None,
     takeover_after: float | None = None,
-    resolve: Resolution | None = None,
+    resolve: Mapping[UUID, Resolution] | Mapping[str, Resolution] | None = None,
     tell: Callable[[str, MirrorCounts], None] = lambda _what, _counts: None,
 ) -> MirrorSummary:
     """Copy the events of a stream that the destination does not have yet, each once, in order per routing key.
@@ -66,13 +67,14 @@ def mirror(
     The destination is created if it does not exist. ``name`` identifies the mirror: its state is the stream
     ``<destination>-<name>`` next to the destination. A run resumes where the last run of this name ended. ``start`` is
     a position in the source for the first run, by default its head. After ``takeover_after`` seconds without a step, a
-    run takes over from another one, by default after its lease. ``resolve`` is the operator's decision about a
-    transaction that the server has forgotten. ``tell`` is called with the current activity and the counts so far.
+    run takes over from another one, by default after its lease. ``resolve`` has the operator's decision about
+    each transaction that the servers have forgotten, by its id. ``tell`` is called with the current activity and the
+    counts so far.
 
     On return, all events are durable and committed. Raises StreamNotFoundError, StreamSealedError, DataLossError,
     StepUndecidedError, StepsStateError, ConfigError, MalformedStreamCutError, and the errors of the clients.
     """
-    settings = settings or MirrorSettings()
+    settings, resolution = settings or MirrorSettings(), resolutions(resolve)
     with _streams(source, destination, source_client, destination_client, name) as streams:
         found = Source(streams.source_client.stores, streams.source, skip_lost=settings.skip_lost)
         begin = streams.start(start)
@@ -87,7 +89,7 @@ def mirror(
                 me=me,
                 settings=settings,
                 takeover_after=takeover_after,
-                resolution=resolve,
+                resolution=resolution,
                 tell=tell,
             )
             copier.run()

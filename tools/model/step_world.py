@@ -8,7 +8,8 @@ Two items have positions from 0 to ``length``. A run claims items, moves some of
 and goes on until all are done. In ``late`` mode it records a transaction after it has written it, as readers of a group
 do. In ``early`` mode it claims everything with each step, and records a transaction before it writes it, as ingestion
 does; with ``other``, it then adds a part in another stream to the step. It decides a recorded step of another run only
-before it begins.
+before it begins. What it writes comes from its *feed*, which it reads ahead of the log: if another run may have moved
+the log, it restarts the feed at the log's positions.
 
 Checked in every state: no position is committed twice in a life of the log; no position of an item is visible before
 the one before it; what the log calls done is committed. From every state, the end can be reached.
@@ -51,6 +52,8 @@ class Config:
     reset: int = 0
     """Lives of the log that begin while runs of the earlier one may be alive."""
     turn: type[Turn] = Turn
+    feed: bool = True
+    """Whether a step's positions are those of the feed. Otherwise they are the log's when the step begins."""
     conditional: bool = True
     """Whether the log refuses an update that was decided on an earlier state."""
 
@@ -90,7 +93,7 @@ class Run(NamedTuple):
     stage: str = "claim"
     turn: Turn | None = None
     at: tuple[tuple[str, int], ...] = ()
-    """Positions of the items that it owns."""
+    """Positions of its feed, for the items that it owns."""
     step: Step | None = None
     decided: int = -1
     """Its own transaction that is committed, while the log does not say so."""
@@ -216,7 +219,8 @@ def _moves(config: Config, state: State, slot: int, run: Run) -> Iterator[Labell
         at = dict(run.at)
         early = config.mode == "early"
         # In early mode the log knows nothing of an item before its first step.
-        moves = {i: (None if early and not at[i] else at[i], at[i] + 1) for i in items}
+        before = at if config.feed else {i: state.log.positions.get(i) or 0 for i in items}
+        moves = {i: (None if early and not before[i] else before[i], at[i] + 1) for i in items}
         content = [[run.life, item, at[item]] for item in items] if config.other else None
         step = Step(UUID(int=id_), STREAM, moves, _unseen(run) if early else (), content=content)
         claim = {ALL: None} if early else {}
@@ -250,7 +254,8 @@ def _writes(config: Config, state: State, slot: int, run: Run) -> Labelled:
     if run.step.stream == OTHER:
         (content,) = (tuple(map(tuple, before)) for before, _ in run.step.moves.values())
     else:
-        content = tuple((run.life, item, before or 0) for item, (before, _) in run.step.moves.items())
+        feed = dict(run.at)
+        content = tuple((run.life, item, feed[item]) for item in run.step.moves)
     after = _put(state, register._replace(content=content))
     label = f"run {run.number} writes {register.id}"
     if config.other and run.step.stream == STREAM:
@@ -333,15 +338,18 @@ def _ended(config: Config, state: State, slot: int, run: Run) -> State:
     outcome, update = run.turn.outcome, run.turn.update
     if outcome is Outcome.UNDECIDED:
         return state._replace(reported=outcome, runs=(None, None), flying=())
-    if outcome in (Outcome.LOST, Outcome.BUSY, Outcome.ABORTED, Outcome.OWED):
+    if outcome is Outcome.OWED:
+        return _with(state, slot, _owing(config, run))
+    if run.stage == "owed":
+        assert run.step is not None
+        mine = run.turn.recorded(run.step.transaction) is not None
+        return _with(state, slot, _moved(run, run.step)._replace(decided=-1) if mine else _again(run))
+    if outcome in (Outcome.LOST, Outcome.BUSY, Outcome.ABORTED):
         return _with(state, slot, _again(run) if config.mode == "early" else None)
     run = run._replace(turn=None)
     if outcome is Outcome.COMMITTED:
         assert update.step is not None
-        moved = {item: after for item, (_, after) in update.step.moves.items()}
-        at = tuple((item, moved.get(item, position)) for item, position in run.at)
-        run = run._replace(stage="moves", at=at, decided=update.step.transaction.int, step=None)
-        return _with(state, slot, run._replace(before=transactions(update.step)))
+        return _with(state, slot, _moved(run, update.step)._replace(before=transactions(update.step)))
     if run.stage == "parts":
         return _with(state, slot, run._replace(turn=_committing(config, run), stage="commit"))
     if update.step is not None:  # recorded in early mode
@@ -351,6 +359,21 @@ def _ended(config: Config, state: State, slot: int, run: Run) -> State:
         at = tuple((item, state.log.positions.get(item) or 0) for item in claimed)
         return _with(state, slot, run._replace(stage="moves", at=at, decided=-1))
     return _with(state, slot, None if _complete(config, state) else _again(run))
+
+
+def _owing(config: Config, run: Run) -> Run:
+    """Return the run that records the outcome of its step, a part of which is owed."""
+    assert run.step is not None
+    update = Update(run=_name(run.number), life=Life("log", run.life), claim={ALL: None})
+    turn = config.turn(update, deciding=frozenset({run.step.transaction}))
+    return run._replace(stage="owed", turn=turn)
+
+
+def _moved(run: Run, step: Step) -> Run:
+    """Return the run after its committed step."""
+    moved = {item: after for item, (_, after) in step.moves.items()}
+    at = tuple((item, moved.get(item, position)) for item, position in run.at)
+    return run._replace(stage="moves", turn=None, at=at, decided=step.transaction.int, step=None)
 
 
 def _decided(run: Run) -> dict[UUID, bool]:

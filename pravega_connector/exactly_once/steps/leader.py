@@ -16,9 +16,10 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from pravega_connector.errors import (
     ConnectorError,
@@ -33,7 +34,7 @@ from pravega_connector.errors import (
 from pravega_connector.exactly_once.steps.machine import Outcome, Turn, transactions
 from pravega_connector.exactly_once.steps.runner import StepLog
 from pravega_connector.exactly_once.steps.state import ALL, Named, Step, Update, owed_item
-from pravega_connector.exactly_once.steps.takeover import Owner, Resolution, Takeover
+from pravega_connector.exactly_once.steps.takeover import Owner, Takeover
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
@@ -69,12 +70,12 @@ class Leader(ABC):
         log: logging.Logger,
         lease: float,
         takeover_after: float | None = None,
-        resolution: Resolution | None = None,
+        resolution: Mapping[UUID, bool] | None = None,
     ) -> None:
         """``what`` names the work in log lines, such as "ingestion into shop/orders"."""
         self._stores, self._target, self._steps, self._me = stores, target, steps, me
         self._what, self._log, self._lease = what, log, lease
-        self._takeover, self._resolution = Takeover(me, after=takeover_after), resolution
+        self._takeover, self._resolution = Takeover(me, after=takeover_after), resolution or {}
         self._trouble = Trouble(what, stores.health.failover_timeout, log)
         self._keeper = LeaseKeeper()
         self._others: set[StreamName] = set()  # streams of parts
@@ -189,14 +190,17 @@ class Leader(ABC):
             pause = min(2 * pause, POLL)
         self._last = self._unseen = None
 
-    def _take_over(self, owner: Owner, step: Step, *, was_decided: bool) -> None:
-        """Decide a step of this run or of another one, and claim the items."""
+    def _take_over(self, owner: Owner, step: Step, *, was_decided: bool) -> bool:
+        """Decide a step of this run or of another one, and claim the items.
+
+        Return False if another run has decided it. That run may have made more steps, which only the log shows.
+        """
         mine = owner.run == self._me.run
         claim = Update(run=self._me.run, life=self._steps.life, claim={ALL: None})
         turn = self._carry_out(self._turn(claim, deciding=frozenset({step.transaction})))
-        committed = turn.decided.get(step.transaction)
+        committed = turn.recorded(step.transaction)
         if committed is None:
-            return  # decided by another run
+            return False
         if not mine:
             self._count_step("recovered")
             outcome = "committed" if committed else "aborted"
@@ -206,6 +210,7 @@ class Leader(ABC):
         elif not committed:
             self._count_step("redone")
             self._trouble.redo()
+        return True
 
     # ---------------------------------------------------------------- one step
 
@@ -226,12 +231,6 @@ class Leader(ABC):
         """Return the streams to which a part of a step must be written again, each with the content of the step."""
         paid = () if self._last is None else self._last.moves
         return {stream: content for stream, content in self._steps.state.owed.items() if owed_item(stream) not in paid}
-
-    def _position(self, item: str) -> Any:
-        """Return the position of an item after the last step."""
-        if self._last is not None and item in self._last.moves:
-            return self._last.moves[item][1]
-        return self._steps.state.positions.get(item)
 
     def _make(
         self,
@@ -281,12 +280,16 @@ class Leader(ABC):
         return self._conclude(turn, parts())
 
     def _conclude(self, turn: Turn, parts: Sequence[OpenTransaction[bytes]]) -> bool:
-        """Return whether a step is committed. If a part of it is not, the log then has what is owed."""
+        """Return whether this run continues after a step: it is committed, and no other run has decided it.
+
+        If a part of it is not committed, the log then has what is owed.
+        """
         step = turn.update.step
         assert step is not None
         if turn.outcome is Outcome.OWED:
             self._unseen = None
-            self._take_over(self._me, step, was_decided=False)
+            if not self._take_over(self._me, step, was_decided=False):
+                return False
         elif turn.outcome is Outcome.COMMITTED:
             self._last = self._unseen = step
         else:
@@ -333,12 +336,7 @@ class Leader(ABC):
     # ---------------------------------------------------------------- turns
 
     def _turn(self, update: Update, **options: Any) -> Turn:
-        turn = Turn(update, **options)
-        if self._resolution is None:
-            return turn
-        known = [named for step in self._steps.state.steps.values() for named in transactions(step)]
-        forgotten = {named.id: self._resolution == "committed" for named in known}
-        return replace(turn, resolution=forgotten)
+        return Turn(update, resolution=self._resolution, **options)
 
     def _record(self, turn: Turn) -> Turn:
         """Write an update of this run. Its outcome is WRITTEN unless another run was faster."""
@@ -354,14 +352,21 @@ class Leader(ABC):
         if turn.forgotten is not None:
             self._require(StreamName.parse(turn.forgotten.stream))
             step = next(step for step in turn.in_the_way if turn.forgotten in transactions(step))
-            raise self._undecided(turn.forgotten, step)
+            raise self._undecided(self._forgotten(step) or [turn.forgotten], step)
         return turn
 
-    def _undecided(self, named: Named, step: Step) -> StepUndecidedError:
+    def _forgotten(self, step: Step) -> list[Named]:
+        """Return the transactions of a step whose outcome neither the servers nor the operator know."""
+        open_ones = [named for named in transactions(step) if named.id not in self._resolution]
+        return [named for named in open_ones if self._steps.is_forgotten(named)]
+
+    def _undecided(self, forgotten: Sequence[Named], step: Step) -> StepUndecidedError:
+        names = ", ".join(f"transaction {named.id} of stream {named.stream}" for named in forgotten)
         return StepUndecidedError(
-            f"stream {named.stream} no longer knows transaction {named.id} (it forgets after 24 h), so its "
-            f"outcome is unknown; it contained {self._content_of(step)}. Look for these events in the stream, then "
-            "restart once with resolve=committed if the stream has them, or resolve=aborted if not"
+            f"the servers have forgotten {names} (they do so after 24 h), so it is unknown whether each stream has its "
+            f"events of {self._content_of(step)}. Look for these events in each stream, then restart once with "
+            f"resolve={{{', '.join(repr(str(named.id)) + ': …' for named in forgotten)}}}: committed if the stream has "
+            "them, aborted if not"
         )
 
     def _note_waiting(self) -> None:

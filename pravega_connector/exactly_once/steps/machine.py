@@ -177,10 +177,12 @@ class Turn:
         """True if the turn has an outcome and needs no further call."""
         return self.phase is Phase.END
 
-    @property
-    def decided(self) -> Mapping[UUID, bool]:
-        """Outcomes that the update records: True for each committed transaction."""
-        return self.update.decided
+    def recorded(self, transaction: UUID) -> bool | None:
+        """Return the outcome that this turn has written to the log: True for a committed transaction.
+
+        None means that another run has decided the step, and may have gone on. The run then restarts from the log.
+        """
+        return self.update.decided.get(transaction) if self.outcome is Outcome.WRITTEN else None
 
     def awaiting(self) -> Turn:
         """Return the turn that waits until the step before is visible. The step is recorded."""

@@ -131,6 +131,10 @@ class StepLog:
             io.sleep(_DOUBT_SECONDS)
         return watch.status(transaction)
 
+    def is_forgotten(self, named: Named) -> bool:
+        """Return True if the servers do not know a transaction any more."""
+        return self._status(named) is TransactionStatus.UNKNOWN
+
     def complete(self, step: Step) -> None:
         """Commit the parts of a committed step. It does not matter who does, and how often."""
         for part in step.parts:

@@ -14,9 +14,24 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pravega_connector.core.values import TransactionStatus
+from pravega_connector.errors import ConfigError
 
 Resolution = Literal["committed", "aborted"]
 RESOLUTIONS: Final[tuple[Resolution, ...]] = ("committed", "aborted")
+
+
+def resolutions(given: Mapping[uuid.UUID, Resolution] | Mapping[str, Resolution] | None) -> dict[uuid.UUID, bool]:
+    """Return an operator's decisions on forgotten transactions: True for each committed one. Raises ConfigError."""
+    decided = {}
+    for id_, outcome in (given or {}).items():
+        try:
+            transaction = id_ if isinstance(id_, uuid.UUID) else uuid.UUID(id_)
+        except ValueError:
+            raise ConfigError(f"resolve: {id_!r} is not a transaction id, such as the error shows") from None
+        if outcome not in RESOLUTIONS:
+            raise ConfigError(f"resolve: transaction {transaction} is {outcome!r}; set {' or '.join(RESOLUTIONS)}")
+        decided[transaction] = outcome == "committed"
+    return decided
 
 
 @dataclass(frozen=True, slots=True)

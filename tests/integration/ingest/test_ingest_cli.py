@@ -93,11 +93,13 @@ def test_bad_files(run: Callable[..., Result], folder: Path, tmp_path: Path, wri
 def test_the_operator_must_choose(run: Callable[..., Result], write: Write, steps: StepLog, events: Events):
     path = write(0)
     with this_run() as owner:
-        record(steps, FileSource([path]), uuid.uuid4(), owner)
+        step = record(steps, FileSource([path]), uuid.uuid4(), owner)
     result = run()
     assert result.exit_code == 7
-    assert "resolve=committed" in result.output
-    assert run("--resolve", "aborted").exit_code == 0
+    assert f"transaction {step.transaction} of stream" in result.output
+    result = run("--resolve", "aborted")
+    assert (result.exit_code, "write ID=committed or ID=aborted" in result.output) == (2, True)
+    assert run("--resolve", f"{step.transaction}=aborted").exit_code == 0
     assert len(events()) == 30
 
 

@@ -9,7 +9,13 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StateSynchronizer, StreamName, TransactionStatus
 from pravega_connector.controller.service import ControllerClient
-from pravega_connector.errors import OutcomeUnknownError, StepsStateError, StepUndecidedError, TransactionAbortedError
+from pravega_connector.errors import (
+    ConfigError,
+    OutcomeUnknownError,
+    StepsStateError,
+    StepUndecidedError,
+    TransactionAbortedError,
+)
 from pravega_connector.exactly_once.steps import Outcome, StepLog, Turn
 from pravega_connector.exactly_once.steps.takeover import Owner
 from pravega_connector.ingest import FileSource, Settings, Sizes, ingest
@@ -71,14 +77,16 @@ def test_a_forgotten_transaction_is_the_operators(
     source = FileSource([path])
     (id_,) = source.ids()
     step = record(steps, source, uuid.uuid4())
-    with pytest.raises(StepUndecidedError, match=rf"{step.transaction}.*{id_} from record 0.*resolve=committed"):
+    with pytest.raises(StepUndecidedError, match=rf"{step.transaction}.*{id_} from record 0.*resolve="):
         ingest(folder, target, client=client)
     assert events() == []
-    ingest(folder, target, client=client, resolve="committed")
+    ingest(folder, target, client=client, resolve={step.transaction: "committed"})
     assert events() == []
     other = write(1)
-    record(steps, FileSource([other]), uuid.uuid4())
-    ingest([other], target, client=client, resolve="aborted")
+    step = record(steps, FileSource([other]), uuid.uuid4())
+    with pytest.raises(ConfigError, match="not a transaction id"):
+        ingest([other], target, client=client, resolve={"committed": "committed"})
+    ingest([other], target, client=client, resolve={str(step.transaction): "aborted"})
     assert events() == [(1, sample) for sample in range(30)]
 
 

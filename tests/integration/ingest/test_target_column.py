@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
@@ -17,9 +18,13 @@ from pravega_connector.errors import (
     ConfigError,
     SourceChangedError,
     StepsStateError,
+    StepUndecidedError,
     StreamNotFoundError,
+    TransactionUnknownError,
 )
-from pravega_connector.ingest import Settings, Sizes, ingest, plan
+from pravega_connector.exactly_once.steps import StepLog
+from pravega_connector.exactly_once.steps.takeover import Resolution
+from pravega_connector.ingest import IngestSummary, Settings, Sizes, ingest, plan
 
 _SIZES: Final = {
     "file": Sizes(variant="file", files=2),
@@ -160,6 +165,82 @@ def test_a_kill_at_any_call_leaves_all_streams_of_a_step_or_none(
     assert rewritten == (missing if ended else 0)
 
 
+@pytest.mark.parametrize("variant", _SIZES)
+def test_a_run_that_wakes_after_another_one_has_continued_repeats_nothing(
+    client: PravegaClient,
+    target: StreamName,
+    tenants: list[StreamName],
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variant: str,
+):
+    """The first run stops between the commit that decides its step and the next one, until another run has ended."""
+    commit, summaries = ControllerClient.commit_transaction, list[IngestSummary]()
+    options: dict[str, Any] = {"client": client, "target_column": "tenant", "sizes": _SIZES[variant]}
+
+    def commit_late(controller: ControllerClient, stream: StreamName, *args: Any, **more: Any) -> Any:
+        if stream != target:
+            monkeypatch.setattr(ControllerClient, "commit_transaction", commit)
+            controller.abort_transaction(stream, args[0])  # its lease ends
+            summaries.append(ingest(data, target, takeover_after=0.0, **options))
+        return commit(controller, stream, *args, **more)
+
+    monkeypatch.setattr(ControllerClient, "commit_transaction", commit_late)
+    ingest(data, target, **options)
+    assert [summary.counts.rewritten for summary in summaries] == [1], "the other run has completed the step"
+    assert_exact(client, tenants)
+
+
+@pytest.mark.usefixtures("soon_sure")
+@_killed
+def test_each_forgotten_transaction_is_named_and_resolved(
+    client: PravegaClient,
+    target: StreamName,
+    tenants: list[StreamName],
+    data: Path,
+    kill: Kill,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The first transaction was committed and the others were not, and the servers have forgotten all of them."""
+    kill.arm(4, late=False)
+    with pytest.raises(Killed):
+        ingest(data, target, client=client, target_column="tenant")
+    kill.revive()
+    for stream, transaction in kill.open:
+        if client.controller.transaction_status(stream, transaction) is TransactionStatus.OPEN:
+            client.controller.abort_transaction(stream, transaction)
+    forgotten = {transaction for _, transaction in kill.open}
+    status = StepLog.status
+
+    def forgetful(log: StepLog, stream: StreamName, transaction: UUID) -> TransactionStatus:
+        return TransactionStatus.UNKNOWN if transaction in forgotten else status(log, stream, transaction)
+
+    def refused(call: Callable[..., Any]) -> Callable[..., Any]:
+        def refuse(controller: ControllerClient, stream: StreamName, transaction: UUID, *args: Any) -> Any:
+            if transaction in forgotten:
+                raise TransactionUnknownError("forgotten")
+            return call(controller, stream, transaction, *args)
+
+        return refuse
+
+    monkeypatch.setattr(StepLog, "status", forgetful)
+    for name in ("commit_transaction", "abort_transaction"):
+        monkeypatch.setattr(ControllerClient, name, refused(getattr(ControllerClient, name)))
+    with pytest.raises(StepUndecidedError) as found:
+        ingest(data, target, client=client, target_column="tenant")
+    for stream, transaction in kill.open:
+        assert f"transaction {transaction} of stream {stream}" in str(found.value)
+    first, *others = kill.open
+    decisions: dict[str, Resolution] = {str(first[1]): "committed"}
+    with pytest.raises(StepUndecidedError) as found:
+        ingest(data, target, client=client, target_column="tenant", resolve=decisions)
+    assert str(first[1]) not in str(found.value)
+    decisions |= {str(transaction): "aborted" for _, transaction in others}
+    summary = ingest(data, target, client=client, target_column="tenant", resolve=decisions)
+    assert summary.counts.rewritten == 2
+    assert_exact(client, tenants)
+
+
 def test_a_part_whose_lease_ends_after_the_decision_is_written_again(
     client: PravegaClient,
     target: StreamName,
@@ -196,9 +277,10 @@ def test_what_a_part_needs_to_be_written_again_is_named(
     first = data / "000.csv"
     content = first.read_text()
     first.write_text(content.replace("0,19", "0,99"))
+    # An operator's decision is only about transactions that the servers have forgotten.
+    decisions: dict[UUID, Resolution] = {transaction: "committed" for _, transaction in kill.open}
     with pytest.raises(SourceChangedError, match=r"000\.csv"):
-        # An operator's decision is only about transactions that the servers have forgotten.
-        ingest(data, target, client=client, target_column="tenant", resolve="committed")
+        ingest(data, target, client=client, target_column="tenant", resolve=decisions)
     first.write_text(content)
     with pytest.raises(StepsStateError, match="column 'tenant'"):
         ingest(data, target, client=client)

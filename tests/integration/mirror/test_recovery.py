@@ -144,7 +144,7 @@ def test_a_forgotten_transaction_is_decided_by_an_operator(
     ):
         run()
     assert copied() == each(1)
-    run(resolve="aborted")
+    run(resolve={step.transaction: "aborted"})
     assert copied() == each(2)
 
 

@@ -14,6 +14,7 @@ SLOW = (
     Config("late", "ab", 1, crash=1, zombie=1),
     Config("early", "ab", 1, crash=1, zombie=1),
     Config("early", "a", 1, other=True, crash=1, expiry=1, zombie=1),
+    Config("early", "a", 2, other=True, expiry=1, zombie=1),
 )
 
 
