@@ -122,6 +122,38 @@ def test_a_column_names_the_stream_and_a_part_is_written_again(
         assert sum(map(len, found.values())) == 150
 
 
+def test_a_run_that_wakes_after_another_one_has_continued_repeats_nothing(
+    broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, monkeypatch: pytest.MonkeyPatch
+):
+    other = StreamName(target.scope, f"{target.stream}-other")
+    client.create_stream(other, 2)
+    broker.create(topic, 2)
+    names = [None, other.stream]
+    broker.write(topic, [{"value": json.dumps({"number": n, "stream": names[n % 2]})} for n in range(30)])
+    commit, counts = ControllerClient.commit_transaction, list[int]()
+
+    def run() -> None:
+        source = KafkaSource(broker.url(topic), KafkaOptions(input={"format": "json"}))
+        try:
+            options: dict[str, Any] = {"target_column": "stream", "sizes": Sizes(records=6), "takeover_after": 0.0}
+            counts.append(ingest(source, target, client=client, **options).counts.rewritten)
+        finally:
+            source.close()
+
+    def commit_late(controller: ControllerClient, stream: StreamName, *args: Any, **options: Any) -> Any:
+        if stream == other:
+            monkeypatch.setattr(ControllerClient, "commit_transaction", commit)
+            controller.abort_transaction(stream, args[0])
+            run()
+        return commit(controller, stream, *args, **options)
+
+    monkeypatch.setattr(ControllerClient, "commit_transaction", commit_late)
+    run()
+    assert counts == [1, 0]
+    found = [json.loads(event)["number"] for stream in (target, other) for event in client.read(stream)]
+    assert sorted(found) == list(range(30))
+
+
 def test_aborted_records_are_not_ingested(broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any):
     """Open transactions are waited for: their records come in a later run, in their order."""
     broker.create(topic)
@@ -242,6 +274,34 @@ def test_deleted_records_are_data_loss(
     broker.write(topic, [{"value": str(n), "partition": 2} for n in range(40, 45)])
     broker.truncate(topic, 2, 2)
     with pytest.raises(DataLossError, match="partition 2, offset 0"):
+        run()
+
+
+def test_a_partition_that_was_truncated_whole_is_skipped_once(
+    broker: KafkaBroker, topic: str, run: Ingest, steps: StepLog, caplog: Any
+):
+    broker.create(topic, 1)
+    broker.write(topic, [{"value": str(n)} for n in range(10)])
+    run()
+    broker.write(topic, [{"value": str(n)} for n in range(10, 20)])
+    broker.truncate(topic, 0, 20)
+    with pytest.raises(DataLossError, match="offset 10: the records before offset 20"):
+        run()
+    with caplog.at_level(logging.WARNING):
+        assert run(skip_lost=True).counts.events == 0
+    assert "skipped deleted records up to offset 20" in caplog.text
+    assert [offset for _, offset, _ in steps.read().positions.values()] == [20]
+    assert run().counts.events == 0
+    broker.write(topic, [{"value": "20"}])
+    assert run().counts.events == 1
+
+
+def test_the_positions_of_an_empty_topic_are_recorded(broker: KafkaBroker, topic: str, run: Ingest):
+    broker.create(topic, 2)
+    assert run().counts.events == 0
+    broker.write(topic, [{"value": str(n), "partition": n % 2} for n in range(10)])
+    broker.truncate(topic, 0, 3)
+    with pytest.raises(DataLossError, match="partition 0, offset 0: the records before offset 3"):
         run()
 
 
