@@ -53,10 +53,11 @@ def _describe(config: _Config, mutated: bool) -> str:
         return _describe_steps(config, mutated)
     faults = {name: getattr(config, name) for name in ("crash", "expiry", "unknown", "forget", "zombie", "seal")}
     counted = ", ".join(f"{count} {name}" for name, count in faults.items() if count) or "no fault"
-    name = config.commit.__name__ if mutated else "the table"
+    name = (config.commit.__name__ if config.cut_at_revision else "RevisionIgnored") if mutated else "the table"
     counted += f", {config.targets} targets" if config.targets > 1 else ""
     counted += f", {config.streams} streams" if config.streams > 1 else ""
     counted += f", {config.queries} queries" if config.queries > 1 else ""
+    counted += f", cuts of streams {config.cut}, first {config.first}" if config.cut else ""
     counted += f", leases of {' and '.join(map(str, config.leases))}" if config.leases else ""
     what = f"{config.parts} partitions, {config.batches} batches, replays {config.placements}, {counted}"
     return f"{name:20} {what:75}"
@@ -74,7 +75,8 @@ def _describe_group(config: group_world.Config, mutated: bool) -> str:
 def _describe_steps(config: step_world.Config, mutated: bool) -> str:
     names = ("crash", "expiry", "unknown", "forget", "zombie", "reset")
     counted = ", ".join(f"{getattr(config, name)} {name}" for name in names if getattr(config, name)) or "no fault"
-    mutant = config.turn.__name__ if config.conditional else "Unconditional"
+    mutant = "LaterPositions" if not config.feed else config.turn.__name__ if config.conditional else "Unconditional"
+    counted += ", two streams" if config.other else ""
     what = f"recorded {config.mode}, {len(config.items)} items of {config.length}, {counted}"
     return f"{mutant if mutated else 'steps':20} {what:70}"
 

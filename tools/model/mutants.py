@@ -275,6 +275,7 @@ MUTANTS: list[tuple[str, Config]] = [
     ("LOSS", Config(2, 1, crash=1, streams=2, placements="M", commit=StreamsNotCompared, invariants=False)),
     ("DUPLICATE", Config(2, 1, crash=1, seal=1, streams=2, commit=DeletedPilotIsLost, invariants=False)),
     ("ORDER", Config(2, 2, streams=2, commit=OneStreamSeen, invariants=False)),
+    ("DIVIDED", Config(3, 2, streams=3, first="TL", cut=(0, 1), cut_at_revision=False)),
     ("NO PROGRESS", Config(2, 1, streams=2, queries=2, commit=QueriesShared, invariants=False)),
     ("TORN", Config(3, 1, streams=2, leases=(7, 5), placements="X", commit=NotKept, invariants=False)),
 ]

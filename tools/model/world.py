@@ -34,6 +34,7 @@ from pravega_connector.exactly_once.batch_commit import (
     content_of,
     fold,
 )
+from pravega_connector.exactly_once.batch_commit.decided_cut import deciding, divided
 from tools.model.world_checks import ViolationError, check_append, check_call, violation, wanted
 from tools.model.world_state import (
     OTHER,
@@ -42,6 +43,7 @@ from tools.model.world_state import (
     Attempt,
     Call,
     Config,
+    Cut,
     Driver,
     Server,
     State,
@@ -267,7 +269,8 @@ def write(config: Config, state: State, slot: int, driver: Driver) -> Iterator[S
     query, run, batch = driver.query, driver.run, driver.batch
     first = not any((attempt.query, attempt.batch) == (query, batch) for attempt in state.attempts)
     creations = tuple(stream.creation for stream in state.streams)
-    for placement in "E" if first else config.placements:
+    own = config.first[batch % len(config.first)]
+    for placement in own if first else config.placements.replace("E", own):
         placed = config.placed(placement)
         if any(state.streams[config.stream(query, number)].sealed for number, _ in placed):
             yield f"tasks cannot write {placement}", with_driver(state, slot, None)
@@ -307,6 +310,8 @@ def steps(config: Config, state: State) -> Iterator[Step]:
     yield from server_faults(state)
     yield from stream_faults(config, state)
     yield from time_passes(config, state)
+    if config.cut:
+        yield cuts(config, state)
     for slot in alive:
         for label, after in step(config, state, slot):
             driver = after.drivers[slot]
@@ -324,6 +329,36 @@ def starts(config: Config, state: State, query: int) -> Iterator[Step]:
     after = state._replace(runs=state.runs + 1, budget=budget._replace(zombie=budget.zombie - alive))
     driver = Driver(query, state.runs, state.spark[query], "W")
     yield f"run {state.runs} starts", with_driver(after, free[0], driver)
+
+
+def cuts(config: Config, state: State) -> Step:
+    """One call of a reader that requests a cut. What it returns is checked, and it begins again."""
+    cut = state.cut
+    if cut is None or cut.returned:
+        return "cut: reads the ledger", state._replace(cut=Cut(state.length, state.apps))
+    if cut.revision >= 0:
+        found = _checked(config, state, cut)
+        if found is None or (cut.tails and found != cut.before):
+            return "cut: starts again", state._replace(cut=None)
+        after = cut._replace(revision=-1, apps=(), before=found, returned=bool(cut.tails))
+        return "cut: finds each batch whole", state._replace(cut=after)
+    if len(cut.tails) == len(config.cut):
+        return "cut: reads the ledger again", state._replace(cut=cut._replace(revision=state.length, apps=state.apps))
+    stream = config.cut[len(cut.tails)]
+    seen = frozenset(id_ for id_, letter in letters_of(config, state, stream) if letter in "Cc")
+    return f"cut: reads the tail of {stream}", state._replace(cut=cut._replace(tails=(*cut.tails, seen)))
+
+
+def _checked(config: Config, state: State, cut: Cut) -> Any:
+    """Return what must not change between two checks; None if a batch may be partially visible."""
+    ledger = {config.key(query): app for query, app in enumerate(cut.apps)}
+    streams = {f"s/t{number}" for number in config.cut}
+    statuses = {id_: status(state, id_) for id_ in deciding(ledger, streams)}
+    if divided(ledger, streams, statuses) is not None:
+        return None
+    if config.cut_at_revision:
+        return cut.revision
+    return tuple(tuple(id_ for id_ in app.last_set if stream_of(id_)[0] in config.cut) for app in cut.apps)
 
 
 def visibility(config: Config, state: State) -> Iterator[Step]:
@@ -469,6 +504,10 @@ def canonical(config: Config) -> Callable[[State], Any]:
     def key(state: State) -> Any:
         ids = relevant(state)
         runs = {address(id_)[0] for id_ in ids} | {d.run for d in state.drivers if d}
+        if state.cut is not None:
+            sets = [*state.cut.tails, *(app.last_set for app in state.cut.apps)]
+            sets += [[part.transaction for part in app.open.parts] for app in state.cut.apps if app.open]
+            runs |= {address(id_)[0] for ids_ in sets for id_ in ids_}
         order = {run: position for position, run in enumerate(sorted(runs))}
         names = {run_name(run): position for run, position in order.items()}
 
@@ -523,6 +562,15 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 if (c.revision == state.length if c.ask is Ask.APPEND else register(state, c.transaction) == "O")  # type: ignore[arg-type]
             )
         )
+
+        def cut_key(cut: Cut | None) -> Any:
+            if cut is None:
+                return None
+            ledger = tuple((app.last, entry_key(app.open), tuple(map(id_key, app.last_set))) for app in cut.apps)
+            tails = tuple(tuple(sorted(id_key(i) for i in tail)) for tail in cut.tails)
+            before = cut.before == state.length if config.cut_at_revision else str(cut.before)
+            return cut.revision == state.length, cut.revision < 0, ledger, before, tails, cut.returned
+
         rows = tuple(
             (
                 tuple(sorted(rows_of(config, state, q, b, "Cc").items())),
@@ -558,6 +606,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
             tuple(state.budget),
             state.other,
             state.reported and state.reported.value,
+            cut_key(state.cut),
         )
 
     return key

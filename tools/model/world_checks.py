@@ -6,12 +6,14 @@ from pravega_connector.exactly_once.batch_commit import Ask, Committed, Prepared
 from tools.model.world_state import (
     Call,
     Config,
+    Cut,
     State,
     is_deleted,
     missed,
     register,
     rows_of,
     stream_of,
+    transactions,
     written,
 )
 
@@ -99,9 +101,21 @@ def violation(config: Config, state: State) -> str | None:
     """Return the first violation in a state; its first word is the kind."""
     if state.reported:
         return f"{state.reported.name}: reported though every driver lived" if is_whole(config) else None
+    if state.cut is not None and state.cut.returned and (batch := _divided(config, state, state.cut)):
+        return f"DIVIDED: a part of batch {batch} is before the cut"
     for query in range(config.queries):
         if (found := _of_query(config, state, query)) is not None:
             return found
+    return None
+
+
+def _divided(config: Config, state: State, cut: Cut) -> tuple[int, int] | None:
+    """Return query and batch of which only a part is before a cut that was returned."""
+    for attempt in state.attempts:
+        ids = {id_ for id_ in transactions(config, attempt) if stream_of(id_)[0] in config.cut}
+        before = ids & frozenset[TransactionId]().union(*cut.tails)
+        if before and before != ids:
+            return attempt.query, attempt.batch
     return None
 
 

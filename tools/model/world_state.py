@@ -35,7 +35,7 @@ def _of_one(*rows: str) -> Placement:
 
 #: Placements of a batch by streams and partitions. The first attempt is always E. Over several streams, rows have
 #: equal contents: only the stream distinguishes them. M has the rows of E, with one moved to another stream: the row in
-#: upper case, which has the content of the lower case.
+#: upper case, which has the content of the lower case. T and L have the rows of the first two streams, and of the last.
 PLACEMENTS: dict[tuple[int, int], dict[str, Placement]] = {
     (1, 1): {"E": _of_one("a"), "O": _of_one("o"), "N": (), "Z": ()},
     (1, 2): {
@@ -63,6 +63,8 @@ PLACEMENTS: dict[tuple[int, int], dict[str, Placement]] = {
     },
     (3, 3): {
         "E": ((0, "a"), (1, "a"), (2, "a")),
+        "T": ((0, "a"), (1, "a")),
+        "L": ((2, "a"),),
         "P": ((2, "a"), (0, "a"), (1, "a")),
         "M": ((0, "a"), (1, "aA")),
         "Z": (),
@@ -93,6 +95,12 @@ class Config:
     queries: int = 1
     """With 2, the last stream of the first query is the first stream of the second one."""
     placements: str = "E"
+    first: str = "E"
+    """First placements of the batches, in turn. The E of replays stands for them."""
+    cut: tuple[int, ...] = ()
+    """Streams of which a reader requests cuts that divide no batch."""
+    cut_at_revision: bool = True
+    """If False, a cut compares only the last batches in its streams."""
     slow: bool = False
     """If True, commits of the last batch become visible later too, and not only the ones that others could overtake."""
     leases: tuple[int, ...] = ()
@@ -173,6 +181,18 @@ class Server(NamedTuple):
     sealed: bool = False
 
 
+class Cut(NamedTuple):
+    """Progress of a reader that requests cuts: it checks the ledger, reads the tails, and checks the ledger again."""
+
+    revision: int
+    apps: tuple[AppState, ...]
+    before: Any = None
+    """Result of the first check."""
+    tails: tuple[frozenset[TransactionId], ...] = ()
+    """Visible transactions of each stream."""
+    returned: bool = False
+
+
 class State(NamedTuple):
     """State of the world."""
 
@@ -193,6 +213,7 @@ class State(NamedTuple):
     other: int = 0  # entries of the other target: PREPARED and COMMITTED of each batch
     ages: tuple[tuple[TransactionId, int], ...] = ()  # time steps since the last ping, if there were any
     reported: Outcome | None = None
+    cut: Cut | None = None
 
 
 def first_state(config: Config) -> State:

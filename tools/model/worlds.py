@@ -27,6 +27,8 @@ SMALL: list[Config] = [
     Config(3, 1, crash=1, expiry=1, streams=3, placements="EP"),
     Config(3, 1, streams=2, leases=(7, 5), placements="EX"),
     Config(2, 1, streams=2, queries=2),
+    Config(2, 2, streams=2, cut=(0, 1)),
+    Config(3, 2, streams=3, first="TL", cut=(0, 1)),
 ]
 
 #: Minutes together: all that the small worlds leave out.
@@ -75,6 +77,9 @@ FULL: list[Config] = [
     Config(2, 1, crash=1, streams=2, queries=2, placements="EM"),
     Config(2, 1, crash=1, expiry=1, streams=2, queries=2),
     Config(2, 1, seal=1, streams=2, queries=2),
+    Config(2, 2, crash=1, streams=2, cut=(0, 1)),
+    Config(3, 2, crash=1, streams=3, first="TL", cut=(0, 1)),
+    Config(3, 2, streams=3, first="LT", cut=(0, 1)),
 ]
 
 #: Without a lease that ends, or with equal replays of a single partition, nothing may ever be torn. A stream that is

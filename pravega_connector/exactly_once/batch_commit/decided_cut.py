@@ -2,21 +2,23 @@
 
 A batch is committed stream by stream, so the tails of its streams may have a part of it. The ledger and the pilots show
 when they have not: each recorded batch is visible, and the pilot of a prepared batch is not committed. If both hold
-before and after the tails are read, and no batch was recorded in between, no batch is on both sides of the tails.
+before and after the tails are read, and the ledger has no new entry in between, no batch is on both sides of the tails.
+Entries about other streams count, too: an application's batch in other streams hides its batch before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Final
 
 from pravega_connector.core.deadline import Deadline, Looks
 from pravega_connector.core.io import side_by_side
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import DeadlineExceededError
-from pravega_connector.exactly_once.batch_commit.entries import Key, TransactionId, name_of
+from pravega_connector.exactly_once.batch_commit.entries import AppState, TransactionId, name_of
 from pravega_connector.exactly_once.batch_commit.servers import MAX_CALLS, stream_of
-from pravega_connector.exactly_once.batch_commit.state import Ledger
+from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState
+from pravega_connector.single_segment.revisioned import Revision
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamCut, StreamName
 
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 
 #: Seconds until the second attempt, and until each later one at most. A commit takes about 40 ms.
 _PAUSE, _LONGEST_PAUSE = 0.005, 0.1
-_Visible = Mapping[Key, tuple[TransactionId, ...]]
 _HIDDEN: Final = frozenset({TransactionStatus.OPEN, TransactionStatus.ABORTING, TransactionStatus.ABORTED})
+_Statuses = Mapping[TransactionId, TransactionStatus]
 
 
 def decided_cuts(
@@ -38,10 +40,11 @@ def decided_cuts(
     """
     looks, batches = Looks(Deadline(timeout), _PAUSE, _LONGEST_PAUSE), _Batches(stores, ledger, streams)
     while True:
-        before = batches.visible()
+        before = batches.whole_at()
         if not isinstance(before, str):
-            cuts = [tail_cut(stores, stream) for stream in streams]
-            after = batches.visible()
+            # At the same time: the ledger must have no new entry until the last tail is known.
+            cuts = side_by_side(lambda stream: tail_cut(stores, stream), streams, MAX_CALLS)
+            after = batches.whole_at()
             if after == before:
                 return cuts
             before = after if isinstance(after, str) else "batches follow each other too fast"
@@ -53,6 +56,30 @@ def decided_cuts(
             )
 
 
+def deciding(state: LedgerState, streams: Set[str]) -> list[TransactionId]:
+    """Return the transactions whose statuses show if batches are whole in ``streams``, as ``scope/stream``."""
+    return [app.open.parts[0].transaction for app in _open_in(state, streams) if app.open] + _last_in(state, streams)
+
+
+def divided(state: LedgerState, streams: Set[str], statuses: _Statuses) -> str | None:
+    """Return the reason why a batch may be partially visible; None if each is visible or hidden."""
+    for app in _open_in(state, streams):
+        if app.open and statuses[app.open.parts[0].transaction] not in _HIDDEN:
+            return f"a batch of {app.app} may be partially visible"
+    late = [id_ for id_ in _last_in(state, streams) if statuses[id_] is TransactionStatus.COMMITTING]
+    return f"transaction {late[0]} is not visible yet" if late else None
+
+
+def _open_in(state: LedgerState, streams: Set[str]) -> Iterator[AppState]:
+    for app in state.values():
+        if app.open and any(name_of(part.transaction.stream) in streams for part in app.open.parts):
+            yield app
+
+
+def _last_in(state: LedgerState, streams: Set[str]) -> list[TransactionId]:
+    return [id_ for app in state.values() for id_ in app.last_set if name_of(id_.stream) in streams]
+
+
 class _Batches:
     """Batches of a ledger that have rows in some streams."""
 
@@ -60,23 +87,12 @@ class _Batches:
         self._stores, self._ledger, self._streams = stores, ledger, frozenset(map(str, streams))
         self._committed = set[TransactionId]()  # which is permanent
 
-    def visible(self) -> _Visible | str:
-        """Return the last batch of each application if all batches are visible or hidden, otherwise the reason."""
-        _, state = self._ledger.read()
-        last = {key: self._here(app.last_set) for key, app in state.items()}
-        apps = [app for app in state.values() if app.open and self._here(part.transaction for part in app.open.parts)]
-        pilots = {app.open.parts[0].transaction: app for app in apps if app.open is not None}
-        statuses = self._statuses([*pilots, *(id_ for ids in last.values() for id_ in ids)])
-        for id_, app in pilots.items():
-            if statuses[id_] not in _HIDDEN:
-                return f"a batch of {app.app} may be partially visible"
-        late = [id_ for ids in last.values() for id_ in ids if statuses[id_] is TransactionStatus.COMMITTING]
-        return f"transaction {late[0]} is not visible yet" if late else last
+    def whole_at(self) -> Revision | str:
+        """Return the revision at which each batch is visible or hidden, otherwise the reason."""
+        revision, state = self._ledger.read()
+        return divided(state, self._streams, self._statuses(deciding(state, self._streams))) or revision
 
-    def _here(self, ids: Iterable[TransactionId]) -> tuple[TransactionId, ...]:
-        return tuple(id_ for id_ in ids if name_of(id_.stream) in self._streams)
-
-    def _statuses(self, ids: Iterable[TransactionId]) -> dict[TransactionId, TransactionStatus]:
+    def _statuses(self, ids: Iterable[TransactionId]) -> _Statuses:
         asked = [id_ for id_ in dict.fromkeys(ids) if id_ not in self._committed]
         found = dict(zip(asked, side_by_side(self._status, asked, MAX_CALLS), strict=True))
         self._committed.update(id_ for id_, status in found.items() if status is TransactionStatus.COMMITTED)

@@ -21,7 +21,10 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     TornBatchError,
 )
-from pravega_connector.exactly_once.batch_commit import Ledger, Outcome, Phase, Recovery, servers
+from pravega_connector.exactly_once.batch_commit import Ledger, Outcome, Phase, Recovery, decided_cut, servers
+from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.stores.segments import tail_cut
+from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import OpenTransaction, TransactionalWriter
 
 ORDERS, AUDIT = "orders", "audit"
@@ -396,6 +399,37 @@ def test_cuts_are_whole_while_transactions_follow_each_other(program: Program):
     assert not failures
     assert len(set(seen)) > 2, "the cuts are of different moments"
     assert list(map(len, _before(program, _cut(program)))) == [count + 1, count + 1]
+
+
+def test_a_cut_divides_no_transaction_that_one_in_other_streams_has_followed(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+):
+    """Between the two tails, the program commits to both streams, and then to a third one."""
+    other, orders_read, commits = f"{program.scope}/other", threading.Event(), list[int]()
+    program.client.create_stream(other, 1)
+    every = [f"{program.scope}/{stream}" for stream in (ORDERS, AUDIT, "other")]
+
+    def commit(*streams: str) -> None:
+        ledger = f"{program.scope}/decisions"
+        with program.client.transaction_over(every, "string", ledger=ledger, app_id="checkout") as transaction:
+            for stream in streams:
+                transaction.write(stream, str(len(commits)), "key")
+        commits.append(1)
+
+    def tail_late(stores: SegmentStores, stream: StreamName) -> StreamCut:
+        if stream.stream == AUDIT and len(commits) < 4:
+            assert orders_read.wait(60)
+            commit(*every[:2])
+            commit(other)
+        tail = tail_cut(stores, stream)
+        orders_read.set()
+        return tail
+
+    commit(*every[:2])
+    commit(other)
+    monkeypatch.setattr(decided_cut, "tail_cut", tail_late)
+    orders, audit = _before(program, _cut(program))
+    assert orders == audit == ["0", "2"]
 
 
 _PROCESS = """
