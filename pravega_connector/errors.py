@@ -131,10 +131,11 @@ class UnknownOptionError(ConfigError):
 class InvalidNameError(ConfigError):
     """The name of a scope or stream is invalid.
 
-    Cause: the name is too long or has characters that Pravega does not allow.
+    Cause: the name is too long or has characters that Pravega does not allow. Or rows are for a stream that has no
+    events: an internal stream of Pravega, a ledger, or another state of exactly-once writes.
 
     Fix: use only ASCII letters, digits, ``.`` and ``-``, and at most 255 characters. Write a stream as
-    ``scope/stream``.
+    ``scope/stream``. Set a stream of events as the target of rows.
     """
 
     code = "PRAVEGA-INVALID-NAME"

@@ -28,6 +28,7 @@ from pravega_connector.ingest.targets import TargetColumn
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.sink.encoding import require_group
+from pravega_connector.spark.sink.targets import check_target
 from pravega_connector.wire import StreamName
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -189,7 +190,7 @@ class _Parts:
             self.state = state_name(self.target, state)
             self.encoding = self._encoding(ordered=ordered)
             if target_column is not None:
-                self.encoding = self._by_stream(TargetColumn(target_column, self.target), self.encoding)
+                self.encoding = self._by_stream(TargetColumn(target_column, self.target, self._check), self.encoding)
             self._closing = stack.pop_all()
 
     def __enter__(self) -> _Parts:
@@ -216,8 +217,15 @@ class _Parts:
             return KafkaFeed(self.source, sizes)
         return Feed(self.source, sizes, skip_changed=skip_changed)
 
+    def _check(self, stream: StreamName) -> None:
+        check_target(self.client, stream, self.state)
+
     def require_stream(self, stream: StreamName) -> None:
-        """Create a stream if the options allow it. Raises StreamNotFoundError."""
+        """Create a stream if the options allow it.
+
+        Raises StreamNotFoundError, and InvalidNameError for a stream without events.
+        """
+        self._check(stream)
         if self.options.allow_create_stream:
             self.client.controller.create_scope(stream.scope)
             self.client.controller.create_stream(stream, self.options.scaling(), self.options.retention())

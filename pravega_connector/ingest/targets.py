@@ -35,6 +35,8 @@ class TargetColumn:
     name: str
     default: StreamName
     """Stream of the records that have no value in the column."""
+    check: Callable[[StreamName], None]
+    """Raises InvalidNameError for a stream that has no events."""
 
     def without(self, schema: pa.Schema) -> pa.Schema:
         """Return the columns of an event. Raises ColumnTypeError."""
@@ -47,7 +49,7 @@ class TargetColumn:
 
     def split(self, column: pa.Array, events: pa.Array, keys: pa.Array | None) -> Iterator[Rows]:
         """Yield the events of each stream, in their order. Raises InvalidNameError for an invalid name."""
-        for stream, rows in rows_by_stream(column, self._stream):
+        for stream, rows in rows_by_stream(column, self.name, self._stream):
             if rows is None:
                 yield Rows(stream, events, keys)
             else:
@@ -56,7 +58,9 @@ class TargetColumn:
     def _stream(self, text: str | None) -> StreamName:
         if not text:
             return self.default
-        return StreamName.parse(text) if "/" in text else StreamName(self.default.scope, text)
+        found = StreamName.parse(text) if "/" in text else StreamName(self.default.scope, text)
+        self.check(found)
+        return found
 
 
 class Parts:

@@ -15,10 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_connector.errors import InvalidNameError
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.core.values import STATE_TAG
+from pravega_connector.errors import AuthenticationError, InvalidNameError, ScopeNotFoundError, StreamNotFoundError
 from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, LatestTime
 from pravega_connector.spark.sink.kept_writers import KeptWriters, TaskWriter
 from pravega_connector.wire import StreamName
+from pravega_serde.per_process import PerProcess
 
 #: Maximum streams that a task writes to at a time: each has a thread, and memory for unacknowledged events.
 MAX_TARGETS: Final = 64
@@ -46,7 +49,11 @@ def parts_of(
         yield Written(named(None), events, keys, batch)
         return
     times = [] if encoder.event_time is None else [encoder.event_time.column]
-    for stream, rows in rows_by_stream(*_checked(batch.column(encoder.target), named)):
+    column = batch.column(encoder.target)
+    if column.null_count:
+        row = pc.index(pc.is_null(column), value=True).as_py()
+        raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r} is null: set a stream in each row")
+    for stream, rows in rows_by_stream(column, TARGET_STREAM, named):
         if rows is None:
             yield Written(stream, events, keys, batch)
         else:
@@ -54,16 +61,60 @@ def parts_of(
             yield Written(stream, events.take(rows), own, batch.select(times).take(rows))
 
 
+def check_target(client: PravegaClient, stream: StreamName, state: StreamName | None = None) -> None:
+    """Raise InvalidNameError for a stream that has no events: an event would damage the state in it.
+
+    These are Pravega's internal streams, and streams with the state of exactly-once writes, such as ledgers. ``state``
+    is such a stream that the writer uses itself.
+    """
+    if stream.is_internal:
+        raise InvalidNameError(f"stream {stream} is internal to Pravega: set a stream of events")
+    if stream == state or _tags.get((client, stream), lambda: _is_state(client, stream)):
+        raise InvalidNameError(
+            f"stream {stream} has the state of exactly-once writes, which an event would damage: set a stream of events"
+        )
+
+
+def _is_state(client: PravegaClient, stream: StreamName) -> bool:
+    try:
+        return STATE_TAG in client.controller.stream_config(stream).tags
+    except (AuthenticationError, StreamNotFoundError, ScopeNotFoundError):  # the writer creates it, or may not ask
+        return False
+
+
+_tags: Final[PerProcess[tuple[PravegaClient, StreamName], bool]] = PerProcess()
+
+
+def checked(
+    client: PravegaClient, named: Callable[[str | None], StreamName], state: StreamName | None = None
+) -> Callable[[str | None], StreamName]:
+    """Return ``named`` with :func:`check_target`. The stream of the options was checked before the first task."""
+
+    def stream(text: str | None) -> StreamName:
+        found = named(text)
+        if text is not None:
+            check_target(client, found, state)
+        return found
+
+    return stream
+
+
 def rows_by_stream(
-    column: pa.Array, named: Callable[[str | None], StreamName]
+    column: pa.Array, name: str, named: Callable[[str | None], StreamName]
 ) -> Iterator[tuple[StreamName, pa.Array | None]]:
     """Yield each stream that a column names, and the indices of its rows in their order; None for all rows.
 
-    ``named`` converts a value of the column to a stream.
+    ``named`` converts a value of the column to a stream. Its InvalidNameError is raised with the row.
     """
     encoded = column.dictionary_encode(null_encoding="encode")
     numbers: dict[StreamName, int] = {}
-    meant = [numbers.setdefault(named(text), len(numbers)) for text in encoded.dictionary.to_pylist()]
+    meant: list[int] = []
+    for text in encoded.dictionary.to_pylist():
+        try:
+            meant.append(numbers.setdefault(named(text), len(numbers)))
+        except InvalidNameError as error:
+            row = pc.index(encoded.indices, value=len(meant)).as_py()
+            raise InvalidNameError(f"row {row} of column {name!r}: {error.message}") from None
     if len(numbers) == 1:
         yield next(iter(numbers)), None
         return
@@ -72,24 +123,6 @@ def rows_by_stream(
     bounds = np.searchsorted(of_rows[order], np.arange(len(numbers) + 1)).tolist()
     for stream, first, last in zip(numbers, bounds, bounds[1:], strict=False):
         yield stream, pa.array(order[first:last])
-
-
-def _checked(
-    column: pa.Array, named: Callable[[str | None], StreamName]
-) -> tuple[pa.Array, Callable[[str | None], StreamName]]:
-    """Return a column without nulls, and ``named`` with the row in its error. Raises InvalidNameError."""
-    if column.null_count:
-        row = pc.index(pc.is_null(column), value=True).as_py()
-        raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r} is null: set a stream in each row")
-
-    def stream(text: str | None) -> StreamName:
-        try:
-            return named(text)
-        except InvalidNameError as error:
-            row = pc.index(column, value=text).as_py()
-            raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r}: {error.message}") from None
-
-    return column, stream
 
 
 class TargetWriters:

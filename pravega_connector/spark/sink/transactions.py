@@ -50,7 +50,7 @@ from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, EventTime, LatestTime
-from pravega_connector.spark.sink.targets import MAX_TARGETS, Written, parts_of
+from pravega_connector.spark.sink.targets import MAX_TARGETS, Written, checked, parts_of
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction
 from pravega_serde.per_process import PerProcess
@@ -109,7 +109,7 @@ class ExactlyOnce:
         context = TaskContext.get()
         assert context is not None
         write = self._write_id(context)
-        task = _Task(client, self._options, self._encoder, write, prepare)
+        task = _Task(client, self._options, self._encoder, write, prepare, ledger=self._ledger_name)
         try:
             task.begin_ahead()
             for batch in iterator:
@@ -299,9 +299,11 @@ class _Task:
         encoder: EventEncoder,
         write: WriteId,
         prepare: Callable[[StreamName], None],
+        *,
+        ledger: StreamName,
     ) -> None:
         self._client, self._options, self._encoder, self._write = client, options, encoder, write
-        self._prepare = prepare
+        self._prepare, self._named = prepare, checked(client, options.stream_named, ledger)
         self._shares: dict[StreamName, _Share] = {}
 
     def begin_ahead(self) -> None:
@@ -312,7 +314,7 @@ class _Task:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Write rows."""
-        parts = [part for part in parts_of(batch, self._encoder, self._options.stream_named) if len(part.events)]
+        parts = [part for part in parts_of(batch, self._encoder, self._named) if len(part.events)]
         shares = [self._share(part.stream) for part in parts]
         for share in shares if len(shares) > 1 else ():
             share.begin_ahead()

@@ -33,7 +33,7 @@ from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.encoding import EventEncoder
 from pravega_connector.spark.sink.kept_writers import Target, TaskWriter, kept_writers
-from pravega_connector.spark.sink.targets import TargetWriters, Written, parts_of
+from pravega_connector.spark.sink.targets import TargetWriters, Written, check_target, checked, parts_of
 from pravega_connector.spark.sink.transactions import ExactlyOnce
 from pravega_connector.wire import StreamName
 from pravega_serde.per_process import PerProcess
@@ -123,7 +123,8 @@ class _Writer(Exchanged):
             return TaskWritten(rows, size, dropped, writers.times(), _query())
 
     def _parts(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[Written]:
-        return (part for batch in iterator for part in parts_of(batch, self.encoder, self.options.stream_named))
+        named = checked(self._client(), self.options.stream_named)
+        return (part for batch in iterator for part in parts_of(batch, self.encoder, named))
 
     def _prepare(self, client: PravegaClient, stream: StreamName) -> None:
         _ready.get((client, stream), lambda: prepare_stream(client, stream, self.options))
@@ -228,7 +229,7 @@ def _reach(client: PravegaClient) -> None:
 def prepare_stream(client: PravegaClient, stream: StreamName, options: SinkOptions) -> None:
     """Check that the stream exists, and create it if the options allow it.
 
-    Raises ScopeNotFoundError, StreamNotFoundError.
+    Raises ScopeNotFoundError, StreamNotFoundError, and InvalidNameError for a stream without events.
     """
     controller = client.controller
     if options.allow_create_scope:
@@ -241,6 +242,7 @@ def prepare_stream(client: PravegaClient, stream: StreamName, options: SinkOptio
         controller.create_stream(stream, options.scaling(), options.retention())
     elif not controller.stream_exists(stream):
         raise StreamNotFoundError(f"stream {stream} does not exist; create it, or set allow_create_stream to true")
+    check_target(client, stream)
     check_aggregation(client, stream, options)
 
 

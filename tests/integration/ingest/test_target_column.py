@@ -12,10 +12,12 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
 from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import (
     BadRecordError,
     ColumnTypeError,
     ConfigError,
+    InvalidNameError,
     SourceChangedError,
     StepsStateError,
     StepUndecidedError,
@@ -310,6 +312,23 @@ def test_the_file_with_an_invalid_name_is_left_out(client: PravegaClient, target
     summary = ingest(folder, target, client=client, target_column="tenant", sizes=sizes, settings=settings)
     assert [Path(source).name for source in summary.failed] == ["1.csv"]
     assert found(client, target) == [(0, 0), (0, 1), (2, 0), (2, 1)]
+
+
+def test_a_record_for_a_stream_without_events_is_refused(client: PravegaClient, target: StreamName, folder: Path):
+    names = [f"{target.stream}-ingest", f"_MARK{target.stream}", "decisions"]
+    client.create_stream(f"{target.scope}/decisions", 1, tags=[STATE_TAG])
+    for name in names:
+        (folder / "a.csv").write_text(f"file,sample,tenant\n0,0,\n0,1,{name}\n")
+        with pytest.raises(BadRecordError, match=rf"a\.csv.*row 1 of column 'tenant': stream {target.scope}/{name} "):
+            ingest(folder, target, client=client, target_column="tenant")
+    with pytest.raises(InvalidNameError, match="has the state of exactly-once writes"):
+        ingest(folder, StreamName(target.scope, names[0]), client=client)
+    with pytest.raises(InvalidNameError, match="has the state of exactly-once writes"):
+        ingest(folder, target, client=client, state=target.stream)
+    assert found(client, target) == []
+    (folder / "a.csv").write_text("file,sample,tenant\n0,0,\n")
+    ingest(folder, target, client=client, target_column="tenant")
+    assert found(client, target) == [(0, 0)]
 
 
 def test_an_invalid_column_or_name_is_an_error(client: PravegaClient, target: StreamName, folder: Path):

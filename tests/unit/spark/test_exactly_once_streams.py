@@ -11,7 +11,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
-from pravega_connector.errors import ConfigError, ReplayDiffersError, StreamNotFoundError
+from pravega_connector.core.values import STATE_TAG
+from pravega_connector.errors import ConfigError, InvalidNameError, ReplayDiffersError, StreamNotFoundError
 from pravega_connector.exactly_once.batch_commit import Ledger, Prepared
 from pravega_connector.spark.sink import transactions
 from pravega_connector.spark.sink.transactions import TaskPrepared
@@ -122,6 +123,29 @@ def test_a_replay_with_a_row_in_another_stream_is_refused(query: Query):
     with pytest.raises(ReplayDiffersError, match=rf"ledger {query.scope}/decisions"):
         query.commit(0, [("orders", b"1"), ("letters", b"1")], run=str(uuid.uuid4()))
     assert query.seen() == {"orders": [b"1"], "audit": [b"1"], "letters": []}
+
+
+@pytest.mark.parametrize("named", ["decisions", "orders-ingest", "_MARKorders", "_RGreaders", "own"])
+@pytest.mark.parametrize("options", [{}, {"writer_mode": "at_least_once"}], ids=str)
+def test_a_row_for_a_stream_without_events_is_refused(query: Query, named: str, options: dict[str, str]):
+    """An event in a ledger would be an invalid entry, for all queries of the ledger."""
+    query.commit(0, [("orders", b"1")])
+    for stream in ("orders-ingest", "own"):
+        query.client.create_stream(f"{query.scope}/{stream}", 1, tags=[STATE_TAG])
+    with pytest.raises(InvalidNameError, match=rf"row 2 of column 'target_stream': stream {query.scope}/{named}"):
+        query.commit(1, [("orders", b"2"), ("audit", b"2"), (named, b"2")], **options)
+    assert query.seen() == {"orders": [b"1"], "audit": [], "letters": []}
+    query.commit(1, [("orders", b"2")])
+    assert query.seen()["orders"] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("mode", ["exactly_once", "at_least_once"])
+def test_a_target_without_events_is_refused(query: Query, mode: str):
+    query.commit(0, [("orders", b"1")])
+    named = {"controller": query.pravega.uri, "path": f"{query.scope}/decisions", "ledger": "other"}
+    source = DefaultSource(named | {"writer_mode": mode})
+    with pytest.raises(InvalidNameError, match="decisions has the state of exactly-once writes"):
+        source.streamWriter(StructType(SCHEMA[:1]), False)
 
 
 def test_a_stream_that_a_row_names_is_created_if_the_options_allow_it(query: Query):
