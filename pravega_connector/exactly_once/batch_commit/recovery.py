@@ -32,7 +32,7 @@ from pravega_connector.exactly_once.batch_commit.servers import (
 )
 from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState, is_deleted, target_of
 from pravega_connector.exactly_once.batch_commit.statuses import inferred, is_live, weigh
-from pravega_connector.exactly_once.batch_commit.table import Outcome
+from pravega_connector.exactly_once.batch_commit.table import Event, Outcome
 from pravega_connector.single_segment.revisioned import Revision
 from pravega_connector.wire import StreamName
 
@@ -119,7 +119,8 @@ class Recovery:
         """Close the open batch by decision: ``accept`` its visible part, or ``discard`` it to be written again.
 
         Accepting loses the rows of the lost transactions. Discarding repeats the rows of the committed transactions.
-        Call :meth:`finish` first: it saves all rows that can be saved. Raises ConfigError, OutcomeUnknownError.
+        Call :meth:`finish` first: it saves all rows that can be saved. Raises OutcomeUnknownError, and ConfigError for
+        a batch that :meth:`finish` can close: it is open, completely visible, or, to accept it, not visible at all.
         """
         if choice not in ("accept", "discard"):
             raise ConfigError(f"choose accept or discard, not {choice!r}")
@@ -128,9 +129,15 @@ class Recovery:
         statuses = self._finding(self._known(self._ledger.read()[1], app)).decided
         if TransactionStatus.OPEN in statuses:
             raise ConfigError(f"batch {prepared.batch} of {app} still has open transactions: finish it first")
-        if choice == "discard" and all(status.is_committed for status in statuses):
+        if all(status.is_committed for status in statuses):
             raise ConfigError(
-                f"batch {prepared.batch} of {app} is completely visible, and would be written twice: finish it instead"
+                f"batch {prepared.batch} of {app} is completely visible: finish it instead. Discarding it would write "
+                "it twice"
+            )
+        if choice == "accept" and weigh(statuses) is Event.PILOT_LOST:
+            raise ConfigError(
+                f"no row of batch {prepared.batch} of {app} is visible, so accepting it would lose all rows: finish it "
+                "instead. The query writes the batch again when it restarts"
             )
         entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice, prepared.target)
         self._append(entry, revision)

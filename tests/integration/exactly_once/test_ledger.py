@@ -146,10 +146,26 @@ def test_an_operator_discards_a_torn_batch_and_it_is_written_again(target: Targe
 def test_a_batch_that_is_visible_as_a_whole_is_not_discarded(target: Target, sees: Sees):
     target.crash(Phase.RECORD, 0, target.write(b"a"), target.write(b"b"))
     recovery = Recovery(target.client.stores, target.stream, target.ledger)
-    with pytest.raises(ConfigError, match="completely visible, and would be written twice: finish it instead"):
-        recovery.resolve("query", "discard")
+    for choice in ("discard", "accept"):
+        with pytest.raises(ConfigError, match=r"completely visible: finish it instead\. .* would write it twice"):
+            recovery.resolve("query", choice)
     assert recovery.finish("query") is Outcome.COMMITTED
     assert target.commit(0, target.write(b"a", b"b"), run="run-2").outcome is Outcome.SKIPPED
+    sees(b"a", b"b")
+
+
+def test_a_batch_without_a_visible_row_is_not_accepted(target: Target, sees: Sees):
+    pilot, other = target.write(b"a"), target.write(b"b")
+    target.crash(Phase.COMMIT_PILOT, 0, pilot, other)
+    target.abort(pilot)
+    recovery = Recovery(target.client.stores, target.stream, target.ledger)
+    with pytest.raises(ConfigError, match="still has open transactions"):
+        recovery.resolve("query", "accept")
+    target.abort(other)
+    with pytest.raises(ConfigError, match="no row of batch 0 of query is visible, so accepting it would lose all rows"):
+        recovery.resolve("query", "accept")
+    assert recovery.finish("query") is Outcome.UNFINISHED
+    target.commit(0, target.write(b"a", b"b"), run="run-2")
     sees(b"a", b"b")
 
 
