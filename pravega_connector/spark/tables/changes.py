@@ -66,8 +66,13 @@ class Order:
         return serializer.decode_column(values).flatten()[place]
 
     def of_rows(self, batch: pa.RecordBatch, values: pa.BinaryArray) -> pa.Array:
-        """Return the order of rows; a row that removes its key has no value. Raises ColumnTypeError for a null."""
+        """Return the order of rows; a row that removes its key has no value.
+
+        Raises ColumnTypeError for a null, and for NaN, which is neither before nor after another number.
+        """
         column = batch.column(self.column)
+        if (row := pc.index(_is_nan(column), value=True).as_py()) >= 0:
+            raise ColumnTypeError(f"row {row} of column {self.column!r} is NaN, which has no order: remove such rows")
         if column.null_count:
             row = pc.index(pc.is_null(column), value=True).as_py()
             raise ColumnTypeError(
@@ -273,13 +278,21 @@ def _versions(column: pa.StringArray, name: str) -> tuple[pa.Int64Array, pa.Int6
     return segments, pc.fill_null(numbers, NO_ENTRY)
 
 
+def _is_nan(column: pa.Array) -> pa.BooleanArray:
+    """Return True for each NaN."""
+    if not pa.types.is_floating(column.type):
+        return pa.repeat(False, len(column))
+    return pc.fill_null(pc.is_nan(column), fill_value=False)
+
+
 def newer(order: Order, changes: Changes, found: pa.BinaryArray) -> npt.NDArray[np.bool_]:
     """Return for each change whether it wins over the value that the table has; null if there is none.
 
-    Raises DeserializationError for a value that has no such column.
+    A NaN in the table is before each number. Raises DeserializationError for a value that has no such column.
     """
     current = order.of(found)
-    later = pc.fill_null(pc.greater(changes.orders, current), fill_value=True)  # no entry, or no order in it
+    later = pc.or_kleene(pc.greater(changes.orders, current), _is_nan(current))
+    later = pc.fill_null(later, fill_value=True)  # no entry, or no order in it
     equal = pc.fill_null(pc.equal(changes.orders, current), fill_value=False)
     larger = pc.fill_null(pc.greater(changes.values, found), fill_value=True)  # a removal wins
     wins = pc.or_(later, pc.and_(equal, larger))

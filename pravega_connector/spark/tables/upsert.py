@@ -8,7 +8,8 @@ Theory of operation: retries, tasks that outlive their attempt, and other querie
   still has the version that was compared. So the entry of a key is the newest one of all changes, in any sequence and
   with any repetition. A removed entry has no order: an older change that arrives later adds the key again.
 - With versions in the rows, each change has its own condition. If it is refused, and the entry already has the new
-  value, an earlier attempt has made the change.
+  value, an earlier attempt has made the change. If the entry has a third value, another client has changed it. After a
+  lost answer or an earlier attempt of the task, that client may have changed the new value: the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -50,14 +51,18 @@ class _Change:
 class Upsert:
     """Application of changes by one task."""
 
-    def __init__(self, requests: SegmentRequests, segments: KeySegments, encoder: ChangeEncoder) -> None:
-        self._requests, self._segments, self._encoder = requests, segments, encoder
+    def __init__(
+        self, requests: SegmentRequests, segments: KeySegments, encoder: ChangeEncoder, *, repeated: bool = False
+    ) -> None:
+        """``repeated`` is True if an earlier attempt of the task may have made some of the changes."""
+        self._requests, self._segments, self._encoder, self._repeated = requests, segments, encoder, repeated
 
     def apply(self, changes: Changes) -> None:
         """Make the changes, which are durable on return. Each entry is changed atomically, the batch is not.
 
-        Raises TableVersionError for an entry that does not have the version of its row, DeserializationError for an
-        entry whose order cannot be read, and the errors of SegmentRequests.
+        Raises TableVersionError for an entry that does not have the version of its row, OutcomeUnknownError if it may
+        have had it, and DeserializationError for an entry whose order cannot be read. Raises the errors of
+        SegmentRequests.
         """
         ids = self._segments.of(self._primary_keys(changes))
         pieces = [(int(each), rows) for each in np.unique(ids) for rows in _parts(np.flatnonzero(ids == each), changes)]
@@ -104,22 +109,39 @@ class Upsert:
         for key, other in zip(changes.keys.to_pylist(), changes.segments.to_pylist(), strict=True):
             if other is not None and other != segment_id:
                 raise self._conflict(key, "its version belongs to another entry, or to an earlier table of this name")
-        left = _made(changes, changes.versions.to_pylist())
+        left, doubted = _made(changes, changes.versions.to_pylist()), self._repeated
         for _ in self._rounds():
-            if self._try(segment_id, left):
+            try:
+                self._send(segment_id, left)
+            except TableVersionError:
+                pass
+            except OutcomeUnknownError:
+                doubted = True
+            else:
                 return
             found = self._requests.read(segment_id, [each.key for each in left])
-            left = [change for change, entry in zip(left, found, strict=True) if not self._is_made(change, entry)]
+            pairs = zip(left, found, strict=True)
+            left = [change for change, entry in pairs if not self._is_made(change, entry, doubted=doubted)]
             if not left:
                 return
 
-    def _is_made(self, change: _Change, entry: WireEntry) -> bool:
-        """Return True if an entry has the new value. Raises TableVersionError if the change is not possible."""
+    def _is_made(self, change: _Change, entry: WireEntry, *, doubted: bool) -> bool:
+        """Return True if an entry has the new value.
+
+        Raises TableVersionError if the change is not possible. Raises OutcomeUnknownError if it is not possible any
+        more, and ``doubted`` says that it may have been made.
+        """
         current = None if entry.version == NO_ENTRY else entry.value
         if entry.version == change.version:
             return change.value is None and current is None  # nothing to remove
         if current == change.value:
             return True
+        if doubted:
+            raise OutcomeUnknownError(
+                f"whether the entry of key {change.key[:_QUOTED]!r} of table {self._requests.table} was written is "
+                "unknown: an answer was lost, or an earlier attempt of the task ended, and another client has changed "
+                "the entry since. Read the table, and decide again"
+            )
         raise self._conflict(change.key, "it was changed or removed since its version was read")
 
     def _conflict(self, key: bytes, reason: str) -> TableVersionError:

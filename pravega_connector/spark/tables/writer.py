@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pravega_connector.client.pravega_client import PravegaClient
@@ -78,7 +79,9 @@ class _TableWriter(Exchanged):
         """Set and remove the entries of the rows of one task; on return they are durable."""
         client = self.options.client(service=True)
         requests = SegmentRequests(client.stores, self.options.table_name())
-        upsert = Upsert(requests, KeySegments(self.segments), self.encoder)
+        context = TaskContext.get()
+        repeated = context is not None and context.attemptNumber() > 0
+        upsert = Upsert(requests, KeySegments(self.segments), self.encoder, repeated=repeated)
         length = self.config.primary_key + self.config.secondary_key
         changed, removed = _Hashes(length), _Hashes(length)
         for batch in iterator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -11,12 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from pravega_connector import PravegaClient
 from pravega_connector.errors import (
+    ColumnTypeError,
     ConfigError,
+    OutcomeUnknownError,
     TableKeyOrderError,
     TableNotFoundError,
     TableVersionError,
@@ -190,6 +194,56 @@ def test_a_row_with_a_version_conflicts(table: Table[Any], query: Any) -> None:
     with pytest.raises(ConfigError, match=r"key b'anna' .* has several rows with versions"):
         run(query(VERSIONED), row("anna", 3, 3, version=version), row("anna", 4, 4, version=version))
     assert pieces(table) == {"anna": 2}
+
+
+def test_a_lost_answer_and_another_client_leave_the_outcome_unknown(
+    pravega: InProcessPravega, table: Table[Any], query: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The update is made, its answer is lost, and another client changes the entry: it counts both."""
+    version = str(table.put("anna", {"pieces": 1}))
+    read, writes = SegmentRequests.read, list[int]()
+
+    def overtaken(self: SegmentRequests, *given: Any) -> Any:
+        if not writes:
+            writes.append(1)
+            table.put("anna", {"pieces": table.get("anna").value["pieces"] + 10})
+        return read(self, *given)
+
+    monkeypatch.setattr(SegmentRequests, "read", overtaken)
+    pravega.faults.drop_after("update table")
+    with pytest.raises(OutcomeUnknownError, match=r"key b'anna' of table .* another client has changed the entry"):
+        run(query(VERSIONED), row("anna", 2, 2, version=version))
+    assert writes
+    assert pieces(table) == {"anna": 12}
+
+
+def test_a_second_attempt_of_a_task_does_not_know_what_the_first_has_written(
+    table: Table[Any], query: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = str(table.put("anna", {"pieces": 1}))
+    run(query(VERSIONED), row("anna", 2, 2, version=version))
+    table.put("anna", {"pieces": 3})
+    second = TaskContext()
+    second._attemptNumber = 1
+    monkeypatch.setattr(TaskContext, "_taskContext", second)
+    with pytest.raises(OutcomeUnknownError, match="an earlier attempt of the task"):
+        run(query(VERSIONED), row("anna", 2, 2, version=version))
+
+
+@pytest.mark.parametrize("others", [[(1.0, 1)], [(3.0, 3), (1.0, 1)]])
+def test_nan_has_no_order(table: Table[Any], query: Any, others: list[tuple[float, int]]) -> None:
+    columns = changed(at=DoubleType())
+    schema = to_arrow_schema(columns, timezone="UTC")
+    writer = query(columns, order_column="at")
+    rows = [{"key": "anna", "pieces": number, "at": at} for at, number in others]
+    for position in range(len(rows) + 1):
+        given = [*rows[:position], {"key": "anna", "pieces": 9, "at": math.nan}, *rows[position:]]
+        with pytest.raises(ColumnTypeError, match=f"row {position} of column 'at' is NaN"):
+            writer.write(iter([pa.RecordBatch.from_pylist(given, schema)]))
+    assert pieces(table) == {}
+    table.put("anna", {"pieces": 9, "at": math.nan})
+    writer.write(iter([pa.RecordBatch.from_pylist(rows, schema)]))
+    assert pieces(table) == {"anna": others[0][1]}
 
 
 def test_keys_of_several_tasks(table: Table[Any], query: Any, monkeypatch: pytest.MonkeyPatch) -> None:
