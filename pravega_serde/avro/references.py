@@ -21,9 +21,7 @@ def with_definitions(schema: SchemaText) -> Any:
     try:
         if not schema.references:
             return _parsed(schema.text)
-        known: dict[str, Any] = {}
-        _collect(schema, known)
-        return _Definitions(known).of(_parsed(schema.text), "", 0)
+        return _Definitions(_definitions(schema)).of(_parsed(schema.text), "", 0)
     except RecursionError as error:
         raise SchemaError("the Avro schema is nested too deeply") from error
 
@@ -35,13 +33,14 @@ def _parsed(text: str) -> Any:
         raise SchemaError(f"invalid Avro schema: it is not JSON: {error}") from error
 
 
-def _collect(schema: SchemaText, known: dict[str, Any]) -> None:
-    """Add the definitions that a schema refers to, by full name."""
-    for reference in schema.references.values():
+def _definitions(schema: SchemaText) -> dict[str, Any]:
+    """Return the definitions that a schema refers to, by full name."""
+    known: dict[str, Any] = {}
+    for reference in schema.all_references().values():
         definition = _parsed(reference.text)
         if isinstance(definition, Mapping) and isinstance(definition.get("name"), str):
             known.setdefault(_full_name(definition, ""), definition)
-        _collect(reference, known)
+    return known
 
 
 def _full_name(definition: Mapping[str, Any], space: str) -> str:

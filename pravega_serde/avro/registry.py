@@ -35,6 +35,7 @@ from pravega_serde.avro.schema import (
     Union,
     branches_of,
     kind_of,
+    label_of,
     load,
 )
 from pravega_serde.avro.serializer import AvroSerializer
@@ -262,41 +263,64 @@ _WIDER: Final = {"int": ("long", "float", "double"), "long": ("float", "double")
 
 def _widened(writer: Type, reader: Type) -> Type:
     """Return the reader's schema with the writer's wider numbers, or ``reader`` itself if none are wider."""
-    if isinstance(writer, Union):
-        for branch in writer.branches:
-            reader = _widened(branch, reader)
-        return reader
-    if isinstance(reader, Union):
-        return _widened_union(writer, reader)
-    if isinstance(writer, Primitive):
+    widening = _Widening()
+    wide = widening.of(writer, reader)
+    return wide if widening.count else reader
+
+
+class _Widening:
+    """Copy of a reader's schema with the writer's wider numbers. ``count`` is the number of wider ones.
+
+    Schemas are graphs: each pair of records is visited once.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._records: dict[tuple[int, int], Record] = {}
+
+    def of(self, writer: Type, reader: Type) -> Type:
+        if isinstance(writer, Union):
+            for branch in writer.branches:
+                reader = self.of(branch, reader)
+            return reader
+        if isinstance(reader, Union):
+            return self._union(writer, reader)
+        if isinstance(writer, Primitive):
+            return self._number(writer, reader)
+        if isinstance(writer, Array) and isinstance(reader, Array):
+            return Array(self.of(writer.items, reader.items))
+        if isinstance(writer, Map) and isinstance(reader, Map):
+            return Map(self.of(writer.values, reader.values))
+        return self._record(writer, reader) if isinstance(writer, Record) and isinstance(reader, Record) else reader
+
+    def _number(self, writer: Primitive, reader: Type) -> Type:
         plain = isinstance(reader, Primitive) and reader.logical is None and writer.logical is None
-        return writer if plain and writer.name in _WIDER.get(kind_of(reader), ()) else reader
-    if isinstance(writer, Array) and isinstance(reader, Array):
-        items = _widened(writer.items, reader.items)
-        return reader if items is reader.items else Array(items)
-    if isinstance(writer, Map) and isinstance(reader, Map):
-        values = _widened(writer.values, reader.values)
-        return reader if values is reader.values else Map(values)
-    return _widened_record(writer, reader) if isinstance(writer, Record) and isinstance(reader, Record) else reader
+        if not plain or writer.name not in _WIDER.get(kind_of(reader), ()):
+            return reader
+        self.count += 1
+        return writer
 
-
-def _widened_union(writer: Type, reader: Union) -> Union:
-    """Widen one branch of a union if no branch accepts the written type directly or promoted."""
-    kinds = {kind_of(branch) for branch in reader.branches}
-    if isinstance(writer, Primitive) and {writer.name, *_WIDER.get(writer.name, ())} & kinds:
+    def _union(self, writer: Type, reader: Union) -> Union:
+        """Widen one branch of a union if no branch accepts the written type directly or promoted."""
+        kinds = {kind_of(branch) for branch in reader.branches}
+        if isinstance(writer, Primitive) and {writer.name, *_WIDER.get(writer.name, ())} & kinds:
+            return reader
+        same = [branch for branch in reader.branches if label_of(branch) == label_of(writer)]
+        for branch in same or reader.branches:
+            before = self.count
+            made = self.of(writer, branch)
+            if same or self.count > before:
+                return Union(tuple(made if each is branch else each for each in reader.branches))
         return reader
-    for place, branch in enumerate(reader.branches):
-        made = _widened(writer, branch)
-        if made is not branch:
-            return Union((*reader.branches[:place], made, *reader.branches[place + 1 :]))
-    return reader
 
-
-def _widened_record(writer: Record, reader: Record) -> Record:
-    slots = match_fields(writer, reader)
-    fields = list(reader.fields)
-    for entry in writer.fields:
-        if (slot := slots.get(entry.name)) is not None:
-            fields[slot] = replace(fields[slot], type=_widened(entry.type, fields[slot].type))
-    changed = any(new.type is not old.type for new, old in zip(fields, reader.fields, strict=True))
-    return replace(reader, fields=tuple(fields)) if changed else reader
+    def _record(self, writer: Record, reader: Record) -> Record:
+        pair = id(writer), id(reader)
+        if pair not in self._records:
+            self._records[pair] = made = replace(reader)
+            slots = match_fields(writer, reader)
+            fields = list(reader.fields)
+            for entry in writer.fields:
+                if (slot := slots.get(entry.name)) is not None:
+                    fields[slot] = replace(fields[slot], type=self.of(entry.type, fields[slot].type))
+            made.fields = tuple(fields)
+        return self._records[pair]

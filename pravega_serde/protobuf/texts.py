@@ -10,7 +10,7 @@ import binascii
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from pravega_serde.registry.interface import SchemaText
 
 #: Name of a file that nothing imports and whose text does not tell its name.
 _UNNAMED: Final = "schema.proto"
+#: For a file with those that it imports.
 _PROTOC_SECONDS: Final = 60.0
 
 
@@ -39,8 +40,12 @@ def files_of(schema: SchemaText) -> FileDescriptorSet:
     Raises :class:`MissingExtraError` if a file is text and protoc is not installed.
     """
     files: dict[str, FileDescriptorProto] = {}
-    _add(schema, None, files)
-    return FileDescriptorSet(file=files.values())
+    end = time.monotonic() + _PROTOC_SECONDS
+    for imported, text in schema.all_references().items():
+        files[imported] = _file(text, imported, list(files.values()), end)
+    own = _file(schema, None, list(files.values()), end)
+    files.pop(own.name, None)  # the schema's own file is the last one
+    return FileDescriptorSet(file=[*files.values(), own])
 
 
 def text_of(files: FileDescriptorSet, *, source: bool) -> SchemaText:
@@ -50,14 +55,16 @@ def text_of(files: FileDescriptorSet, *, source: bool) -> SchemaText:
     a ``.proto`` file. A file that cannot be written as one stays a descriptor.
     """
     known = {file.name: file for file in files.file}
-    return _text(files.file[-1], known, _source if source else _base64)
+    write = _source if source else _base64
+    texts: dict[str, SchemaText] = {}
 
+    def text(file: FileDescriptorProto) -> SchemaText:
+        if file.name not in texts:
+            wanted = (name for name in file.dependency if name in known and bundled(name) is None)
+            texts[file.name] = SchemaText(write(file), {name: text(known[name]) for name in wanted})
+        return texts[file.name]
 
-def _text(
-    file: FileDescriptorProto, known: dict[str, FileDescriptorProto], write: Callable[[FileDescriptorProto], str]
-) -> SchemaText:
-    wanted = (name for name in file.dependency if name in known and bundled(name) is None)
-    return SchemaText(write(file), {name: _text(known[name], known, write) for name in wanted})
+    return text(files.file[-1])
 
 
 def _base64(file: FileDescriptorProto) -> str:
@@ -71,16 +78,13 @@ def _source(file: FileDescriptorProto) -> str:
         return _base64(file)
 
 
-def _add(schema: SchemaText, name: str | None, files: dict[str, FileDescriptorProto]) -> None:
-    """Add the files that a schema imports, then its own under the name, by default its own name."""
-    for imported, text in schema.references.items():
-        if imported not in files:
-            _add(text, imported, files)
+def _file(schema: SchemaText, name: str | None, imports: list[FileDescriptorProto], end: float) -> FileDescriptorProto:
+    """Return the file of a schema under the name, by default its own name."""
     file = _descriptor(schema.text)
     if file is None:
-        file = _compiled(schema.text, name or _UNNAMED, list(files.values()))
+        file = _compiled(schema.text, name or _UNNAMED, imports, end)
     file.name = name or file.name or _UNNAMED
-    files[file.name] = file
+    return file
 
 
 def _descriptor(text: str) -> FileDescriptorProto | None:
@@ -96,11 +100,12 @@ def compiled_file(path: Path) -> FileDescriptorSet:
     Raises :class:`MissingExtraError` if protoc is not installed.
     """
     arguments = [f"--proto_path={path.parent}", "--include_imports"]
-    return _protoc(arguments, str(path), path.name, purpose=f"the Protobuf file {path.name!r}")
+    end = time.monotonic() + _PROTOC_SECONDS
+    return _protoc(arguments, str(path), path.name, purpose=f"the Protobuf file {path.name!r}", end=end)
 
 
-def _compiled(text: str, name: str, imports: list[FileDescriptorProto]) -> FileDescriptorProto:
-    """Compile the text of a file."""
+def _compiled(text: str, name: str, imports: list[FileDescriptorProto], end: float) -> FileDescriptorProto:
+    """Compile the text of a file, until a time of ``time.monotonic()``."""
     with tempfile.TemporaryDirectory() as folder:
         source, known = (Path(folder, each) for each in ("source", "known.desc"))
         source.mkdir()
@@ -108,21 +113,28 @@ def _compiled(text: str, name: str, imports: list[FileDescriptorProto]) -> FileD
         Path(source, _UNNAMED).write_text(text, encoding="utf-8")
         known.write_bytes(FileDescriptorSet(file=imports).SerializeToString())
         arguments = [f"--descriptor_set_in={known}", f"--proto_path={source}"]
-        made = _protoc(arguments, _UNNAMED, name, purpose="a Protobuf schema that is registered as text")
+        purpose = "a Protobuf schema that is registered as text"
+        made = _protoc(arguments, _UNNAMED, name, purpose=purpose, end=end)
         return made.file[0]
 
 
-def _protoc(arguments: list[str], file: str, name: str, *, purpose: str) -> FileDescriptorSet:
-    """Compile a file with protoc, in a separate process. ``name`` is for errors."""
+def _protoc(arguments: list[str], file: str, name: str, *, purpose: str, end: float) -> FileDescriptorSet:
+    """Compile a file with protoc, in a separate process, until a time of ``time.monotonic()``.
+
+    ``name`` is for errors.
+    """
     if find_spec("grpc_tools") is None:
         raise MissingExtraError("grpcio-tools", "protoc", purpose=purpose)
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "made.desc")
         command = [sys.executable, "-m", "grpc_tools.protoc", *arguments, f"--descriptor_set_out={made}", file]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_PROTOC_SECONDS, check=False)
+            left = max(end - time.monotonic(), 0)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
         except subprocess.TimeoutExpired as error:
-            raise SchemaError(f"protoc did not compile the file {name!r} within {_PROTOC_SECONDS:.0f} s") from error
+            raise SchemaError(
+                f"protoc did not compile the file {name!r}, with those that it imports, in {_PROTOC_SECONDS:.0f} s"
+            ) from error
         if done.returncode:
             raise SchemaError(f"invalid Protobuf file {name!r}: {' '.join(done.stderr.split())[:500]}")
         return FileDescriptorSet.FromString(made.read_bytes())

@@ -7,12 +7,21 @@ compare the schemas of every format themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from pravega_serde.blocking import blocking
-from pravega_serde.errors import DeserializationError, MissingExtraError, RegistryNotFoundError, SchemaError, SerdeError
+from pravega_serde.errors import (
+    DeserializationError,
+    MissingExtraError,
+    RegistryNotFoundError,
+    RegistryUnavailableError,
+    SchemaError,
+    SerdeError,
+)
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import confluent_calls as calls
 from pravega_serde.registry.calls import Call
@@ -35,11 +44,12 @@ from pravega_serde.registry.settings import SerializerConfig
 
 T = TypeVar("T")
 
-#: Levels of references, and schemas in all of them.
-_MAX_LEVELS = 32
-_MAX_REFERENCES = 1000
+#: Levels of references, names in all of them, and requests for them: two for a Protobuf file.
+_MAX_LEVELS: Final = 32
+_MAX_REFERENCES: Final = 1000
+_MAX_REQUESTS: Final = 2 * _MAX_REFERENCES
 #: Form in which Confluent's registry returns a Protobuf file as a descriptor in base64.
-_SERIALIZED = "serialized"
+_SERIALIZED: Final = "serialized"
 
 
 class _Connection:
@@ -53,8 +63,8 @@ class _Connection:
         self._http = Http(config)
         self.lookups = Lookups(config.cache_entries)
 
-    def run(self, call: Call[T]) -> T:
-        return blocking(lambda: self._http.run(call))
+    def run(self, call: Call[T], end: float = math.inf) -> T:
+        return blocking(lambda: self._http.run(call, end))
 
     def close(self) -> None:
         self._http.close()
@@ -84,8 +94,11 @@ class ConfluentStore:
         config = self._config.registry
         return _connections.get(config, lambda: _Connection(config))
 
-    def _run(self, call: Call[T]) -> T:
-        return self._connection.run(replace(call, path=self._base + call.path))
+    def _run(self, call: Call[T], end: float = math.inf) -> T:
+        return self._connection.run(replace(call, path=self._base + call.path), end)
+
+    def _lookup(self) -> _Lookup:
+        return _Lookup(self._run, self._subject, self._config.registry.timeout)
 
     def _cached(self, key: tuple[object, ...], load: Callable[[], T], seconds: float = math.inf) -> T:
         return self._connection.lookups.get(key, load, seconds=seconds, missing=MISSING_SECONDS)
@@ -138,47 +151,18 @@ class ConfluentStore:
         """Do nothing: these registries compare only schemas that are added."""
 
     def _load_latest(self) -> tuple[SubjectSchema, SchemaInfo]:
-        def ask(form: str | None) -> SubjectSchema:
-            return self._run(calls.schema_version(self._subject, "latest", form))
-
-        registered = ask(None)
-        return registered, self._info(registered, ask)
+        registered, text = self._latest_of(self._subject)
+        return registered, _part(registered.format).from_text(text)
 
     def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:  # noqa: ARG002 - Apicurio has two kinds of ids
-        def ask(form: str | None) -> SubjectSchema:
-            return self._run(calls.schema_by_id(schema_id, form))
+        lookup = self._lookup()
+        registered = lookup.read(lambda form: calls.schema_by_id(schema_id, form))
+        return _part(registered.format).from_text(lookup.text(registered))
 
-        return self._info(ask(None), ask)
-
-    def _info(self, registered: SubjectSchema, ask: Callable[[str | None], SubjectSchema]) -> SchemaInfo:
-        """Return a schema with all that it refers to. ``ask`` returns it in another form."""
-        return _part(registered.format).from_text(self._text(registered, ask))
-
-    def _text(self, registered: SubjectSchema, ask: Callable[[str | None], SubjectSchema]) -> SchemaText:
-        if not _part(registered.format).is_parsed(registered.text):
-            registered = replace(registered, text=ask(_SERIALIZED).text)
-        return self._with_references(registered, [], {})
-
-    def _with_references(
-        self, registered: SubjectSchema, path: list[str], known: dict[tuple[str, int], SchemaText]
-    ) -> SchemaText:
-        if len(path) > _MAX_LEVELS or len(known) > _MAX_REFERENCES:
-            raise SchemaError(f"a schema of subject {self._subject!r} refers to too many schemas: {' > '.join(path)}")
-        found = {}
-        for each in registered.references:
-            key = each.subject, each.version
-            if key not in known:
-                other = self._version(each, registered.format)
-                known[key] = self._with_references(other, [*path, each.name], known)
-            found[each.name] = known[key]
-        return SchemaText(registered.text, found)
-
-    def _version(self, reference: Reference, format: SerializationFormat) -> SubjectSchema:  # noqa: A002
-        subject, version = reference.subject, reference.version
-        found = self._run(calls.schema_version(subject, version))
-        if not _part(format).is_parsed(found.text):
-            found = replace(found, text=self._run(calls.schema_version(subject, version, _SERIALIZED)).text)
-        return found
+    def _latest_of(self, subject: str) -> tuple[SubjectSchema, SchemaText]:
+        lookup = self._lookup()
+        registered = lookup.read(lambda form: calls.schema_version(subject, "latest", form))
+        return registered, lookup.text(registered)
 
     # Writing
 
@@ -206,10 +190,21 @@ class ConfluentStore:
 
         Files that it imports are subjects with the names of the files, as Confluent's serializers register them.
         """
-        references = tuple(
-            Reference(name, name, self._find_or_add(name, format, each, add=add).version)
-            for name, each in schema.references.items()
-        )
+        versions: dict[str, int] = {}
+        for name, each in schema.all_references().items():
+            versions[name] = self._find_or_add_one(name, format, each, versions, add=add).version
+        return self._find_or_add_one(subject, format, schema, versions, add=add)
+
+    def _find_or_add_one(
+        self,
+        subject: str,
+        format: SerializationFormat,  # noqa: A002 -- the option's name everywhere
+        schema: SchemaText,
+        versions: Mapping[str, int],
+        *,
+        add: bool,
+    ) -> SubjectSchema:
+        references = tuple(Reference(name, name, versions[name]) for name in schema.references)
         body = calls.schema_body(format, schema.text, references)
         try:
             return self._find(subject, body, format, schema)
@@ -232,26 +227,76 @@ class ConfluentStore:
         Raises RegistryNotFoundError, also for a schema that the server finds but that has other payloads: a server may
         ignore the order of fields.
         """
+        lookup = self._lookup()
         try:
-            found = self._run(calls.find_schema(subject, body))
-        except RegistryNotFoundError:
-            latest = self._latest_of(subject)
-            if latest is None or not _is_same(format, schema, latest):
+            found = lookup.run(calls.find_schema(subject, body))
+        except RegistryNotFoundError as error:
+            try:
+                latest = self._latest_of(subject)
+            except RegistryNotFoundError:
+                raise error from None
+            if not _is_same(format, schema, latest):
                 raise
             return latest[0]
         part = _part(format)
         if part.is_parsed(found.text):
-            text = self._with_references(found, [], {})
+            text = lookup.text(found)
             if not part.writes_alike(part.from_text(schema), part.from_text(text)):
                 raise RegistryNotFoundError(f"subject {subject!r} has the schema only with another order of fields")
         return found
 
-    def _latest_of(self, subject: str) -> tuple[SubjectSchema, SchemaText] | None:
+
+class _Lookup:
+    """Requests for one schema and all that it refers to. They share a deadline, and their number is limited.
+
+    The references are a graph: each schema is requested once.
+    """
+
+    def __init__(self, run: Callable[[Call[Any], float], Any], subject: str, seconds: float) -> None:
+        self._send, self._subject, self._seconds = run, subject, seconds
+        self._end = time.monotonic() + seconds
+        self._requests = 0
+        self._known: dict[tuple[str, int], SchemaText] = {}
+        self._names: set[str] = set()
+
+    def run(self, call: Call[T]) -> T:
+        """Return the result of a call. Raises RegistryUnavailableError at the deadline of all requests."""
+        self._requests += 1
+        if self._requests > _MAX_REQUESTS:
+            raise SchemaError(f"a schema of subject {self._subject!r} requires more than {_MAX_REQUESTS} requests")
         try:
-            found = self._run(calls.schema_version(subject, "latest"))
-        except RegistryNotFoundError:
-            return None
-        return found, self._text(found, lambda form: self._run(calls.schema_version(subject, "latest", form)))
+            found: T = self._send(call, self._end)
+        except RegistryUnavailableError as error:
+            if self._requests == 1:
+                raise
+            raise RegistryUnavailableError(
+                f"{error.message}; it was request {self._requests} for one schema with its references, which have the "
+                f"registry's timeout of {self._seconds:g} s together",
+                status=error.status,
+            ) from error
+        return found
+
+    def read(self, ask: Callable[[str | None], Call[SubjectSchema]]) -> SubjectSchema:
+        """Return a schema in a form that its format parses. ``ask`` returns the call for a form."""
+        found = self.run(ask(None))
+        if not _part(found.format).is_parsed(found.text):
+            found = replace(found, text=self.run(ask(_SERIALIZED)).text)
+        return found
+
+    def text(self, registered: SubjectSchema, path: tuple[str, ...] = ()) -> SchemaText:
+        """Return a schema with all that it refers to. ``path`` has the names that lead to it."""
+        self._names.update(each.name for each in registered.references)
+        if len(path) > _MAX_LEVELS or len(self._names) > _MAX_REFERENCES:
+            shown = f": {' > '.join(path)}" if path else ""
+            raise SchemaError(f"a schema of subject {self._subject!r} refers to too many schemas{shown}")
+        found = {}
+        for each in registered.references:
+            subject, version = key = each.subject, each.version
+            if key not in self._known:
+                other = self.read(partial(calls.schema_version, subject, version))
+                self._known[key] = self.text(other, (*path, each.name))
+            found[each.name] = self._known[key]
+        return SchemaText(registered.text, found)
 
 
 class ApicurioStore(ConfluentStore):
@@ -307,7 +352,11 @@ def _is_same(
     try:
         return part.is_same(part.from_text(schema), part.from_text(text))
     except SchemaError:  # such as a file that has only enums
-        return schema == text
+        return _texts(schema) == _texts(text)
+
+
+def _texts(schema: SchemaText) -> tuple[str, dict[str, str]]:
+    return schema.text, {name: each.text for name, each in schema.all_references().items()}
 
 
 def _as_type(info: SchemaInfo, type: str | None) -> SchemaInfo | None:  # noqa: A002 -- the registry's word

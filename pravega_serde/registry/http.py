@@ -7,6 +7,7 @@ internal failure. The pauses grow, with jitter, so that the clients do not reach
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import ssl
 import time
@@ -65,9 +66,12 @@ class Http:
         self._inherited.append(self._client)
         self._client = None
 
-    def run(self, call: Call[T]) -> T:
-        """Return the result of a call. Raises RegistryError, or RegistryUnavailableError at the deadline."""
-        tries = _Tries(call, self._config, self._credential)
+    def run(self, call: Call[T], end: float = math.inf) -> T:
+        """Return the result of a call. Raises RegistryError, or RegistryUnavailableError at the deadline.
+
+        The deadline is the registry's timeout, or ``end`` of ``time.monotonic()`` if that is earlier.
+        """
+        tries = _Tries(call, self._config, self._credential, end)
         while True:
             try:
                 return self._attempt(tries)
@@ -151,12 +155,14 @@ class AsyncHttp:
 class _Tries(Generic[T]):
     """Attempts of one call: their requests, the handling of results, and the time of the last one."""
 
-    def __init__(self, call: Call[T], config: RegistryConfig, credential: KeptCredential | None) -> None:
+    def __init__(
+        self, call: Call[T], config: RegistryConfig, credential: KeptCredential | None, end: float = math.inf
+    ) -> None:
         self._call, self._config, self._credential = call, config, credential
         self._authorization: str | None = None
         self._renewed = self._lacks_credential = False
         self._started = time.monotonic()
-        self._end = self._started + config.timeout
+        self._end = min(self._started + config.timeout, end)
         self._count = 0
         self._sent = False
         self._answered: TransientError | None = None

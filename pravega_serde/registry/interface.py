@@ -38,12 +38,32 @@ class EventType:
             raise SchemaError(f"a column of type {column.type} does not match the schema: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SchemaText:
-    """Schema in a Confluent-compatible registry: text, and the schemas that it refers to by name."""
+    """Schema in a Confluent-compatible registry: text, and the schemas that it refers to by name.
+
+    Schemas that refer to the same schema share the object. Use :meth:`all_references`: a graph has more paths than
+    schemas.
+    """
 
     text: str
-    references: Mapping[str, SchemaText] = field(default_factory=dict)
+    references: Mapping[str, SchemaText] = field(default_factory=dict, repr=False)
+
+    def all_references(self) -> dict[str, SchemaText]:
+        """Return all schemas that this one refers to, by name, each once and after those that it refers to.
+
+        The first schema of a name counts, as in Confluent's serializers.
+        """
+        found: dict[str, SchemaText] = {}
+
+        def visit(schema: SchemaText) -> None:
+            for name, each in schema.references.items():
+                if name not in found:
+                    visit(each)
+                    found.setdefault(name, each)
+
+        visit(self)
+        return found
 
 
 class RegistryFormat(ABC):

@@ -54,9 +54,9 @@ class RegistryConfig:
     :class:`~pravega_serde.CredentialProvider`, or the name ``package.module:name`` of one.
 
     ``ca_file`` names the file of the trusted authorities, by default the system's: PEM, or a trust store of Java (JKS,
-    PKCS #12) with its ``ca_password``. ``timeout`` limits a call including its retries, in seconds. The last schemas of
-    a group are cached for ``latest_seconds``. The cache holds at most ``cache_entries``. Raises SerdeError for invalid
-    settings.
+    PKCS #12) with its ``ca_password``. ``timeout`` limits a call including its retries, in seconds. It also limits all
+    calls for one schema and the schemas that it refers to. The last schemas of a group are cached for
+    ``latest_seconds``. The cache holds at most ``cache_entries``. Raises SerdeError for invalid settings.
     """
 
     uri: str

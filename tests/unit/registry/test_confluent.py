@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from pravega_serde import SchemaRegistryClient
+from pravega_serde.avro import references
 from pravega_serde.errors import (
     DeserializationError,
     MissingExtraError,
@@ -26,7 +27,8 @@ from pravega_serde.errors import (
     SerdeError,
 )
 from pravega_serde.protobuf import texts
-from pravega_serde.registry import RegistryConfig, deserializer, serializer
+from pravega_serde.registry import RegistryConfig, confluent_store, deserializer, http, serializer
+from tests.unit.registry._pace import Clock
 from tests.unit.registry._scripted import Action, answer, hang_up, scripted
 
 AVRO = {"type": "record", "name": "n.R", "fields": [{"name": "a", "type": "int"}]}
@@ -157,6 +159,84 @@ def test_references_without_end() -> None:
         with pytest.raises(SchemaError, match="refers to too many schemas"):
             reader.deserialize(EVENT)
         assert len(registry.requests) < 100
+
+
+def _twofold(levels: int) -> dict[str, Any]:
+    """Return answers with two Avro records a level, which both refer to both records of the next level."""
+
+    def schema(level: int, side: str) -> dict[str, Any]:
+        names = [f"n.L{level + 1}{each}" for each in "ab"] if level < levels else []
+        fields = [{"name": name[-1], "type": ["null", name]} for name in names]
+        return {
+            "schema": json.dumps({"type": "record", "name": f"n.L{level}{side}", "fields": fields}),
+            "references": [{"name": name, "subject": name, "version": 1} for name in names],
+        }
+
+    paths = {f"/subjects/n.L{i}{side}/versions/1": schema(i, side) for i in range(1, levels + 1) for side in "ab"}
+    return paths | {"/schemas/ids/7": schema(0, "a")}
+
+
+@pytest.mark.parametrize(("kind", "base"), [("confluent", ""), ("apicurio", "/apis/ccompat/v7")])
+def test_references_are_a_graph(kind: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def parse(text: str) -> Any:
+        parsed.append(text)
+        assert len(parsed) < 100
+        return json.loads(text)
+
+    monkeypatch.setattr(references, "_parsed", parse)
+    with scripted(by_path({base + path: answer for path, answer in _twofold(20).items()})) as registry:
+        reader = deserializer(f"{kind}+{registry.uri}", group="s")
+        assert reader.deserialize(b"\0\0\0\0\x07\0\2\0\0") == {"a": None, "b": {"a": None, "b": None}}
+        assert len(registry.requests) == len(parsed) == 41
+
+
+def test_imports_are_registered_once() -> None:
+    files = FileDescriptorSet()
+    for level in range(12):
+        for side in "ab":
+            file = files.file.add(name=f"{level}{side}.proto", syntax="proto3")
+            file.message_type.add(name=f"M{level}{side}")
+            file.dependency.extend(f"{level - 1}{each}.proto" for each in "ab" if level)
+    del files.file[-1]  # nothing imports the last one
+
+    def register(handler: BaseHTTPRequestHandler) -> None:
+        answer(handler, 200, {**SCHEMA, "schema": "not asked for", "schemaType": "PROTOBUF"})
+
+    with scripted(register) as registry:
+        serializer(f"confluent+{registry.uri}", group="s", schema=files, type="M11a", format="protobuf")
+        assert [request.path for request in registry.requests] == [
+            *(f"/subjects/{file.name}" for file in files.file[:-1]),
+            "/subjects/s",
+        ]
+
+
+def test_the_requests_of_one_schema_share_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(confluent_store, "time", clock)
+    monkeypatch.setattr(http, "time", clock)
+
+    def act(handler: BaseHTTPRequestHandler) -> None:
+        clock.now += 1
+        names = [{"name": f"n{i}", "subject": f"n{i}", "version": 1} for i in range(100)]
+        answer(handler, 200, {**SCHEMA, "references": names if handler.path == "/schemas/ids/7" else []})
+
+    with scripted(act) as registry:
+        config = RegistryConfig(uri=f"confluent+{registry.uri}", timeout=10)
+        reader = deserializer(config, group="s", schema=AVRO, format="avro")
+        with pytest.raises(RegistryUnavailableError, match=r"for one schema with its references.* 10 s together"):
+            reader.deserialize(EVENT)
+        assert 10 <= len(registry.requests) <= 12
+
+
+def test_the_number_of_requests_for_one_schema_is_limited() -> None:
+    names = [{"name": f"n{i}", "subject": f"n{i}", "version": 1} for i in range(1001)]
+    with scripted((200, {**SCHEMA, "references": names})) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro")
+        with pytest.raises(SchemaError, match="refers to too many schemas"):
+            reader.deserialize(EVENT)
+        assert len(registry.requests) == 1
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,31 @@ def test_numbers_are_narrowed_one_by_one(uri: str) -> None:
         narrow.decode_column(pa.array(events))
 
 
+def test_a_record_inside_itself_has_versions() -> None:
+    node = record(("v", "int"), ("next", ["null", "n.R"]))
+    newer = record(*((field["name"], field["type"]) for field in node["fields"]))
+    newer["fields"].append({"name": "w", "type": "string", "default": "new"})
+    with served({0: encoding(typed(node, format="avro"))}) as registry:
+        reader = deserializer(registry.uri, group="g", schema=newer, format="avro", check_readable=False)
+        event = b"\1\0\0\0\0\2\2\4\0"
+        assert reader.deserialize(event) == {"v": 1, "next": {"v": 2, "next": None, "w": "new"}, "w": "new"}
+        with pytest.raises(SchemaError, match=r"contains itself.*read it by rows"):
+            reader.decode_column(pa.array([event]))
+
+
+def test_numbers_are_widened_once_for_each_pair_of_records() -> None:
+    def twofold(number: str) -> Any:
+        inner = record(("a", number), name="n.L0")
+        for level in range(1, 20):
+            inner = record(("a", ["null", inner]), ("b", ["null", f"n.L{level - 1}"]), name=f"n.L{level}")
+        return inner
+
+    with served({0: encoding(typed(twofold("long"), format="avro"))}) as registry:
+        reader = deserializer(registry.uri, group="g", schema=twofold("int"), format="avro", check_readable=False)
+        with pytest.raises(SchemaError, match="more than 10000 columns; read it by rows"):
+            reader.decode_column(pa.array([b"\1\0\0\0\0\0\0"]))
+
+
 def test_other_versions_can_be_bad_records(uri: str) -> None:
     reader = deserializer(uri, group="g", schema=json.dumps(V2, indent=1), format="avro", evolution="corrupt")
     errors: list[DeserializationError] = []
