@@ -83,14 +83,17 @@ def scanned(
     max_size: int,
     timeout: float,
     avro_schema: str | None = None,
+    registry: tuple[str, str | None] | None = None,
 ) -> tuple[str, Sniffed]:
     """Return the name of a stream for proposals, and the result of a scan of SCOPE/STREAM, @FILE or standard input (-).
 
+    ``registry`` is the address and the group that proposals use.
     Raises ConfigError, DeserializationError, and the errors of the client.
     """
     is_file = source == "-" or source.startswith("@")
     name = "scope/stream" if is_file else str(StreamName.parse(source))
-    scan = Scan(stream=name, avro_schema=avro_schema, max_events=limit, max_bytes=max_size, timeout=timeout)
+    limits: Any = {"max_events": limit, "max_bytes": max_size, "timeout": timeout}
+    scan = Scan(stream=name, avro_schema=avro_schema, registry=registry, **limits)
     if is_file:
         _scan_file(scan, source, form)
     else:

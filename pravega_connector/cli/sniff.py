@@ -13,8 +13,8 @@ from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.scanned_events import scan_options, scanned
 from pravega_connector.errors import ConfigError
-from pravega_serde.errors import RegistryNotFoundError
 from pravega_serde.sniffing import Sniffed
+from pravega_serde.sniffing.results import printable
 
 
 @click.command(
@@ -53,14 +53,18 @@ def sniff(
     the client, and a group in the schema registry. Of a stream, the first events of each segment are read, up to the
     limits. A random sample of 1,000 of them is examined. A format without sufficient evidence is unknown.
 
-    With --registry, the schemas of Pravega's encoding ids are looked up.
+    With --registry, the schemas of the ids before the events are looked up. The registry is Pravega's, Confluent's or
+    Apicurio's.
     """
-    name, found = scanned(source, avro_schema=avro_schema, **scan)
-    encodings = {} if registry is None else _encodings(found, registry, group or name.rpartition("/")[2])
+    known = None if registry is None else (registry, group)
+    name, found = scanned(source, avro_schema=avro_schema, registry=known, **scan)
+    encodings: dict[int, str] = {}
+    if registry is not None:
+        found, encodings = _with_schemas(found, registry, group, name.rpartition("/")[2])
     if as_json:
         click.echo(json.dumps(found.to_dict() | {"encodings": encodings}))
     else:
-        click.echo("\n".join((str(found), *(f"encoding id {key}: {text}" for key, text in encodings.items()))))
+        click.echo("\n".join((str(found), *(printable(f"id {key}: {text}") for key, text in encodings.items()))))
     if schema_file is not None:
         _write_schema(found, schema_file)
 
@@ -68,22 +72,15 @@ def sniff(
 # ---- schemas ----
 
 
-def _encodings(found: Sniffed, uri: str, group: str) -> dict[str, str]:
-    """Return what the registry has for each encoding id. Raises the errors of the registry."""
-    from pravega_serde.registry import RegistryConfig, SchemaRegistryClient  # noqa: PLC0415 - takes a second to import
+def _with_schemas(found: Sniffed, uri: str, group: str | None, stream: str) -> tuple[Sniffed, dict[int, str]]:
+    """Return the result with the schemas that the registry has, and a text for each id."""
+    from pravega_serde.registry import RegistryConfig  # noqa: PLC0415 - takes a second to import
+    from pravega_serde.registry.settings import serializer_config  # noqa: PLC0415
+    from pravega_serde.registry.stores import store_of  # noqa: PLC0415
+    from pravega_serde.sniffing.registered import with_schemas  # noqa: PLC0415
 
-    ids = sorted({each for part in found.parts if part.framing[:1] == ("pravega-registry",) for each in part.ids})
-    encodings = {}
-    with SchemaRegistryClient(RegistryConfig.resolve(uri=uri)) as client:
-        for each in ids:
-            try:
-                info = client.encoding_info(group, each)
-            except RegistryNotFoundError:
-                encodings[str(each)] = f"not in the group {group}"
-                continue
-            codec = f", codec {info.codec.name}" if info.codec.name else ""
-            encodings[str(each)] = f"{info.version.format} {info.version.type}, version {info.version.version}{codec}"
-    return encodings
+    config = RegistryConfig.resolve(uri=uri)
+    return with_schemas(found, store_of(serializer_config(config, group or config.default_group(stream), {})))
 
 
 def _write_schema(found: Sniffed, path: Path) -> None:

@@ -13,7 +13,7 @@ Otherwise, ids and sizes must be as in a registry: not lengths, times or counter
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +22,9 @@ from pravega_serde.registry import header
 
 #: Distinct ids of a stream; more are numbers of another kind.
 MAX_IDS: Final = 64
+#: Events with a framing, among others: at least this many, and a tenth of all or this many.
+_FEWEST_OF_MANY: Final = 3
+_CERTAINLY_MANY: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +49,51 @@ class Framing:
     names_format: str = ""
     """Format of all payloads."""
 
-    def is_plausible(self, found: Sequence[Framed], *, recognized: bool) -> bool:
-        """True if events have this framing. ``recognized`` is true if the format of most payloads is known."""
+    def is_plausible(self, found: Sequence[Framed], total: int, *, recognized: bool) -> bool:
+        """True if events have this framing, of ``total`` events that show no format by themselves.
+
+        ``recognized`` is true if the format of most payloads is known.
+        """
         if not found or _are_lengths(found):
             return False
         ids = {each.id for each in found}
         if recognized:
             return len(ids) <= MAX_IDS
-        sizes = {len(each.event) for each in found}
         return (
-            len(found) >= self.fewest
+            self._are_enough(len(found), total)
             and max(ids) <= self.largest_id
             and (len(ids) <= max(len(found) // 3, 1) or max(ids) < 16)
             and len(ids) <= MAX_IDS
-            and (len(sizes) > 1 or len(found) < 3)
-            and not self._are_numbers(found, ids)
+            and not self._are_numbers(found)
         )
 
-    def _are_numbers(self, found: Sequence[Framed], ids: set[int]) -> bool:
-        """True for little-endian numbers, short numbers before a zero, times, and numbers of 4 or 8 bytes each."""
-        if all(each.payload[:3] == b"\0\0\0" for each in found) or all(_is_time(each.event) for each in found):
-            return True
-        if len(found) >= 3 and math.gcd(*(len(each.payload) for each in found)) >= 4:
-            return True
-        return self.largest_id > 0xFFFF and all(each % 256 == 0 for each in ids)
+    def _are_enough(self, count: int, total: int) -> bool:
+        """True if the events are most of all, or too many for a coincidence."""
+        if count * 2 >= total:
+            return count >= self.fewest
+        return count >= _FEWEST_OF_MANY and (count >= _CERTAINLY_MANY or count * 10 >= total)
+
+    def _are_numbers(self, found: Sequence[Framed]) -> bool:
+        """True for little-endian numbers, short numbers before a zero, times, and numbers of 4 or 8 bytes each.
+
+        A few other events among them do not change that.
+        """
+        if len(found) >= 3:
+            sizes = Counter(len(each.event) for each in found)
+            payloads = [len(each.payload) for each in found]
+            if _are_nearly_all(sizes.most_common(1)[0][1], found):
+                return True
+            if any(_are_nearly_all(sum(size % each == 0 for size in payloads), found) for each in range(4, 17)):
+                return True
+        return (
+            sum(_is_time(each.event) for each in found) * 2 > len(found)
+            or _are_nearly_all(sum(each.payload[:3] == b"\0\0\0" for each in found), found)
+            or (self.largest_id > 0xFFFF and _are_nearly_all(sum(each.id % 256 == 0 for each in found), found))
+        )
+
+
+def _are_nearly_all(count: int, found: Sequence[Framed]) -> bool:
+    return count * 10 >= len(found) * 9
 
 
 def _are_lengths(found: Sequence[Framed]) -> bool:
@@ -80,7 +104,7 @@ def _are_lengths(found: Sequence[Framed]) -> bool:
         or int.from_bytes(each.event[:2], "big") == len(each.event) - 2
         for each in found
     )
-    return lengths * 10 >= len(found) * 9
+    return _are_nearly_all(lengths, found)
 
 
 def _is_time(event: bytes) -> bool:

@@ -34,6 +34,8 @@ _CUSTOM: Final = SC_WRITE_METHOD | SC_EXTERNALIZABLE
 
 STRING: Final = "java.lang.String"
 _NULL: Final = "null"
+#: In place of the class of an event that exceeds the limits.
+_NOT_READABLE: Final = "(not readable)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ class JavaClasses:
 
     def __init__(self) -> None:
         self.events: dict[str, int] = {}
+        self.smallest: bytes | None = None
+        """Smallest event that could be read, if any."""
         self._classes: dict[ClassDescriptor, _Found] = {}
         self._is_complete = True
         self._observer = Observer()
@@ -100,6 +104,11 @@ class JavaClasses:
     def is_complete(self) -> bool:
         """False if a limit was reached, such as ``MAX_CLASSES``."""
         return self._is_complete and self._observer.is_complete
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the classes of the events that could be read."""
+        return [name for name in self.events if name != _NOT_READABLE]
 
     @property
     def classes(self) -> tuple[SniffedClass, ...]:
@@ -112,8 +121,10 @@ class JavaClasses:
         try:
             reader.read_event()
         except DeserializationError:
-            self._count("(not readable)")
+            self._count(_NOT_READABLE)
             return
+        if self.smallest is None or len(data) < len(self.smallest):
+            self.smallest = data
         described = [each for each in reader.handles if isinstance(each, ClassDescriptor)]
         self._count(_name_of(data, described))
         for each in described:

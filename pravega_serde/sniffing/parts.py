@@ -112,7 +112,8 @@ class Splitter:
             groups = [_group((), framing.names_format, list(range(len(rows))), bodies)]
         recognized = sum(len(each.rows) for each in groups if each.format in _STRUCTURED)
         is_recognized = recognized * 2 >= len(rows) and not framing.names_format
-        if not framing.is_plausible(list(split.values()), recognized=is_recognized) or _is_text(groups, len(rows)):
+        is_plausible = framing.is_plausible(list(split.values()), len(left), recognized=is_recognized)
+        if not is_plausible or _is_text(groups, len(rows)):
             return []
         for found in groups:
             found.framing = (framing.name, *found.framing)

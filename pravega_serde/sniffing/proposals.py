@@ -44,13 +44,14 @@ def proposal(
     framing: Sequence[str],
     *,
     columns: tuple[pa.Schema | None, tuple[str, ...]] = (None, ()),
-    java: tuple[JavaClasses, bytes] | None = None,
+    java: JavaClasses | None = None,
     avro_schema: str = "",
+    registry: tuple[str, str | None] | None = None,
 ) -> SniffedProposal:
-    """Return the proposal for a part. ``java`` has its classes and its smallest event."""
+    """Return the proposal for a part. ``registry`` is the address and the group of its registry, if it is known."""
     outer = [name for name in framing if name not in _ENVELOPES]
     if outer:
-        found = _framed(stream, outer, format_name, columns[0], avro_schema)
+        found = _framed(stream, outer, format_name, columns=columns[0], avro_schema=avro_schema, registry=registry)
         is_change = "debezium" in framing and "registry" in found.spark
         return replace(found, spark={**found.spark, "unwrap": "debezium"}) if is_change else found
     if "cloudevents" in framing:
@@ -59,20 +60,40 @@ def proposal(
         return _changes(stream, columns[0])
     read_as = READ_AS.get(format_name, "bytes")
     if read_as == "java" and java is not None:
-        return _java(stream, *java)
+        return _java(stream, java)
     if read_as in ("json", "cbor"):
         return _documents(stream, read_as, *columns)
     return _SIMPLE.get(read_as, _bytes)(stream) if read_as != "avro" else _avro(stream, avro_schema)
 
 
 def _framed(
-    stream: str, framing: Sequence[str], format_name: str, columns: pa.Schema | None, avro_schema: str
+    stream: str,
+    framing: Sequence[str],
+    format_name: str,
+    *,
+    columns: pa.Schema | None,
+    avro_schema: str,
+    registry: tuple[str, str | None] | None,
 ) -> SniffedProposal:
+    uri, group = registry if registry is not None and _may_have(registry[0], framing) else (None, None)
     if framing[0] == "pravega-registry":
-        return _from_registry(stream, format_name, columns)
+        return _from_registry(stream, format_name, columns, uri or _REGISTRY, group)
     if len(framing) == 1 and framing[0] in _OTHER_REGISTRIES:
-        return _from_other_registry(stream, framing[0])
+        return _from_other_registry(stream, framing[0], uri, group)
     return _bytes(stream, _unwrapping(framing, format_name), format_name, columns, avro_schema)
+
+
+def _may_have(registry: str, framing: Sequence[str]) -> bool:
+    """Return True if the ids of a framing can be those of the registry at an address."""
+    return framing[0] in _FRAMINGS_OF.get(registry.partition("+")[0], _FRAMINGS_OF["pravega"])
+
+
+#: Registry, by the name before its address -> outermost framings of its events.
+_FRAMINGS_OF: Final[Mapping[str, Sequence[str]]] = {
+    "pravega": ["pravega-registry"],
+    "confluent": ["confluent"],
+    "apicurio": ["confluent", "apicurio"],
+}
 
 
 def _read(stream: str, serializer: str = "") -> str:
@@ -131,13 +152,17 @@ def _changes(stream: str, columns: pa.Schema | None) -> SniffedProposal:
     return SniffedProposal({"format": "json", "unwrap": "debezium"}, read, call, notes=notes)
 
 
-def _java(stream: str, classes: JavaClasses, smallest: bytes) -> SniffedProposal:
+def _java(stream: str, classes: JavaClasses) -> SniffedProposal:
     call = _read(stream, '"java"')
-    if len(classes.events) != 1:
+    smallest = classes.smallest
+    if smallest is None:
+        note = "no event could be examined within the limits, so Spark has no columns for them; use the client"
+        return SniffedProposal({}, "", call, notes=(note,))
+    if len(classes.names) != 1:
         return SniffedProposal(
             {}, "", call, notes=("the events have several classes, so Spark has no columns for them",)
         )
-    (name,) = classes.events
+    (name,) = classes.names
     if _has_columns(java_type=name):
         return SniffedProposal({"format": "java", "java_type": name}, "", call)
     if not _has_columns(sample=smallest):
@@ -177,29 +202,36 @@ def _string(stream: str) -> SniffedProposal:
     return SniffedProposal({"format": "string"}, "", _read(stream, '"string"'))
 
 
-def _from_registry(stream: str, format_name: str, columns: pa.Schema | None) -> SniffedProposal:
-    group = _title(stream)
-    call = f'pravega_serde.registry.deserializer("{_REGISTRY}", group="{group}")'
+def _from_registry(
+    stream: str, format_name: str, columns: pa.Schema | None, registry: str, group: str | None
+) -> SniffedProposal:
+    call = f'pravega_serde.registry.deserializer("{registry}", group="{group or _title(stream)}")'
     name = READ_AS.get(format_name, "")
     schema = json_schema_of(columns, _title(stream)) if name == "json" and columns is not None else ""
     return SniffedProposal(
-        {"registry": _REGISTRY},
+        {"registry": registry} | ({} if group is None else {"group": group}),
         "",
         _read(stream, call),
         registry_format=FORMATS[name].registry_name if name in FORMATS else "",
         schema_file=schema,
         schema_suffix=".json" if schema else "",
-        notes=("the group is the stream's name, unless you set registry_group",),
+        notes=("the group is the stream's name, unless you set the option group",) if group is None else (),
     )
 
 
-def _from_other_registry(stream: str, framing: str) -> SniffedProposal:
+def _from_other_registry(stream: str, framing: str, registry: str | None, group: str | None) -> SniffedProposal:
     """Return the proposal for events of Confluent's registry or of Apicurio's."""
-    registry, group = _OTHER_REGISTRIES[framing], f"{_title(stream)}-value"
+    notes = []
+    if group is None:
+        group = f"{_title(stream)}-value"
+        notes.append("the group is the subject of the schemas; in Spark, the default is the stream's name and -value")
+    if registry is None:
+        registry = _OTHER_REGISTRIES[framing]
+        if framing == "confluent":
+            notes.append(
+                f"events of Apicurio 3 have the same header; their registry is {_OTHER_REGISTRIES['apicurio']}"
+            )
     call = f'pravega_serde.registry.deserializer("{registry}", group="{group}")'
-    notes = ["the group is the subject of the schemas; in Spark, the default is the stream's name and -value"]
-    if framing == "confluent":
-        notes.append(f"events of Apicurio 3 have the same header; their registry is {_OTHER_REGISTRIES['apicurio']}")
     return SniffedProposal({"registry": registry, "group": group}, "", _read(stream, call), notes=tuple(notes))
 
 

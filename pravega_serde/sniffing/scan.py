@@ -37,7 +37,8 @@ class Scan:
     """Scan of one stream, block by block: :meth:`add` until it returns False, then :meth:`result`.
 
     ``max_events``, ``max_bytes`` and ``timeout`` (seconds, in all) are the limits; None is no limit. ``avro_schema`` is
-    the schema of Avro bodies, to confirm it. ``stream`` is the name that proposals use.
+    the schema of Avro bodies, to confirm it. ``stream`` is the name that proposals use. ``registry`` is the address
+    that they use, with the group, by default the stream's.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Scan:
         *,
         stream: str = "scope/stream",
         avro_schema: SchemaLike | None = None,
+        registry: tuple[str, str | None] | None = None,
         max_events: int | None = 100_000,
         max_bytes: int | None = 256 << 20,
         timeout: float | None = 30.0,
@@ -52,7 +54,7 @@ class Scan:
         for name, limit in (("max_events", max_events), ("max_bytes", max_bytes), ("timeout", timeout)):
             if limit is not None and not limit > 0:
                 raise SerdeError(f"invalid {name}: {limit!r} is not greater than 0; pass None for no limit")
-        self._stream = stream
+        self._stream, self._registry = stream, registry
         self._avro = None if avro_schema is None else AvroSerializer(avro_schema)
         self._max_events, self._max_bytes = max_events, max_bytes
         start = time.monotonic()
@@ -104,7 +106,7 @@ class Scan:
         return Sniffed(parts, self._sample.seen, self._sample.seen_bytes, splitter.examined, self.stopped, tuple(notes))
 
     def _part(self, group: Group, events: Sequence[bytes], total: int, notes: list[str]) -> SniffedPart:
-        describe = _Description(self._stream, group, self._avro, self._deadline)
+        describe = _Description(self._stream, group, self._avro, self._registry, self._deadline)
         sizes = [len(events[row]) for row in group.rows]
         if describe.is_shortened:
             notes.append(f"the time ended before all {group.format} events were described")
@@ -192,7 +194,14 @@ def _two_registries(framings: set[str]) -> list[str]:
 class _Description:
     """Schema and proposal of a group."""
 
-    def __init__(self, stream: str, group: Group, avro: AvroSerializer | None, deadline: float) -> None:
+    def __init__(
+        self,
+        stream: str,
+        group: Group,
+        avro: AvroSerializer | None,
+        registry: tuple[str, str | None] | None,
+        deadline: float,
+    ) -> None:
         self._group, self._deadline = group, deadline
         self.is_shortened = self.is_partial = False
         self.fields: Any = ()
@@ -212,10 +221,12 @@ class _Description:
             self.classes = dict(Counter(found.events).most_common())
             self.class_infos = found.classes
             self.is_partial = not found.is_complete
-            java = found, min(group.payloads, key=len)
+            java = found
         elif group.format == "avro":
             schema = self._avro_schema(avro)
-        self.proposal = proposal(stream, group.format, group.framing, columns=columns, java=java, avro_schema=schema)
+        self.proposal = proposal(
+            stream, group.format, group.framing, columns=columns, java=java, avro_schema=schema, registry=registry
+        )
 
     def _in_time(self) -> Iterable[bytes]:
         for at, payload in enumerate(self._group.payloads):

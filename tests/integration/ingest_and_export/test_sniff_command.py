@@ -79,7 +79,7 @@ def test_the_registry_names_encoding_ids(run, client: PravegaClient, scope: str,
             writer.write({"id": 1 << i}, routing_key="a")
     found = run(stream, "--registry", registry, "--registry-group", group)
     assert found["encodings"] == {"0": "Avro Order, version 0"}
-    assert [(part["format"], part["framing"]) for part in found["parts"]] == [("unknown", ["pravega-registry"])]
-    assert found["parts"][0]["proposal"]["spark"]["registry"]
+    assert [(part["format"], part["framing"]) for part in found["parts"]] == [("avro", ["pravega-registry"])]
+    assert found["parts"][0]["proposal"]["spark"] == {"registry": registry, "group": group}
     missing = run(stream, "--registry", registry, "--registry-group", "another")
-    assert missing["encodings"] == {"0": "not in the group another"}
+    assert missing["encodings"] == {"0": "not in the registry"}

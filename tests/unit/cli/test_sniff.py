@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from pravega_connector.cli.root import command_line
 from pravega_serde import AvroSerializer, JavaSerializer
+from pravega_serde.registry import deserializer, serializer
+from tests.unit.registry._scripted import answer, scripted
 
 AVRO = {
     "type": "record",
@@ -66,6 +68,55 @@ def test_an_avro_schema_confirms_events():
     assert parts(run("-", "--bytes", "hex", "--json", input=text)) == [("unknown", 40)]
     confirmed = run("-", "--bytes", "hex", "--json", "--avro-schema", json.dumps(AVRO), input=text)
     assert parts(confirmed) == [("avro", 40)]
+
+
+def hex_lines(events):
+    return b"\n".join(each.hex().encode() for each in events)
+
+
+def test_a_registry_names_the_schemas_of_its_ids():
+    uri = "mock://sniffed"
+    writer = serializer(uri, group="orders", schema=AVRO, format="avro", create_group=True, register_schema=True)
+    text = hex_lines(writer.serialize({"id": i, "item": f"{i:x}" * (i % 5)}) for i in range(40))
+    command = ("-", "--bytes", "hex", "--registry", uri, "--registry-group", "orders")
+    found = json.loads(run(*command, "--json", input=text).stdout)
+    assert found["encodings"] == {"0": "Avro Order, version 0"}
+    (part,) = found["parts"]
+    assert (part["format"], part["confidence"]) == ("avro", "high")
+    assert "0 is Avro Order, version 0" in part["reason"]
+    assert part["proposal"]["spark"] == {"registry": uri, "group": "orders"}
+    assert f'deserializer("{uri}", group="orders")' in part["proposal"]["client"]
+    assert part["proposal"]["registry_format"] == "Avro"
+    assert "100.0%  avro in pravega-registry" in run(*command, input=text).stdout
+
+
+def test_a_registry_without_the_ids_names_nothing():
+    text = hex_lines(b"\1\0\0\0\3" + bytes(range(7 * i, 7 * i + i % 5)) for i in range(1, 30))
+    deserializer("mock://empty", group="orders", create_group=True)
+    command = ("-", "--bytes", "hex", "--json", "--registry", "mock://empty", "--registry-group", "orders")
+    found = json.loads(run(*command, input=text).stdout)
+    assert found["encodings"] == {"3": "not in the registry"}
+    assert [(part["format"], part["framing"]) for part in found["parts"]] == [("unknown", ["pravega-registry"])]
+
+
+@pytest.mark.parametrize("kind", ["confluent", "apicurio"])
+def test_schemas_of_other_registries_are_named(kind):
+    base = "/apis/ccompat/v7" if kind == "apicurio" else ""
+
+    def act(handler):
+        found = handler.path == f"{base}/schemas/ids/7"
+        answer(handler, 200 if found else 404, {"schema": json.dumps(AVRO)} if found else {})
+
+    body = AvroSerializer(json.dumps(AVRO))
+    header = b"\0" + (7).to_bytes(4, "big")
+    text = hex_lines(header + body.serialize({"id": 1 << i, "item": f"{i:x}" * (i % 5)}) for i in range(40))
+    with scripted(act) as registry:
+        uri = f"{kind}+{registry.uri}"
+        found = json.loads(run("-", "--bytes", "hex", "--json", "--registry", uri, input=text).stdout)
+    assert found["encodings"] == {"7": "Avro Order"}
+    (part,) = found["parts"]
+    assert (part["format"], part["framing"]) == ("avro", ["confluent"])
+    assert part["proposal"]["spark"] == {"registry": uri, "group": "stream-value"}
 
 
 def test_limits_are_reported():

@@ -9,6 +9,7 @@ import itertools
 import json
 import pickle
 import random
+import struct
 import sys
 import tracemalloc
 from collections import Counter, defaultdict
@@ -106,6 +107,43 @@ def test_random_bytes_are_unknown(size):
 
 
 # ---- golden vectors ----
+
+
+def test_times_with_another_event_are_no_framing():
+    rng = random.Random(8)
+    times = [(1_700_000_000_000 + 1000 * i + rng.randrange(1000)).to_bytes(8, "big") for i in range(60)]
+    structs = [struct.pack(">IIQQ", 7, 8, 9, i) for i in range(7)]
+    for count in range(8):
+        assert found([*times, *structs[:count]]) == {("", "unknown"): 1.0}
+
+
+def test_one_event_with_a_header_among_others_is_no_framing():
+    rng = random.Random(9)
+    for others in (9, 30, 100, 900):
+        events = [bytes([rng.randrange(2, 256)]) + rng.randbytes(rng.randrange(10, 50)) for _ in range(others)]
+        for header in (b"\1\0\0\0", b"\1\0\0\0\0", b"\1\0\0\0\7"):
+            assert found([*events, header + rng.randbytes(20)]) == {("", "unknown"): pytest.approx(1.0)}
+
+
+def nested_java(levels: int) -> bytes:
+    """Return linked objects of a class N with one field n."""
+    descriptor = b"\x72\0\1N" + (1).to_bytes(8, "big") + b"\2\0\1L\0\1n\x74\0\3LN;\x78\x70"
+    return b"\xac\xed\0\5\x73" + descriptor + b"\x73\x71\0\x7e\0\0" * (levels - 1) + b"\x70"
+
+
+def test_an_event_nested_beyond_the_limit_does_not_end_the_examination():
+    documents = [text_json({"a": i, "b": "text"}) for i in range(59)]
+    result = sniff([*documents, nested_java(20_000)])
+    assert [(part.format, part.events) for part in result.parts] == [("json", 59), ("java", 1)]
+    assert result.parts[1].classes == {"(not readable)": 1}
+    assert "no event could be examined" in result.parts[1].proposal.notes[0]
+    assert "(not readable)" in str(result)
+
+
+def test_events_within_the_limit_have_a_proposal_next_to_one_beyond_it():
+    (part,) = sniff([nested_java(20_000), *(JavaSerializer().serialize(i) for i in range(59))]).parts
+    assert part.classes == {"java.lang.Integer": 59, "(not readable)": 1}
+    assert part.proposal.spark == {"format": "java", "java_type": "java.lang.Integer"}
 
 
 def test_golden_java_objects():
