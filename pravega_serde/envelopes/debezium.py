@@ -33,14 +33,17 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Milliseconds that fit a timestamp in microseconds.
 _MOST_MILLIS: Final = (2**63 - 1) // 1000 - 1
 _DIGITS: Final = 20
-#: PostgreSQL's ``sequence``: positions of the last commit, if there was one, and of the change.
-_LSN_NAMES: Final = ("commit", "change")
+#: PostgreSQL's ``sequence``: positions of the last commit and of the change. In a snapshot, and until the connector has
+#: seen a commit, the first one is null. The change replaces it, because a later snapshot must be after earlier changes.
 _SEQUENCE: Final = r'^\[(?:null|"(?P<commit>[0-9]{1,20})"),"(?P<change>[0-9]{1,20})"\]$'
 
-#: Part of a position: a text, or a number that is padded so that positions sort as texts.
-_Part = tuple[str, Literal["text", "number"]]
+#: Part of a position: a text, a number that is padded so that positions sort as texts, or the name of a file that ends
+#: with such a number.
+_Part = tuple[str, Literal["text", "number", "file"]]
 _LSNS: Final[Sequence[_Part]] = (("commit_lsn", "text"), ("change_lsn", "text"))
-_BINLOG: Final[Sequence[_Part]] = (("file", "text"), ("pos", "number"), ("row", "number"))
+_BINLOG: Final[Sequence[_Part]] = (("file", "file"), ("pos", "number"), ("row", "number"))
+#: A file after "mysql-bin.999999" has a longer name.
+_FILE: Final = r"^(?P<name>(?s:.*?))(?P<number>[0-9]*)$"
 #: Connector -> fields of ``source`` with the position of a change.
 _POSITIONS: Final[Mapping[str, Sequence[_Part]]] = {
     "postgresql": (("sequence", "text"),),
@@ -48,10 +51,12 @@ _POSITIONS: Final[Mapping[str, Sequence[_Part]]] = {
     "mariadb": _BINLOG,
     "sqlserver": (*_LSNS, ("event_serial_no", "number")),
     "db2": _LSNS,
-    "informix": _LSNS,
+    "informix": (("commit_lsn", "number"), ("change_lsn", "number")),
     "oracle": (("commit_scn", "number"), ("scn", "number"), ("rs_id", "text"), ("ssn", "number")),
     "mongodb": (("ts_ms", "number"), ("ord", "number")),
 }
+#: Field of a position -> the field that replaces it in a snapshot. The snapshot contains all commits up to its scn.
+_IN_SNAPSHOT: Final = {"commit_scn": "scn"}
 
 #: Types of the fields of ``source`` that are read from formats without a schema.
 _SOURCE: Final[Mapping[str, pa.DataType]] = {
@@ -298,7 +303,7 @@ def _positions(source: Mapping[str, pa.Array], count: int) -> pa.StringArray:
     if "connector" not in source:
         return found
     for connector in source["connector"].unique().drop_null().to_pylist():
-        parts = [_part(source.get(name, absent), kind) for name, kind in _POSITIONS.get(connector, ())]
+        parts = [_part(_field(source, name, absent), kind) for name, kind in _POSITIONS.get(connector, ())]
         if not parts:
             continue
         text = _sequence(parts[0]) if connector == "postgresql" else _colons(parts)
@@ -307,9 +312,19 @@ def _positions(source: Mapping[str, pa.Array], count: int) -> pa.StringArray:
     return found
 
 
-def _part(column: pa.Array, kind: str) -> pa.StringArray:
-    text = column.cast(pa.string())
-    return pc.utf8_lpad(text, _DIGITS, "0") if kind == "number" else text
+def _field(source: Mapping[str, pa.Array], name: str, absent: pa.Array) -> pa.StringArray:
+    """Return a field of the origin as text; null where it is missing."""
+    texts = [source.get(each, absent).cast(pa.string()) for each in (name, _IN_SNAPSHOT.get(name)) if each is not None]
+    return texts[0] if len(texts) == 1 else pc.coalesce(*texts)
+
+
+def _part(text: pa.StringArray, kind: str) -> pa.StringArray:
+    if kind == "text":
+        return text
+    if kind == "number":
+        return pc.utf8_lpad(text, _DIGITS, "0")
+    name, number = pc.extract_regex(text, _FILE).flatten()
+    return pc.binary_join_element_wise(name, pc.utf8_lpad(number, _DIGITS, "0"), text_column([""])[0])
 
 
 def _colons(parts: Sequence[pa.StringArray]) -> pa.StringArray:
@@ -321,8 +336,8 @@ def _colons(parts: Sequence[pa.StringArray]) -> pa.StringArray:
 
 def _sequence(column: pa.StringArray) -> pa.StringArray:
     commit, change = pc.extract_regex(column, _SEQUENCE).flatten()
-    parts = [pc.utf8_lpad(part, _DIGITS, "0") for part in (commit, change)]
-    return pc.binary_join_element_wise(*parts, _COLON)
+    commit = pc.if_else(pc.equal(commit, ""), change, commit)
+    return pc.binary_join_element_wise(*(pc.utf8_lpad(part, _DIGITS, "0") for part in (commit, change)), _COLON)
 
 
 # ---- rows ----
@@ -345,17 +360,32 @@ def _time(value: Mapping[str, Any], source: Mapping[str, Any]) -> datetime | Non
 
 def _position(source: Mapping[str, Any]) -> str | None:
     connector = source.get("connector")
-    parts = [(source.get(name), kind) for name, kind in _POSITIONS.get(str(connector), ())]
-    if all(value is None for value, _ in parts):
+    parts = [(_text(source, name), kind) for name, kind in _POSITIONS.get(str(connector), ())]
+    if all(text is None for text, _ in parts):
         return None
     if connector == "postgresql":
         found = re.match(_SEQUENCE, str(parts[0][0]))
-        return None if found is None else ":".join((found[name] or "").rjust(_DIGITS, "0") for name in _LSN_NAMES)
-    texts = ["" if value is None else str(value) for value, _ in parts]
-    return ":".join(
-        text.rjust(_DIGITS, "0") if kind == "number" and text else text
-        for text, (_, kind) in zip(texts, parts, strict=True)
-    )
+        if found is None:
+            return None
+        return ":".join(lsn.rjust(_DIGITS, "0") for lsn in (found["commit"] or found["change"], found["change"]))
+    return ":".join("" if text is None else _padded(text, kind) for text, kind in parts)
+
+
+def _text(source: Mapping[str, Any], name: str) -> str | None:
+    """Return a field of the origin as text; None if it is missing."""
+    value = source.get(name)
+    if value is None:
+        return _text(source, _IN_SNAPSHOT[name]) if name in _IN_SNAPSHOT else None
+    return str(value)
+
+
+def _padded(text: str, kind: str) -> str:
+    if kind == "text":
+        return text
+    if kind == "number":
+        return text.rjust(_DIGITS, "0")
+    name = text.rstrip("0123456789")
+    return name + text[len(name) :].rjust(_DIGITS, "0")
 
 
 # ---- schemas ----

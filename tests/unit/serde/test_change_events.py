@@ -118,7 +118,7 @@ def test_avro_and_its_own_columns():
     changes = [reader.deserialize(each) for each in events]
     assert [RowChange(**row) for row in column.to_pylist()] == changes
     assert changes[7] == RowChange("c", None, {"id": 7}, NOON, changes[7].position, source)
-    assert changes[7].position == "binlog.000003:00000000000000000154:00000000000000000001"
+    assert changes[7].position == f"binlog.{3:020}:{154:020}:{1:020}"
     fewer = ChangeDeserializer(
         serializer, columns=pa.struct([("position", pa.string()), ("after", column.type.field("after").type)])
     )
@@ -130,10 +130,11 @@ def test_avro_and_its_own_columns():
 @pytest.mark.parametrize(
     ("source", "position"),
     [
-        ({"connector": "postgresql", "sequence": '[null,"24023128"]'}, f"{0:020}:{24023128:020}"),
+        ({"connector": "postgresql", "sequence": '[null,"24023128"]'}, f"{24023128:020}:{24023128:020}"),
         ({"connector": "postgresql", "sequence": "?"}, None),
         ({"connector": "postgresql"}, None),
-        ({"connector": "mariadb", "file": "bin.000010", "pos": 4, "row": 0}, f"bin.000010:{4:020}:{0:020}"),
+        ({"connector": "mariadb", "file": "bin.000010", "pos": 4, "row": 0}, f"bin.{10:020}:{4:020}:{0:020}"),
+        ({"connector": "mysql", "file": "log", "pos": 4, "row": 0}, f"log{0:020}:{4:020}:{0:020}"),
         (
             {"connector": "sqlserver", "commit_lsn": "00000027:0758:0005", "change_lsn": "00000027:0758:0003"},
             "00000027:0758:0005:00000027:0758:0003:",
@@ -147,6 +148,7 @@ def test_avro_and_its_own_columns():
             {"connector": "oracle", "commit_scn": "900", "scn": "850", "rs_id": " 0x1", "ssn": 3},
             f"{900:020}:{850:020}: 0x1:{3:020}",
         ),
+        ({"connector": "informix", "commit_lsn": "8589934592", "change_lsn": "7"}, f"{8589934592:020}:{7:020}"),
         ({"connector": "mongodb", "ord": 2}, f"{MILLIS:020}:{2:020}"),
         ({"connector": "vitess", "vgtid": "[]"}, None),
         ({}, None),
@@ -157,6 +159,25 @@ def test_positions(source: dict[str, Any], position: str | None):
     assert in_json().deserialize(given).position == position
     column = in_json().decode_column(pa.array([given, encoded(event())]))
     assert column.field("position").to_pylist() == [position, "00000000000000000600:00000000000000000656"]
+
+
+@pytest.mark.parametrize(
+    ("connector", "sources"),
+    [
+        # Log 3 of Informix begins at 3 << 32, which has one digit more than the positions of log 2.
+        ("informix", [{"commit_lsn": str(log << 32), "change_lsn": str((log << 32) - 8)} for log in (2, 3, 24)]),
+        ("mysql", [{"file": f"bin.{number:06}", "pos": 4, "row": 0} for number in (999_999, 1_000_000)]),
+        # A snapshot of Oracle has no commit_scn: it is before later commits, and after the commits that it contains.
+        ("oracle", [{"scn": "800"}, {"commit_scn": "900", "scn": "850", "rs_id": " 0x1", "ssn": 3}, {"scn": "900"}]),
+        # A second snapshot of PostgreSQL, by a connector that has lost its offsets.
+        ("postgresql", [{"sequence": f"[{pair}]"} for pair in ('null,"5"', 'null,"7"', '"9","12"', 'null,"20"')]),
+    ],
+)
+def test_a_later_change_has_a_greater_position(connector: str, sources: list[dict[str, Any]]):
+    events = [encoded(event(source={"connector": connector, **source})) for source in sources]
+    positions = [in_json().deserialize(each).position for each in events]
+    assert all(map(str.__lt__, positions, positions[1:])), positions
+    assert in_json().decode_column(pa.array(events)).field("position").to_pylist() == positions
 
 
 @pytest.mark.parametrize(
