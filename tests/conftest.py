@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -32,6 +33,12 @@ settings.register_profile("tests", deadline=None, suppress_health_check=[HealthC
 # for ./run test; the default is 100
 settings.register_profile("short", settings.get_profile("tests"), max_examples=30)
 settings.load_profile("tests")
+
+# A shell starts its background commands, also with nohup, with these signals ignored. Processes inherit that, and tests
+# send them to processes.
+for _number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 # For every Spark application of a test, in this process or another one.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*SOON_READY, *class_options())))

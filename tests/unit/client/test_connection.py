@@ -12,6 +12,7 @@ from pravega_connector.core.connection import AppendConnection, Connection, Conn
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.errors import ConnectionLostError, DeadlineExceededError, ProtocolError
 from pravega_connector.wire import GetStreamSegmentInfo, Hello, KeepAlive, SegmentRead, StreamSegmentInfo, encode
+from tests.stopwatch import Stopwatch
 
 SEGMENT = "scope/stream/0.#epoch.0"
 ASK = encode(GetStreamSegmentInfo(1, SEGMENT, ""))
@@ -55,8 +56,8 @@ def connection(peer):
 
 
 def within(seconds):
-    began = time.monotonic()
-    return lambda: time.monotonic() - began < seconds
+    began = Stopwatch()
+    return lambda: began.within(seconds)
 
 
 def test_a_refused_connection_is_lost_and_names_the_store(peer):
