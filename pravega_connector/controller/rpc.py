@@ -234,7 +234,8 @@ class ControllerChannel:
 
         ``target`` is the stream, table or scope of the call; ``is_well`` is for :class:`Failure`. Raises
         ControllerUnavailableError, AuthenticationError, StreamNotFoundError, TableNotFoundError or ScopeNotFoundError
-        (by the kind of target), ControllerFailureError, ControllerError.
+        (by the kind of target), ControllerFailureError, ControllerError. Raises ConfigError at the first handshake with
+        a controller that does not use TLS.
         """
         passing: Deadline | None = None  # begins with the first such answer; earlier, no server may have answered
         count = 0
@@ -399,7 +400,7 @@ def _tls_error(where: str, details: str) -> ConnectorError | None:
     if found := _UNTRUSTED.search(details):
         return AuthenticationError(f"the certificate of {where} is refused: {found[1].strip()}; check tls_ca_file")
     if "WRONG_VERSION_NUMBER" in details:
-        return ControllerUnavailableError(f"{where} does not use TLS: check host and port, or write tcp://")
+        return ConfigError(f"{where} does not use TLS: check host and port, or write tcp://")
     return None
 
 

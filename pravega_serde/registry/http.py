@@ -7,9 +7,12 @@ internal failure. The pauses grow, with jitter, so that the clients do not reach
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import random
+import socket
 import ssl
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -96,6 +99,7 @@ class Http:
             client = self._client = httpx.Client(**_settings(self._config))
         if not tries.is_authorized():
             tries.authorize()
+        tries.resolve()
         try:
             with client.stream(**tries.request()) as response:
                 content = bytearray()
@@ -208,6 +212,27 @@ class _Tries(Generic[T]):
         self._credential.forget(self._authorization)
         self._renewed = True
         return True
+
+    def resolve(self) -> None:
+        """Wait for the system's resolver. It has no timeout, and httpx applies one to it only with asyncio.
+
+        Raises TransientError at the deadline. An unknown name is an error of the request.
+        """
+        host = httpx.URL(self._config.address).host
+        with contextlib.suppress(OSError):
+            socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+            return
+        resolved = threading.Event()
+
+        def look_up() -> None:
+            with contextlib.suppress(OSError, UnicodeError):
+                socket.getaddrinfo(host, None)
+            resolved.set()
+
+        threading.Thread(target=look_up, name=f"registry-resolver {host}", daemon=True).start()
+        if not resolved.wait(max(self._end - time.monotonic(), 0.001)):
+            self._count += 1
+            raise TransientError(f"the name {host} was not resolved in time", sent=False)
 
     def request(self) -> dict[str, Any]:
         """Return the httpx arguments of the next attempt."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import threading
 import time
 
@@ -55,6 +56,23 @@ def test_nobody_listens(connect, pace, closed_port):
     assert error.retriable
     assert error.status is None
     assert f"check that the schema registry at http://127.0.0.1:{closed_port} is running" in str(error)
+
+
+def test_the_resolver_does_not_answer(connect, monkeypatch):
+    go_on, resolve = threading.Event(), socket.getaddrinfo
+
+    def hang(*given, **options):
+        if not options.get("flags"):
+            go_on.wait(LONG)
+        return resolve(*given, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    client = connect("http://registry.test:9092", timeout=0.5)
+    reason = r"the name registry\.test was not resolved|it cannot be reached in time"
+    with Meter().running() as meter, pytest.raises(RegistryUnavailableError, match=reason):
+        client.encoding_info("g", 7)
+    go_on.set()
+    assert meter.seconds < 5
 
 
 @paced
