@@ -5,7 +5,7 @@ Spark shows only an exception's text to the user, so the text is one line and be
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 __all__ = [
     "CredentialError",
@@ -34,6 +34,26 @@ __all__ = [
 ]
 
 Fault = Literal["local", "remote", "data"]
+# Characters of an error's text: servers and events can put texts of any length into it. A list of the 256 streams of a
+# transaction fits.
+_LONGEST: Final = 16_384
+
+
+def one_line(text: str) -> str:
+    """Return a text for a terminal, a log line and a table cell: one line of limited length.
+
+    Characters that are not printable, such as escape sequences and the controls of bidirectional text, are escaped. The
+    middle of a longer text is left out, because the advice is at its end.
+    """
+    line = " ".join((text if len(text) <= _LONGEST else _without_middle(text)).split())
+    if not line.isprintable():
+        line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+    return line if len(line) <= _LONGEST else _without_middle(line)
+
+
+def _without_middle(text: str) -> str:
+    half = _LONGEST // 2 - 8
+    return f"{text[:half]} […] {text[-half:]}"
 
 
 class PravegaError(Exception):
@@ -52,7 +72,7 @@ class PravegaError(Exception):
     retriable: ClassVar[bool] = False
 
     def __init__(self, message: str) -> None:
-        self.message = " ".join(message.split())
+        self.message = one_line(message)
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -102,7 +122,7 @@ class SerializationError(SerdeError):
     fault = "data"
 
     def __init__(self, message: str, *, field_path: str | None = None, row: int | None = None) -> None:
-        self.reason = " ".join(message.split())
+        self.reason = one_line(message)
         self.field_path, self.row = field_path, row
         before = "" if row is None else f"row {row}: "
         after = "" if field_path is None else f" (field {field_path})"
@@ -141,7 +161,7 @@ class DeserializationError(SerdeError):
         offset: int | None = None,
         encoding_id: int | None = None,
     ) -> None:
-        self.reason = " ".join(message.split())
+        self.reason = one_line(message)
         self.field_path, self.row = field_path, row
         self.scope, self.stream, self.segment_id, self.offset = scope, stream, segment_id, offset
         self.encoding_id = encoding_id

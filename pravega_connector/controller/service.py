@@ -39,6 +39,7 @@ from pravega_connector.errors import (
     DeadlineExceededError,
     MalformedStreamCutError,
     OutcomeUnknownError,
+    ProtocolError,
     ScopeNotFoundError,
     StreamNotFoundError,
     StreamSealedError,
@@ -73,6 +74,8 @@ _DOUBT: Final = 1.0
 
 # Addresses that a server publishes if it listens on all interfaces, or if its name was not configured.
 _NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
+_LONGEST_HOST: Final = 253  # RFC 1035
+_QUOTED_HOST: Final = 80
 
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
@@ -354,10 +357,17 @@ class ControllerClient:
     def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
         """Return host and port of the segment store that owns a segment. The segment need not exist.
 
-        If a server does not know its own name, the controller's host is returned.
+        If a server does not know its own name, the controller's host is returned. Raises ProtocolError for a text that
+        is not a host.
         """
         uri = self._call(calls.URI, calls.segment_message(stream, segment_id), stream, deadline)
-        return (self._channel.host if uri.endpoint in _NOWHERE else uri.endpoint), uri.port
+        host = self._channel.host if uri.endpoint in _NOWHERE else uri.endpoint
+        if len(host) > _LONGEST_HOST or not host.isprintable():
+            raise ProtocolError(
+                f"the controller returned {host[:_QUOTED_HOST]!r} ({len(host)} characters) as a segment store, which "
+                "is not a valid host"
+            )
+        return host, uri.port
 
     def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         """Return a token that segment stores accept as a permission.

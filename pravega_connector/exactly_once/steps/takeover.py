@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import ConfigError
+from pravega_serde.errors import one_line
 
 Resolution = Literal["committed", "aborted"]
 RESOLUTIONS: Final[tuple[Resolution, ...]] = ("committed", "aborted")
@@ -53,7 +54,7 @@ class Owner:
         return cls(run, str(value.get("host", "")), int(value.get("pid", 0)), int(value.get("since", 0)))
 
     def __str__(self) -> str:
-        return f"{self.host}, process {self.pid}"
+        return one_line(f"{self.host}, process {self.pid}")
 
 
 class Takeover:
