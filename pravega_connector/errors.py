@@ -119,10 +119,10 @@ class ConfigError(ConnectorError):
 class UnknownOptionError(ConfigError):
     """The name of an option is unknown.
 
-    Cause: the name of an option is misspelled.
+    Cause: the name is misspelled, or another system or another component has this option.
 
-    Fix: correct the name; ``pravega-serde options`` lists all options. If the option belongs to another component, set
-    ``ignore_unknown_options``.
+    Fix: correct the name: the message has the nearest names, and ``pravega-serde options`` lists all options. If the
+    option belongs to another component, set ``ignore_unknown_options``.
     """
 
     code = "PRAVEGA-UNKNOWN-OPTION"

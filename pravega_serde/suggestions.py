@@ -1,7 +1,8 @@
 """Hints for unknown names: the nearest known name, and errors that name the right one.
 
 The tables of names are elsewhere: with the classes based on :class:`HintedNames`, with the packages of
-:mod:`pravega_serde.public_names`, and with options and arguments, which use :func:`did_you_mean`.
+:mod:`pravega_serde.public_names`, and with options and arguments, which use :func:`did_you_mean` for words and
+:func:`which_name` for names of several words.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 _MOST: Final = 2  # typing errors; a name with more of them is another name
+_NAMES: Final = 3  # most names in a hint
+# Fewest letters of a name for one typing error and for two; shorter names allow none: 'host' is not 'path'.
+_ONE_EDIT: Final = 4
+_TWO_EDITS: Final = 8
 _SEPARATORS: Final = str.maketrans("-. ", "___")
 
 
@@ -60,6 +65,53 @@ def did_you_mean(word: str, known: Iterable[str], meant: Mapping[str, str] | Non
     here = (meant or {}).get(word)
     found = here if here in known else nearest(word, known)
     return f"; did you mean {found!r}?" if found is not None else ""
+
+
+def which_name(name: str, known: Iterable[str], meant: Mapping[str, str] | None = None) -> str:
+    """Return the hint after an unknown name of an option or an argument, with up to three names; empty without one.
+
+    They are the names that ``meant`` has for it, separated by blanks. Otherwise the nearest by spelling. Otherwise
+    names with all its words, or names that have at least half of them and no other. Case and separators do not count,
+    because Spark passes ``startStreamCut`` in lower case.
+    """
+    known = list(known)
+    letters = _letters(name)
+    own = next((names for each, names in (meant or {}).items() if _letters(each) == letters), "")
+    found = [each for each in own.split() if each in known]
+    found = found or _by_spelling(name, known) or _by_words(name, known)
+    names = [repr(each) for each in found[:_NAMES]]
+    return f"; did you mean {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}?" if names else ""
+
+
+def _by_spelling(name: str, known: list[str]) -> list[str]:
+    letters = _letters(name)
+    allowed = (len(letters) >= _ONE_EDIT) + (len(letters) >= _TWO_EDITS)
+    edits = [distance(letters, _letters(each)) for each in known]
+    fewest = min(edits, default=allowed + 1)
+    return [each for each, count in zip(known, edits, strict=True) if count == fewest <= allowed]
+
+
+def _by_words(name: str, known: list[str]) -> list[str]:
+    words = set(_words(name))
+    own = {each: set(_words(each)) for each in known}
+    letters = _letters(name)
+    wider = [
+        each
+        for each in known
+        if words <= own[each] or (len(letters) >= _ONE_EDIT and _letters(each).startswith(letters))
+    ]
+    if wider:
+        return sorted(wider, key=lambda each: len(own[each]))
+    narrower = [each for each in known if own[each] <= words and 2 * len(own[each]) >= len(words)]
+    return sorted(narrower, key=lambda each: -len(own[each]))
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in name.lower().translate(_SEPARATORS).split("_") if word]
+
+
+def _letters(name: str) -> str:
+    return "".join(_words(name))
 
 
 class UnknownNameError(AttributeError):

@@ -125,7 +125,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "client.transactions('s/x', 'string')": None,
         "client.read_columns('s/x', 'string').to_pandas()": None,
         "client.read_columns('s/x').to_arrow()": None,
-        "client.read_columns('s/x', format='string').to_polars()": "unexpected keyword argument 'format'",
+        "client.read_columns('s/x', format='string').to_polars()": "no argument 'format'; did you mean 'serializer'?",
         "client.create_stream('s/new', 3)": None,
         "client.create_stream('s/x', segments=2)": None,
         "client.create_stream('s/x', if_exists='ignore')": None,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pravega_connector.cli.exit_codes import SIGNAL
-from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pravega_connector.client import PravegaClient
@@ -146,12 +145,12 @@ def event_options(stream: str, more: dict[str, str], kind: type[_Options], **nam
 
     Raises click.UsageError for an unknown name, ConfigError for an invalid value.
     """
-    from pravega_connector.spark.options import known_names, parse_options  # noqa: PLC0415 - not needed by most commands
+    from pravega_connector.spark.options import known_names, option_hint, parse_options  # noqa: PLC0415 - not needed by most commands
 
     known = known_names(kind)
     for name in more:
         if name.lower() not in known:
-            raise click.UsageError(f"No such option -o {name}{did_you_mean(name, known)}")
+            raise click.UsageError(f"No such option -o {name}{option_hint(name, known)}")
     given = {name: value for name, value in named.items() if value is not None}
     return parse_options(kind, {"path": stream, **given, **more})
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from pravega_connector.cli.command_group import CommandGroup, examples
+from pravega_connector.cli.command_group import CommandGroup, examples, unknown_option
 from pravega_connector.cli.commands import COMMANDS
 from pravega_serde.errors import MissingExtraError, PravegaError
 
@@ -45,9 +45,17 @@ class _LazyGroup(CommandGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **more)
+        except click.NoSuchOption as error:
+            raise unknown_option(error) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            raise unknown_option(error) from None
         except PravegaError as error:
             from pravega_connector.cli.exit_codes import exit_code  # noqa: PLC0415 - not needed for the help
 

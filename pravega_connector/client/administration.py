@@ -86,6 +86,7 @@ class StreamChanges(TypedDict, total=False):
     """See :class:`StreamConfig`."""
 
 
+@arguments.hinted
 class Administration(HintedNames):
     """Scopes, streams and tables of a cluster; base class of :class:`PravegaClient`."""
 

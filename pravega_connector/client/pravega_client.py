@@ -42,6 +42,7 @@ U = TypeVar("U")
 _WRITER_ARGUMENTS: Final = ("stream", "serializer", *WriterOptions.__annotations__)
 
 
+@arguments.hinted
 class PravegaClient(Reads):
     """Client of a Pravega cluster. Thread safe; it connects on first use.
 

@@ -250,6 +250,7 @@ def _is_first(state: GroupState, name: str) -> bool:
     return name not in names or names[0] == name
 
 
+@arguments.hinted
 class ReaderGroup(HintedNames):
     """A reader group. Thread safe, unlike its readers (:meth:`reader`). Context manager."""
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@arguments.hinted
 class Reads(Administration):
     """Reads of streams; base class of :class:`PravegaClient`."""
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
 
 from pravega_connector.core.values import ScalingPolicy
 from pravega_connector.errors import ConfigError, InvalidNameError, MalformedStreamCutError
 from pravega_connector.wire import StreamCut, StreamName, TableName
 from pravega_serde.format_table import formats, serializer_for
-from pravega_serde.suggestions import did_you_mean
+from pravega_serde.suggestions import which_name
 
 if TYPE_CHECKING:
     from pravega_serde.routing import EventRouter
+
+C = TypeVar("C")
 
 #: A stream: its full name, or its name in the configured scope.
 Stream = StreamName | str
@@ -53,24 +57,19 @@ IfExists = Literal["ignore", "error"]
 # Classes that are accepted as a format.
 _CLASSES: Final[dict[Any, str]] = {str: "string", bytes: "bytes"}
 
-# Argument names of other clients, and the names in this client.
+# Argument names of other clients, of the command line and of Spark's options -> names in this client.
 _MEANT: Final = {
-    "value_serializer": "serializer",
-    "value_deserializer": "serializer",
-    "deserializer": "serializer",
-    "schema": "serializer",
-    "format": "serializer",
-    "encoding": "serializer",
-    "key": "routing_key",
-    "partition_key": "routing_key",
-    "begin": "start",
-    "from_": "start",
-    "offset": "start",
-    "until": "end",
-    "max_events": "limit",
-    "count": "limit",
-    "lease_time": "lease",
-    "transaction_timeout": "lease",
+    **dict.fromkeys(("value_serializer", "value_deserializer", "deserializer"), "serializer"),
+    **dict.fromkeys(("schema", "format", "encoding"), "serializer"),
+    "key": "routing_key router",
+    "partition_key": "routing_key key router",
+    "routing_key": "key router",
+    **dict.fromkeys(("begin", "from_", "from_beginning", "offset", "auto_offset_reset", "start_stream_cut"), "start"),
+    **dict.fromkeys(("until", "end_stream_cut"), "end"),
+    **dict.fromkeys(("max_events", "max_messages", "max_records", "max_rows", "count"), "limit"),
+    **dict.fromkeys(("lease_time", "transaction_timeout"), "lease"),
+    **dict.fromkeys(("partitions", "num_partitions", "num_segments", "segments"), "segments partitions"),
+    **dict.fromkeys(("topic", "topics"), "stream streams"),
 }
 LONGEST: Final = 1e9  # seconds that a call may wait, about thirty years
 _MODES: Final = frozenset({"mode", "writer_mode", "exactly_once", "at_least_once", "enable_idempotence", "acks"})
@@ -274,15 +273,41 @@ def is_error(what: str, value: str) -> bool:
     return value == "error"
 
 
-def only(call: str, given: Collection[str], known: Collection[str]) -> None:
+def only(call: str, given: Iterable[str], known: Collection[str]) -> None:
     """Raise ConfigError for an unknown argument name, and suggest the intended one."""
     for name in given:
-        if name in known:
-            continue
-        if name in _MODES:
-            raise ConfigError(
-                f"{call} has no argument {name!r}: a writer neither duplicates nor loses flushed events; to make "
-                "events visible together or not at all, write client.transactions(stream, serializer)"
-            )
-        hint = did_you_mean(name, known, _MEANT)
-        raise ConfigError(f"{call} has no argument {name!r}{hint}; its arguments: {', '.join(known)}")
+        if name not in known:
+            raise _no_argument(call, name, known)
+
+
+def _no_argument(call: str, name: str, known: Collection[str]) -> ConfigError:
+    if name in _MODES:
+        return ConfigError(
+            f"{call} has no argument {name!r}: a writer neither duplicates nor loses flushed events; to make events "
+            "visible together or not at all, write client.transactions(stream, serializer)"
+        )
+    hint = which_name(name, known, _MEANT)
+    return ConfigError(f"{call} has no argument {name!r}{hint}; its arguments: {', '.join(known)}")
+
+
+def hinted(kind: type[C]) -> type[C]:
+    """Let the public methods of a class raise ConfigError with the right name for an unknown argument."""
+    for name, method in list(vars(kind).items()):
+        code = getattr(method, "__code__", None)
+        if code is not None and not name.startswith("_") and not code.co_flags & inspect.CO_VARKEYWORDS:
+            setattr(kind, name, _with_hints(method, code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]))
+    return kind
+
+
+def _with_hints(method: Callable[..., Any], known: tuple[str, ...]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return method(*args, **named)
+        except TypeError:
+            unknown = next((name for name in named if name not in known), None)
+            if unknown is None:
+                raise
+        raise _no_argument(method.__name__, unknown, known)
+
+    return call

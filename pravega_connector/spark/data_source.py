@@ -68,23 +68,24 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         import pyarrow as pa  # noqa: PLC0415 - each method imports its own dependencies
 
         from pravega_connector.spark.options.selection import names_table  # noqa: PLC0415
-        from pravega_connector.spark.options.sql_tables import is_table, with_options  # noqa: PLC0415
+        from pravega_connector.spark.options.sql_tables import is_table, own_options, with_options  # noqa: PLC0415
 
-        if names_table(self.options):
+        given = own_options(self.options)
+        if names_table(given):
             from pravega_connector.spark.tables.columns import table_columns  # noqa: PLC0415
 
-            options_of_table = self._table_source_options(self.options)
-            if not is_table(self.options):
+            options_of_table = self._table_source_options(given)
+            if not is_table(given):
                 return from_arrow_schema(table_columns(options_of_table))
             # INSERT sets all columns: with a version it would be a write on a condition.
-            fields = table_columns(options_of_table, with_version="version_column" in self.options)
+            fields = table_columns(options_of_table, with_version="version_column" in given)
             struct = from_arrow_schema(pa.schema([field.with_nullable(True) for field in fields]))
-            return with_options(struct, self.options)
+            return with_options(struct, given)
         from pravega_connector.spark.source import columns  # noqa: PLC0415
 
-        options = self._source_options(self.options)
+        options = self._source_options(given)
         wanted = None
-        if options.metadata != "Streams" and (options.infer_schema or not is_table(self.options)):
+        if options.metadata != "Streams" and (options.infer_schema or not is_table(given)):
             from pravega_connector.spark.source.streams import require_streams  # noqa: PLC0415
 
             # Raise at load(), not when the first task is planned.
@@ -97,14 +98,14 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
             from pravega_connector.spark.source.metadata import metadata_columns  # noqa: PLC0415
 
             struct = from_arrow_schema(pa.schema(metadata_columns(options)))
-            return with_options(struct, self.options) if is_table(self.options) else struct
+            return with_options(struct, given) if is_table(given) else struct
         ids = columns.schema_ids(options)
         serializer = columns.serializer_of(options, wanted, ids)
         fields = columns.decoded_fields(options, serializer)
-        if is_table(self.options):
+        if is_table(given):
             # Nullable: each query may read the table in a different mode.
             struct = from_arrow_schema(pa.schema(fields))
-            return with_options(columns.with_schema_ids(struct, options, ids), self.options)
+            return with_options(columns.with_schema_ids(struct, options, ids), given)
         fields = columns.with_never_null(fields, options, serializer)
         return columns.with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
 

@@ -30,7 +30,7 @@ from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.reader.rows import CORRUPT_TYPES, corrupt_names, decode, value_fields
-from pravega_connector.spark.options import RegistryOptions
+from pravega_connector.spark.options import RegistryOptions, option_hint
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import CORRUPT_RECORD, SourceOptions
 from pravega_connector.spark.pickling import Portable
@@ -39,7 +39,6 @@ from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_keys
 from pravega_serde.serializer_interface import Serializer
-from pravega_serde.suggestions import did_you_mean
 
 _MODES: Final = ("FAILFAST", "PERMISSIVE")
 # Options of a stream that also apply to a column.
@@ -122,8 +121,7 @@ def _options(kind: type[Options], format_name: str | None, given: dict[str, Any]
     values = {} if format_name is None else {"format": _parsed(known["format"], format_name)}
     for name, value in given.items():
         if name not in known:
-            hint = did_you_mean(name, known) or f"; known options: {', '.join(sorted(known))}"
-            raise UnknownOptionError(f"unknown option {name!r}{hint}")
+            raise UnknownOptionError(f"unknown option {name!r}{option_hint(name, known)}")
         values[name] = _parsed(known[name], value)
     options = kind(**values)
     if options.from_registry and options.group is None:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.config import PravegaConfig
-from pravega_connector.errors import ConfigError
+from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options import misspelt
+from pravega_connector.spark.options import option_hint
 from pravega_connector.spark.options.selection import all_names
 
 if TYPE_CHECKING:
@@ -60,13 +60,12 @@ def configure(
 
     A log line at level INFO has the reason if one of them is not possible.
 
-    Raises ConfigError for an unknown option.
+    Raises UnknownOptionError.
     """
     known = all_names()
     for name in options:
         if name.lower() not in known:
-            hint = misspelt(name.lower(), known)
-            raise ConfigError(f"unknown option {name!r}" + (f": did you mean {hint!r}?" if hint else ""))
+            raise UnknownOptionError(f"unknown option {name!r}{option_hint(name, known)}")
     session = _started(spark, low_latency)
     found = PravegaConfig.resolve(properties=dict(session.conf.getAll)) if config is None else config
     given = _texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})

@@ -15,7 +15,8 @@ from pravega_connector.cli import COMMANDS
 from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
 from pravega_connector.cli.root import command_line
 from pravega_connector.core.retry import Counters
-from pravega_connector.spark.options.declaration import PravegaOptionWarning, parse_options
+from pravega_connector.errors import UnknownOptionError
+from pravega_connector.spark.options.declaration import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_serde.foreign_names import ELSEWHERE
@@ -178,8 +179,8 @@ def test_options_of_the_scala_connector_do_here_what_the_guide_says():
     assert len(names) == 19
     known = {field.name for kind in (SourceOptions, SinkOptions) for field in dataclasses.fields(kind)}
     for name, says in names.items():
-        if "a warning" in says:
-            with pytest.warns(PravegaOptionWarning, match=name):
+        if "an error" in says:
+            with pytest.raises(UnknownOptionError, match=name):
                 parse_options(SinkOptions, {"stream": "a/b", name: "1"})
         else:
             assert name in known | {"approx_bytes_per_trigger"}, name

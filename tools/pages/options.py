@@ -31,7 +31,7 @@ print(sorted(row.item for row in stream.collect()))  # ['milk', 'tea']
 ```
 
 - Option names are not case-sensitive. `pravega-serde options` prints all of them.
-- A misspelled name raises an error that suggests the right name. Other unknown names cause a warning.
+- An unknown name raises an error with the nearest names. For options of other components, set `ignore_unknown_options`.
 - An invalid value raises an error before anything is read or written.
 - A boolean is `true` or `false`. A list has commas between its items.
 - For timeouts, transactions, the ledger and limits, see [operator options](operator-options.md).

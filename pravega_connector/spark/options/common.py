@@ -385,8 +385,7 @@ class ConnectionOptions:
     )
     ignore_unknown_options: bool = option(
         False,
-        "warn about a misspelled option instead of raising an error. Set it if such options are for other components. "
-        "Other unknown options always cause a warning",
+        "warn about an unknown option instead of raising an error. Set it if such options are for other components",
         flag,
     )
     failover_timeout_ms: int = option(

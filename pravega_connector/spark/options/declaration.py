@@ -8,40 +8,57 @@ from dataclasses import Field, field, fields
 from typing import Any, Final, TypeVar
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
-from pravega_serde.suggestions import did_you_mean, distance
+from pravega_serde.suggestions import did_you_mean, which_name
 
 T = TypeVar("T")
 
-# Options that Spark adds (tables, checkpoints, query names).
+# Options that Spark adds: for tables, and for streaming queries.
 _SPARKS_OWN: Final = frozenset(
-    {"checkpointlocation", "location", "owner", "provider", "queryname", "serialization.format"}
+    {
+        *("checkpointlocation", "queryname"),
+        *("collation", "comment", "external", "is_managed_location", "location", "owner", "provider"),
+        "serialization.format",
+    }
 )
-# Option names of Kafka's source, in the spelling that Spark passes, and their names here.
-_KAFKAS: Final = {
-    "kafka.bootstrap.servers": "controller",
-    "bootstrap.servers": "controller",
-    "bootstrap_servers": "controller",
-    "schema.registry.url": "registry",
-    "topic": "stream",
-    "subscribe": "stream",
-    "subscribepattern": "stream_pattern",
-    "startingoffsets": "start_stream_cut",
-    "endingoffsets": "end_stream_cut",
-    "startingtimestamp": "start_stream_cut",
-    "endingtimestamp": "end_stream_cut",
-    "maxoffsetspertrigger": "max_rows_per_trigger",
+# Names of options in other systems, and arguments of the client -> names here.
+_MEANT: Final = {
+    name: meant
+    for meant, names in {
+        "controller": "kafka.bootstrap.servers bootstrap.servers service.url "
+        "endpoint endpoint_url uri url host hosts address controller_uri brokers",
+        "registry": "schema.registry.url registry.url registry_uri schema_registry",
+        "registry_type": "schema_type",
+        "stream stream_pattern": "topic topics subscribe assign streamname",
+        "stream_pattern": "subscribepattern topicspattern",
+        "start_stream_cut": "startingoffsets startingoffsetsbytimestamp startingtimestamp startingtime startingversion "
+        "startingposition initialposition auto.offset.reset from_beginning start begin from offset",
+        "end_stream_cut": "endingoffsets endingoffsetsbytimestamp endingtimestamp endingversion end until to",
+        "max_rows_per_trigger": "maxoffsetspertrigger maxfilespertrigger limit max_events max_messages max_rows "
+        "batch_size",
+        "max_bytes_per_trigger": "max_bytes",
+        "min_partitions": "parallelism",
+        "min_partitions default_num_segments": "partitions num_partitions segments num_segments",
+        "dead_letter_stream dead_letter_path": "dead_letter dead_letters dead_letter_queue dlq badrecordspath",
+        "routing_key routing_key_field": "key partition_key",
+        "routing_key_field": "routing_key_column key_field partition_key_column",
+        "format": "serializer deserializer value_serializer value_deserializer key.serializer value.serializer "
+        "key.deserializer value.deserializer encoding",
+        "txn_app_id": "app_id transactional.id",
+        "txn_version": "version",
+        "transaction_timeout_ms": "lease lease_time",
+        "username": "user",
+        "publish_position": "group.id kafka.group.id groupidprefix consumer_group",
+    }.items()
+    for name in names.split()
 }
-# Option that turns errors for misspelled names into warnings.
+# Option that turns errors for unknown names into warnings.
 _IGNORE: Final = "ignore_unknown_options"
-# Minimum letters of a name for two edits and for one edit; shorter names allow none: 'host' is not 'path'.
-_TWO_EDITS: Final = 8
-_ONE_EDIT: Final = 4
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
 
 
 class PravegaOptionWarning(UserWarning):
-    """Warning about an unknown option, which has no effect."""
+    """Warning about an unknown option, which has no effect because of ``ignore_unknown_options``."""
 
 
 def text(name: str, value: str) -> str:
@@ -101,9 +118,8 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
     """Parse the options of a source or a sink as Spark passes them. Names are not case sensitive.
 
     ``also_known`` are names of the other side, because a table has the options of both. Raises ConfigError for an
-    invalid value, UnknownOptionError for a misspelled name. Any other unknown name causes a PravegaOptionWarning,
-    because Spark and its users add options for other components. With the option ``ignore_unknown_options``, a
-    misspelled name causes only the warning, too.
+    invalid value, UnknownOptionError for a name that neither this format nor Spark has. With the option
+    ``ignore_unknown_options``, such a name causes only a PravegaOptionWarning.
     """
     known = _known(kind)
     values: dict[str, Any] = {}
@@ -111,17 +127,22 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
     for name, value in sorted((key.lower(), value) for key, value in raw.items()):
         if name in known:
             values[known[name].name] = known[name].metadata["parse"](name, value)
-        elif name not in _SPARKS_OWN and name not in also_known and not name.startswith("option."):
+        elif name not in _SPARKS_OWN and name not in also_known:
             unknown.append(name)
     for name in unknown:
-        meant = misspelt(name, {*known, *also_known})
-        if meant is not None and not values.get(_IGNORE, False):
+        hint = option_hint(name, known, also_known)
+        if not values.get(_IGNORE, False):
             raise UnknownOptionError(
-                f"unknown option {name!r}: did you mean {meant!r}? If it is for another component, set {_IGNORE}=true"
+                f"unknown option {name!r}{hint} If it is for another component, set {_IGNORE}=true"
             )
-        hint = did_you_mean(name, known) or f"; known options: {', '.join(sorted(known))}"
         warnings.warn(str(UnknownOptionError(f"unknown option {name!r} has no effect{hint}")), PravegaOptionWarning, 2)
     return kind(**values)
+
+
+def option_hint(name: str, *known: Collection[str]) -> str:
+    """Return the hint after an unknown option, from the first collection of names that has one."""
+    hints = (which_name(name, names, _MEANT) for names in known)
+    return next(filter(None, hints), "; 'pravega-serde options' lists all options.")
 
 
 def known_names(kind: type[Any]) -> frozenset[str]:
@@ -132,22 +153,3 @@ def known_names(kind: type[Any]) -> frozenset[str]:
 def _known(kind: type[Any]) -> dict[str, Field[Any]]:
     declared = fields(kind)
     return {f.name: f for f in declared} | {f.metadata["alias"]: f for f in declared if f.metadata.get("alias")}
-
-
-def misspelt(name: str, known: Collection[str]) -> str | None:
-    """Return the known option that an unknown name in lower case certainly means, or None.
-
-    The name differs by one or two edits, or only by underscores (Spark passes ``startStreamCut`` in lower case). Or it
-    is the name that Kafka's source uses. The caller raises an error, so the similarity that hints use is not enough:
-    ``dateFormat`` is similar to ``format``, but belongs to other components.
-    """
-    if name in _KAFKAS:
-        return _KAFKAS[name] if _KAFKAS[name] in known else None
-    plain = _letters(name)
-    allowed = (len(plain) >= _ONE_EDIT) + (len(plain) >= _TWO_EDITS)
-    edits, near = min(((distance(plain, _letters(each)), each) for each in known), default=(allowed + 1, None))
-    return near if edits <= allowed else None
-
-
-def _letters(name: str) -> str:
-    return name.replace("_", "").replace("-", "").replace(".", "")

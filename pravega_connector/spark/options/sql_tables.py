@@ -34,7 +34,10 @@ _SECRET: Final = frozenset(
     {"username", "registry_username", "also_registry_username", "auth_method"}
     | {f.name for f in fields(CommonOptions) if f.metadata.get("secret")}
 )
-_SPARKS_OWN: Final = frozenset({"provider", "owner", "path"})
+# What a table always has: the name of its format, and the path of its directory.
+_ALWAYS: Final = frozenset({"provider", "path"})
+# Prefix of the names under which Spark repeats the options of a table.
+_REPEATED: Final = "option."
 # Options that Spark adds to a write. A write with only these has no options of its user.
 _OF_QUERIES: Final = frozenset({"checkpointlocation", "queryname"})
 # Metadata by which Spark marks a column of strings as VARCHAR (CharVarcharUtils.scala).
@@ -48,9 +51,19 @@ def is_table(options: Mapping[str, str]) -> bool:
     return "provider" in options
 
 
+def own_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a SQL table as it is created, without its properties (``TBLPROPERTIES``, comment, owner).
+
+    Spark passes all of them together, and repeats each option with a prefix. Other options stay as they are.
+    """
+    if not is_table(options):
+        return dict(options)
+    return {name: value for name, value in options.items() if name in _ALWAYS or _REPEATED + name in options}
+
+
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
     """Store the options in the metadata of the columns."""
-    kept = {k: v for k, v in options.items() if k not in _SECRET | _SPARKS_OWN and not k.startswith("option.")}
+    kept = {k: v for k, v in options.items() if k not in _SECRET | _ALWAYS}
     carried = json.dumps(kept, sort_keys=True)
     text = VarcharType(_SHORTEST + zlib.crc32(carried.encode()) % _SHORTEST)
     return StructType(

@@ -57,6 +57,7 @@ def test_reading_what_is_not_there_creates_nothing(load: Load, client: PravegaCl
 def test_a_misspelt_option_or_value_names_the_right_one(load: Load, stream: StreamName):
     for option, code, meant in (
         ({"startStreamCuts": "earliest"}, "PRAVEGA-UNKNOWN-OPTION", "start_stream_cut"),
+        ({"start": "earliest"}, "PRAVEGA-UNKNOWN-OPTION", "start_stream_cut"),
         ({"start_stream_cut": "earlyest"}, "PRAVEGA-MALFORMED-STREAM-CUT", "earliest"),
         ({"format": "jsn"}, "PRAVEGA-UNSUPPORTED-FORMAT", "json"),
     ):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
+from pravega_connector.errors import ConfigError, UnknownOptionError
+from pravega_connector.spark.options import FormatOptions, known_names, parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import Portable
@@ -145,5 +145,5 @@ def test_portable_serializers_are_made_once_for_each_process():
 def test_sparks_name_for_the_corrupt_record_is_known():
     options = parse_options(SourceOptions, {"columnNameOfCorruptRecord": "bad"})
     assert options.column_name_of_corrupt_record == "bad"
-    with pytest.warns(PravegaOptionWarning, match="columnnameofcorrupt"):
+    with pytest.raises(UnknownOptionError, match=r"'columnnameofcorrupt'; did you mean .*'columnnameofcorruptrecord'"):
         parse_options(SourceOptions, {"columnNameOfCorrupt": "bad"})

@@ -15,7 +15,8 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError, UnknownOptionError
 from pravega_connector.spark import known_clusters
 from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
+from pravega_connector.spark.options import FormatOptions, PravegaOptionWarning, declaration, known_names, parse_options
+from pravega_connector.spark.options.selection import all_names
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.streams import StreamPattern
@@ -131,22 +132,44 @@ def test_refuses_names_that_pravega_refuses():
         ("bootstrap.servers", "controller"),
         ("schema.registry.url", "registry"),
         ("allow_create_steam", "allow_create_stream"),  # the sink's: a table has the options of both
+        ("start", "start_stream_cut"),  # the client's own argument
+        ("from_beginning", "start_stream_cut"),
+        ("end", "end_stream_cut"),
+        ("uri", "controller"),
+        ("controller_uri", "controller"),
+        ("max_rows", "max_rows_per_trigger"),
+        ("registry_url", "registry"),
+        ("routing_key_column", "routing_key_field"),
+        ("dead_letter", "dead_letter_stream' or 'dead_letter_path"),
+        ("stream_cut", "start_stream_cut' or 'end_stream_cut"),
+        ("partitions", "min_partitions"),
+        ("maxRows", "max_rows_per_trigger"),
+        ("registryUrl", "registry"),
+        ("host", "controller"),
+        ("user", "username"),
     ],
 )
-def test_a_misspelt_option_is_an_error_that_names_the_right_one(name: str, meant: str):
-    with pytest.raises(UnknownOptionError, match=f"'{name.lower()}': did you mean '{meant}'") as error:
+def test_an_unknown_option_is_an_error_that_names_the_nearest(name: str, meant: str):
+    with pytest.raises(UnknownOptionError, match=rf"'{name.lower()}'; did you mean '{meant}'\? If ") as error:
         parse_options(SourceOptions, {"path": "a/b", name: "1"}, also_known=known_names(SinkOptions))
     assert "\n" not in str(error.value)
     with pytest.warns(PravegaOptionWarning, match=f"'{name.lower()}' has no effect"):
         source(path="a/b", ignore_unknown_options="true", **{name: "1"})
 
 
-@pytest.mark.parametrize(
-    "name", ["host", "user", "header", "mergeSchema", "multiLine", "url", "includeHeaders", "dbtable"]
-)
-def test_an_option_that_is_for_others_is_a_warning(name: str):
-    with pytest.warns(PravegaOptionWarning, match=f"'{name.lower()}' has no effect"):
+@pytest.mark.parametrize("name", ["header", "mergeSchema", "multiLine", "includeHeaders", "dbtable"])
+def test_an_option_that_is_for_others_is_an_error_unless_the_user_allows_it(name: str):
+    with pytest.raises(UnknownOptionError, match=f"'{name.lower()}'; 'pravega-serde options' lists .* If .*another"):
         source(path="a/b", **{name: "1"})
+    with pytest.warns(PravegaOptionWarning, match=f"'{name.lower()}' has no effect"):
+        source(path="a/b", ignore_unknown_options="true", **{name: "1"})
+
+
+def test_names_of_other_systems_stand_for_options_that_exist():
+    meant = {each for names in declaration._MEANT.values() for each in names.split()}
+    assert len(meant) > 15
+    assert meant <= all_names()
+    assert declaration._MEANT.keys().isdisjoint(all_names())
 
 
 def test_sparks_own_options_do_not_warn():
@@ -159,7 +182,8 @@ def test_sparks_own_options_do_not_warn():
             provider="p",
             owner="me",
             location="/w",
-            **{"option.path": "a/b"},
+            comment="c",
+            external="true",
         )
 
 

@@ -67,7 +67,7 @@ def test_a_session_has_a_cluster_and_options(monkeypatch: pytest.MonkeyPatch):
         "columns": "offset",
     }
     assert PravegaDataSource.defaults == {}, "another session's stay its own"
-    with pytest.raises(ConfigError, match="'colums': did you mean 'columns'"):
+    with pytest.raises(ConfigError, match="'colums'; did you mean 'columns'"):
         configure(session, colums="event")
 
 

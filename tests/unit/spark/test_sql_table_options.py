@@ -4,7 +4,13 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options.sql_tables import is_table, options_to_read, options_to_write, with_options
+from pravega_connector.spark.options.sql_tables import (
+    is_table,
+    options_to_read,
+    options_to_write,
+    own_options,
+    with_options,
+)
 
 COLUMNS = StructType([StructField("id", LongType(), metadata={"k": "v"}), StructField("item", StringType())])
 OPTIONS = {
@@ -12,8 +18,15 @@ OPTIONS = {
     "password": "secret",
     "auth_token": "secret",
     "provider": "pravega",
-    "option.stream": "a/b",
     "path": "/warehouse/t",
+}
+# As Spark passes them when the table is created: each option twice, next to the properties of the table.
+CREATED = {
+    **OPTIONS,
+    **{f"option.{name}": OPTIONS[name] for name in ("stream", "password", "auth_token")},
+    "comment": "orders of the shop",
+    "owner": "ann",
+    "team": "sales",
 }
 VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
@@ -30,8 +43,8 @@ def as_spark_has_it(schema: StructType, *, fitted: bool) -> StructType:
 
 
 def test_options_travel_with_the_columns_but_secrets_do_not():
-    assert is_table(OPTIONS)
-    carried = with_options(COLUMNS, OPTIONS)
+    assert is_table(CREATED)
+    carried = with_options(COLUMNS, own_options(CREATED))
     assert StructType.fromJson(carried.jsonValue()) == carried
     assert "secret" not in carried.json()
     assert carried[0].metadata["k"] == "v"
@@ -39,6 +52,11 @@ def test_options_travel_with_the_columns_but_secrets_do_not():
         read = options_to_read({"start_stream_cut": "latest", "path": "/warehouse/t"},
                                as_spark_has_it(carried, fitted=fitted))  # fmt: skip
         assert read == {"stream": "a/b", "start_stream_cut": "latest"}
+
+
+def test_properties_of_a_table_are_not_options_of_it():
+    assert own_options(CREATED) == OPTIONS
+    assert own_options({"stream": "a/b", "team": "sales"}) == {"stream": "a/b", "team": "sales"}  # not a table
 
 
 def test_tables_of_other_options_have_other_types():

@@ -308,7 +308,7 @@ def test_a_read_is_sent_to_tasks(pravega: InProcessPravega, table: Table[Any]) -
         ({"stream": "a/b"}, r"a table and a stream are set: .* 'stream' is 'a/b'; set only one"),
         ({"path": "a/b"}, r"a table and a stream are set"),
         ({"start_stream_cut": "earliest"}, r"'start_stream_cut' is for streams"),
-        ({"key_formt": "string"}, r"'key_formt': did you mean 'key_format'"),
+        ({"key_formt": "string"}, r"'key_formt'; did you mean 'key_format'"),
         ({"key_format": "json"}, r"'key_format' must be one of bytes, string"),
         ({"infer_schema": "true"}, r"'infer_schema' requires option 'format'"),
         ({"format": "json"}, r"'json' do not name their columns"),
@@ -410,10 +410,17 @@ def test_a_sql_table_carries_its_options(pravega: InProcessPravega, table: Table
     """Its columns may be null, and it has versions only if an option names their column: INSERT sets all columns."""
     table.put("anna", {"pieces": 1, "at": 2})
     options = {"controller": pravega.uri, "table": str(table.name), "format": "json", "key_format": "string"}
-    options |= {"provider": "pravega", "path": "/warehouse/stock", "infer_schema": "true"}
-    columns = PravegaDataSource(options).schema()
+    options |= {"path": "/warehouse/stock", "infer_schema": "true"}
+
+    def created(**more: str) -> StructType:
+        given = options | more  # Spark repeats each option with a prefix
+        return PravegaDataSource(
+            given | {f"option.{k}": v for k, v in given.items()} | {"provider": "pravega"}
+        ).schema()
+
+    columns = created()
     assert [(field.name, field.nullable) for field in columns] == [("key", True), ("pieces", True), ("at", True)]
-    assert PravegaDataSource(options | {"version_column": "v"}).schema().fieldNames() == ["key", "pieces", "at", "v"]
+    assert created(version_column="v").fieldNames() == ["key", "pieces", "at", "v"]
     # Spark makes VARCHAR a string of it.
     texts = [StructField(f.name, StringType(), True, f.metadata) if f.name == "key" else f for f in columns]
     reader = PravegaDataSource({}).reader(StructType(texts))

@@ -344,7 +344,9 @@ def table(maker: Maker) -> None:
         f"format 'avro', avro_schema '{avro}', password 'secret')"
     )
     options = {"controller": maker.controller, "stream": str(stream), "format": "avro", "avro_schema": avro}
-    source = PravegaDataSource({"provider": "pravega", "path": "file:/warehouse", "password": "secret", **options})
+    given = {**options, "password": "secret"}
+    given |= {f"option.{name}": value for name, value in given.items()}
+    source = PravegaDataSource({"provider": "pravega", "path": "file:/warehouse", **given})
     # As Spark hands it to the source: a VARCHAR of the catalog is a STRING by then.
     kept = json.loads(spark.table("orders").schema.json())
     assert [each["metadata"]["pravega.options"] for each in kept["fields"]] == [
