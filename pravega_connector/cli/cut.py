@@ -11,9 +11,10 @@ from rich.table import Table
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import CommandGroup, examples
 from pravega_connector.cli.output import standard_output
-from pravega_connector.cli.position_argument import POSITION, resolve_position
+from pravega_connector.cli.position_argument import POSITION, cut_argument, resolve_position
 from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.monitoring import CUT_FORMS, compare_cuts, read_cut, segment_label, write_cut
+from pravega_connector.reader.positions import needs_stream
 from pravega_connector.wire import segment_epoch, segment_number
 
 _to = click.option(
@@ -26,7 +27,7 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> St
 
 
 _of_stream = click.option(
-    "--stream", callback=_name, metavar="SCOPE/STREAM", help="Stream to use, if the cut has several."
+    "--stream", callback=_name, metavar="SCOPE/STREAM", help="Stream to use, if the cut names several or none."
 )
 
 
@@ -48,7 +49,7 @@ def cut() -> None:
 @arguments.as_json
 def show(text: str, stream: StreamName | None, *, as_json: bool) -> None:
     """Print the segments and offsets of a cut."""
-    found = read_cut(text, stream)
+    found = cut_argument(text, stream)
     if as_json:
         click.echo(json.dumps(_described(found)))
         return
@@ -64,10 +65,16 @@ def show(text: str, stream: StreamName | None, *, as_json: bool) -> None:
 @_to
 def convert(text: str, stream: StreamName | None, form: str) -> None:
     """Write a cut in another form."""
-    click.echo(write_cut(read_cut(text, stream), form))
+    click.echo(write_cut(cut_argument(text, stream), form))
 
 
-@cut.command(epilog=examples("pravega-serde cut compare shop/orders:0=120 shop/orders:0=480"))
+@cut.command(
+    epilog=examples(
+        "pravega-serde cut compare shop/orders:0=120 shop/orders:0=480",
+        "pravega-serde cut compare @orders.cut latest",
+        "pravega-serde cut compare earliest latest --stream shop/orders",
+    )
+)
 @click.argument("first", metavar="CUT", type=POSITION)
 @click.argument("second", metavar="CUT", type=POSITION)
 @_of_stream
@@ -76,10 +83,18 @@ def convert(text: str, stream: StreamName | None, form: str) -> None:
 def compare(first: str, second: str, stream: StreamName | None, controller: str | None, *, as_json: bool) -> None:
     """Compare two cuts and count the bytes between them.
 
-    The servers are needed only for cuts of different segments.
+    A CUT may also be head (earliest), tail (latest) or an event time, if the other cut or --stream names the stream.
+    The servers are needed only for these, and for cuts of different segments.
     """
-    one, other = read_cut(first, stream), read_cut(second, stream)
+    given = [None if needs_stream(text) else read_cut(text, stream) for text in (first, second)]
+    named = stream or next((each.stream for each in given if each is not None), None)
+    if named is None:
+        raise click.UsageError(f"{first!r} and {second!r} name no stream: pass --stream SCOPE/STREAM")
     with arguments.client_of(controller) as client:
+        one, other = (
+            resolve_position(client, named, text) if each is None else each
+            for each, text in zip(given, (first, second), strict=True)
+        )
         found = compare_cuts(one, other, client)
     if as_json:
         click.echo(json.dumps({"relation": found.relation, "bytes": found.bytes}))

@@ -76,7 +76,7 @@ def lag_options(reader: str) -> Callable[[_Command], _Command]:
 @click.argument("position", metavar="CHECKPOINT|CUT")
 @lag_options("reader")
 @click.option(
-    "--reader", metavar="NAME", help="Name of the reader in the metrics.  [default: the name of the checkpoint folder]"
+    "--reader", metavar="NAME", help="Name of the reader in the metrics.  [default: the path or URI of the checkpoint]"
 )
 def lag(position: str, *, reader: str | None, **given: Any) -> None:
     """Show the lag of a Spark query or of a stream cut.
@@ -211,8 +211,10 @@ def _serve(poll: _Poll, controller: str | None, interval: float, reader: str) ->
 
 
 def _name(position: str) -> str:
-    """Return the name of the folder or file of a position; empty for the text of a cut."""
-    return position.rstrip("/").rpartition("/")[2] if "://" in position or Path(position).exists() else ""
+    """Return the whole path or URI of a position, because many checkpoints have one name; empty for a cut's text."""
+    if "://" in position:
+        return position.rstrip("/")
+    return str(Path(position).absolute()) if Path(position).exists() else ""
 
 
 def _alert(lags: list[StreamLag], max_bytes: int | None) -> int:

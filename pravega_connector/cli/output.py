@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Final
 
@@ -14,7 +13,7 @@ _UNLIMITED: Final = 10_000
 def standard_output() -> Console:
     """Return a console for standard output, with the width of the terminal.
 
-    In a pipe or a file, no line is wrapped, so that the output can be searched. The variable COLUMNS limits it there.
+    In a pipe or a file, no line is wrapped, so that each row stays one line. Shells and CI systems export COLUMNS, so
+    this variable does not limit it.
     """
-    wraps = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if wraps else _UNLIMITED)
+    return Console(width=None if sys.stdout.isatty() else _UNLIMITED)

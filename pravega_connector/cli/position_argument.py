@@ -11,7 +11,7 @@ import click
 from pravega_connector.client import PravegaClient, StreamCut, StreamName
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.monitoring import parse_time, read_cut
-from pravega_connector.reader.positions import parse_place, valid_cut
+from pravega_connector.reader.positions import needs_stream, parse_place, valid_cut
 
 _FILE: Final = "@"
 
@@ -50,6 +50,16 @@ def resolve_position(client: PravegaClient, stream: StreamName, text: str, *, en
         assert cut is not None
         return cut
     return valid_cut(client, found)
+
+
+def cut_argument(text: str, stream: StreamName | None = None) -> StreamCut:
+    """Return the stream cut of an argument. Raises MalformedStreamCutError, also for a position that is not a cut."""
+    if needs_stream(text):
+        raise MalformedStreamCutError(
+            f"{text!r} is a position in a stream, not a stream cut: 'pravega-serde cut of {stream or 'SCOPE/STREAM'} "
+            f"--at {text}' prints its cut"
+        )
+    return read_cut(text, stream)
 
 
 def read_cut_file(path: Path, stream: StreamName | None = None) -> StreamCut:

@@ -20,6 +20,7 @@ from pravega_connector.exactly_once.batch_commit import (
     Recovery,
     TransactionId,
     ledger_name,
+    require_ledger,
     stream_of,
 )
 
@@ -72,7 +73,7 @@ def recover(
     with arguments.client_of(controller) as client:
         target = client.name(stream)
         name = ledger_name(target, ledger)
-        client.require_stream(name)
+        require_ledger(client, name, target)
         for id_ in abort:
             client.transaction(target, id_).abort()
         with Ledger(client.stores, name) as opened:

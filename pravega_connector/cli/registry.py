@@ -65,6 +65,16 @@ def _configured(command: _Command) -> _Command:
     return cast("_Command", configured)
 
 
+def _client(config: RegistryConfig) -> SchemaRegistryClient:
+    """Return the client of Pravega's registry. Raises ConfigError for another registry, which its own tools manage."""
+    if config.kind != "pravega":
+        raise ConfigError(
+            f"this command is for Pravega's schema registry, not for {config.uri}: use the tools of that registry. "
+            "Events of all registries are for 'pravega-serde read --registry' and 'pravega-serde registry decode'"
+        )
+    return SchemaRegistryClient(config)
+
+
 def _schema_file(command: _Command) -> _Command:
     """Add the argument for the file of a schema, and the options for its name and format."""
     for each in (
@@ -113,7 +123,7 @@ def registry(
 @_configured
 def groups(config: RegistryConfig, *, as_json: bool) -> None:
     """List the groups of the registry."""
-    with SchemaRegistryClient(config) as client:
+    with _client(config) as client:
         found = sorted(client.groups())
     rows: list[tuple[str, ...]] = [
         (name, group.format.name, group.compatibility.policy, "many" if group.allow_multiple_types else "one")
@@ -133,7 +143,7 @@ def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text
 
     The order is the order of their registration. Deleted schemas are omitted.
     """
-    with SchemaRegistryClient(config) as client:
+    with _client(config) as client:
         history = client.history(group)
     chosen = [record for record in history if schema_type in (None, record.version.type)]
     rows: list[tuple[str, ...]] = [
@@ -181,7 +191,7 @@ def check(
     FILE is an Avro schema, a JSON schema, or a Protobuf descriptor set (protoc --descriptor_set_out). The exit code is
     1 if the schema is not compatible. Nothing is registered.
     """
-    with SchemaRegistryClient(config) as client:
+    with _client(config) as client:
         properties = client.group_properties(group)
         compatibility = Compatibility(policy) if policy else properties.compatibility
         schema, same = _schema(
@@ -233,7 +243,7 @@ def create(
     compatibility = Compatibility(policy) if policy else properties.compatibility
     properties = replace(properties, compatibility=compatibility, allow_multiple_types=not one_type)
     check_policy(properties.format, compatibility)
-    with SchemaRegistryClient(config) as client:
+    with _client(config) as client:
         if not client.add_group(group, properties) and not exist_ok:
             raise ConfigError(f"group {group!r} exists already: to use it, pass --exist-ok")
 
@@ -268,7 +278,7 @@ def register(
     FILE is an Avro schema, a JSON schema, or a Protobuf descriptor set (protoc --descriptor_set_out). If the group has
     the schema already, nothing changes.
     """
-    with SchemaRegistryClient(config) as client:
+    with _client(config) as client:
         properties = client.group_properties(group)
         schema, same = _schema(
             client, group, properties.format, file=file, format_name=format_name, schema_type=schema_type
@@ -316,7 +326,7 @@ def policy(config: RegistryConfig, group: str, policy: str | None, *, expected: 
     """Print or set the compatibility policy of a group."""
     if policy is None and expected is not None:
         raise click.UsageError("--if requires a new policy")
-    with SchemaRegistryClient(config) as client:
+    with _client(config) as client:
         properties = client.group_properties(group)
         if policy is None:
             click.echo(properties.compatibility.policy)
@@ -340,7 +350,7 @@ def delete(config: RegistryConfig, group: str, *, schema_id: int | None, yes: bo
 
     Events of a deleted schema stay readable. Events of a deleted group do not.
     """
-    with SchemaRegistryClient(config) as client:
+    with _client(config) as client:
         if schema_id is None:
             client.group_properties(group)
             arguments.confirmed(

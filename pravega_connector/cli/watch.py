@@ -7,13 +7,14 @@ import time
 from typing import Final
 
 import click
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import examples
+from pravega_connector.cli.output import standard_output
 from pravega_connector.monitoring import StreamView, StreamWatch, segment_label
 
 _BAR: Final = 24  # characters of the whole key space
@@ -67,9 +68,9 @@ def watch(
                 if once:
                     break
             if not as_json:
-                Console().print(_shown(view))
+                standard_output().print(_shown(view))
             return
-        with Live(_shown(view), console=Console(), auto_refresh=False) as live:
+        with Live(_shown(view), console=standard_output(), auto_refresh=False) as live:
             while True:
                 time.sleep(interval)
                 live.update(_shown(looker.look()), refresh=True)

@@ -309,14 +309,14 @@ class PravegaClient(Reads):
         StreamNotFoundError, ConfigError.
         """
         from pravega_connector.exactly_once.batch_commit.decided_cut import decided_cuts  # noqa: PLC0415 - rarely used
-        from pravega_connector.exactly_once.batch_commit.state import ledger_name  # noqa: PLC0415
+        from pravega_connector.exactly_once.batch_commit.state import ledger_name, require_ledger  # noqa: PLC0415
 
         arguments.seconds("timeout", timeout)
         names = arguments.stream_names(streams, self.config.scope)
         if ledger is None and len(names) > 1:
             raise ConfigError("argument 'ledger' must name the stream with the decisions over several streams")
         name = ledger_name(names[0]) if ledger is None else self.name(ledger)
-        self.require_stream(name)
+        require_ledger(self, name, *names)
         seconds = self.stores.timeout if timeout is None else timeout
         return decided_cuts(self.stores, self._decided_by().ledger(name), names, seconds)
 

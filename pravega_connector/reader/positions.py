@@ -86,6 +86,12 @@ def parse_place(
     return valid_cut(client, cut)
 
 
+def needs_stream(text: str) -> bool:
+    """Return True for a word or a time: it is a position only together with a stream."""
+    word = text.strip().lower()
+    return word in (*_HEAD, *_TAIL, _OPEN) or word.startswith(_TIMESTAMP) or _is_time(text)
+
+
 def cuts_of(
     client: SupportsCuts, streams: list[StreamName], place: Place | None, what: str, *, default: str
 ) -> list[StreamCut]:

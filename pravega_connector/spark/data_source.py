@@ -111,12 +111,15 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader | TableReader:
         """Return the reader of a batch query."""
-        if self.table_of(schema) is not None:
-            from pravega_connector.spark.tables.reader import TableReader  # noqa: PLC0415
+        from pravega_connector.spark.options.sql_tables import explains_alterations  # noqa: PLC0415
 
-            options = self._table_source_options(self._options_to_read(schema))
-            return TableReader(options, to_arrow_schema(schema, timezone="UTC"))
-        return self._event_reader(schema)
+        with explains_alterations(schema):
+            if self.table_of(schema) is not None:
+                from pravega_connector.spark.tables.reader import TableReader  # noqa: PLC0415
+
+                options = self._table_source_options(self._options_to_read(schema))
+                return TableReader(options, to_arrow_schema(schema, timezone="UTC"))
+            return self._event_reader(schema)
 
     def _event_reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
         options = self.source_options(schema)
@@ -131,6 +134,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:  # noqa: N802
         """Return the reader of a streaming query."""
+        from pravega_connector.spark.options.sql_tables import explains_alterations  # noqa: PLC0415
         from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader  # noqa: PLC0415
 
         try:
@@ -141,7 +145,8 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
                 )
             arguments = self.reader_arguments(schema)
             _check_reader(arguments[0])
-            return PravegaStreamReader(*arguments)
+            with explains_alterations(schema):
+                return PravegaStreamReader(*arguments)
         except PravegaError as error:
             return BrokenStreamReader(error)
 

@@ -8,7 +8,6 @@ VersionedSerializer frame (StreamCutImpl.StreamCutSerializer).
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +36,7 @@ _MAX_ID: Final = 2**63 - 1
 _MAX_OFFSET: Final = 2**63 - 1
 _NUMBER: Final = re.compile(r"\s*([+-]?[0-9]{1,19})\s*", re.ASCII)
 # StreamCut.__str__, with an optional space after each comma.
+_SHOWN_CHARACTERS: Final = 40  # of a text that is not a cut, in its error
 _SHOWN: Final = re.compile(r"([^:/]+/[^:/]+):((?:[0-9]{1,10}\.#epoch\.[0-9]{1,10}=-?[0-9]{1,19}(?:, ?|$))*)")
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 _BYTES_VERSION: Final = 1  # the first one with negative offsets
@@ -164,10 +164,9 @@ def _unpack(text: str) -> str:
     try:
         packed = base64.b64decode(stripped + "=" * (-len(stripped) % 4), validate=True)
         unpacked = unpacker.decompress(packed, MAX_CUT_BYTES + 1)
-    except (binascii.Error, ValueError) as error:
-        raise malformed_cut(f"invalid base64 ({error})") from None
-    except zlib.error as error:
-        raise malformed_cut(f"invalid gzip ({error})") from None
+    except (ValueError, zlib.error):
+        shown = stripped if len(stripped) <= _SHOWN_CHARACTERS else stripped[:_SHOWN_CHARACTERS] + "…"
+        raise malformed_cut(f"{shown!r} is not the text of a cut, or is damaged") from None
     if len(unpacked) > MAX_CUT_BYTES:
         raise malformed_cut(f"it unpacks to more than {MAX_CUT_BYTES} bytes")
     if not unpacker.eof or unpacker.unused_data:

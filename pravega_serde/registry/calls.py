@@ -40,7 +40,9 @@ _EXCERPT: Final = 200
 # Start of a NullPointerException's message since JEP 358: the server's code failed, and a retry would fail too.
 _NULL_POINTER: Final = "Cannot invoke "
 _TOO_MANY_REQUESTS: Final = 429
-_NO_GROUP: Final = "the group does not exist: create it with add_group, or with create_group=True of a serializer"
+_NO_GROUP: Final = (
+    "the group does not exist: create it with 'pravega-serde registry create', or set create_group in the writer"
+)
 # For a call that names an item of the group.
 _NOT_IN_GROUP: Final = {404: "the group, or an item of it, does not exist"}
 _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {

@@ -16,8 +16,8 @@ from pravega_serde.registry.calls import Call
 from pravega_serde.registry.contract import SerializationFormat
 
 _NO_SUBJECT: Final = (
-    "the subject does not exist, or it does not have this schema; register the schema first, or write with "
-    "register_schema=True"
+    "the subject does not exist, or it does not have this schema; register the schema first, or set "
+    "register_schema in the writer"
 )
 _INCOMPATIBLE: Final = "the schema is incompatible with those of the subject"
 #: Name in the interface -> format. A missing name is Avro.

@@ -220,7 +220,7 @@ class Entries:
         if codec is None:
             raise UnsupportedCodecError(
                 f"events of the group {self._config.group!r} have the codec {encoding.codec.name!r}, which this "
-                "reader does not have; pass it in codecs"
+                "reader does not have: name it in codecs"
             )
         if target is None:
             return Entry(encoding, codec, payload_serializer(encoding.schema, self._config.custom_formats), None)

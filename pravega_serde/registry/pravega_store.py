@@ -81,8 +81,8 @@ class PravegaStore:
         missing = [each.name for each in self._client.codecs(self._group) if each.name not in known]
         if missing:
             raise UnsupportedCodecError(
-                f"the group {self._group!r} has the codecs {', '.join(missing)}, which this reader does not have; pass "
-                "them as codecs, or set fail_on_codec_mismatch=False"
+                f"the group {self._group!r} has the codecs {', '.join(missing)}, which this reader does not have: "
+                "name them in codecs, or set fail_on_codec_mismatch to false"
             )
 
     def check_readable(self, reader: SchemaInfo) -> None:
@@ -116,8 +116,8 @@ class PravegaStore:
                 version = client.find_version(group, schema)
             except RegistryNotFoundError as error:
                 raise RegistryNotFoundError(
-                    f"{error.message}; register the schema of {schema.type!r} first, or write with "
-                    "register_schema=True, and with create_group=True if the group does not exist",
+                    f"{error.message}; register the schema of {schema.type!r} first, or set "
+                    "register_schema in the writer, and create_group if the group does not exist",
                     status=error.status,
                 ) from error
         if not self._config.write_encoding_header:
@@ -127,7 +127,7 @@ class PravegaStore:
             return PRAVEGA.header(client.encoding_id(group, version, codec))
         except RegistryConflictError as error:
             raise RegistryConflictError(
-                f"{error.message}; register the codec {codec!r} first, or write with register_codec=True",
+                f"{error.message}; register the codec {codec!r} first, or set register_codec in the writer",
                 status=error.status,
             ) from error
 
@@ -161,7 +161,7 @@ class PravegaStore:
         if reasons and not self._is_known(schema):
             raise SchemaError(
                 f"the schema of {schema.type!r} is incompatible with the latest schema of the group {self._group!r}: "
-                f"{'; '.join(reasons)}; write with allow_incompatible=True if every reader supports it"
+                f"{'; '.join(reasons)}; set allow_incompatible in the writer if every reader supports it"
             )
 
     def _is_known(self, schema: SchemaInfo) -> bool:

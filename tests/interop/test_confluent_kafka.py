@@ -303,7 +303,7 @@ def test_ids_that_the_registry_does_not_have(uri: str, topic: str) -> None:
     assert [error.row for error in errors] == [0, 2]
     with pytest.raises(RegistryNotFoundError, match=r"subject 'nothing': the subject does not exist"):
         _ = deserializer(uri, group="nothing").arrow_type
-    with pytest.raises(RegistryNotFoundError, match="register_schema=True"):
+    with pytest.raises(RegistryNotFoundError, match="set register_schema"):
         serializer(uri, group="nothing", schema=ORDER, format="avro")
 
 

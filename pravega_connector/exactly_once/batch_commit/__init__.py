@@ -43,6 +43,7 @@ from pravega_connector.exactly_once.batch_commit.state import (
     LedgerState,
     fold,
     ledger_name,
+    require_ledger,
     snapshots_of,
     target_of,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "name_of",
     "note_batch",
     "note_parts",
+    "require_ledger",
     "snapshots_of",
     "stream_of",
     "target_of",

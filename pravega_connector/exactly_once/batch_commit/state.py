@@ -43,6 +43,7 @@ from pravega_serde import after_fork
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
+    from pravega_connector.reader.positions import SupportsCuts
     from pravega_connector.stores.segment_stores import SegmentStores
 
 _log: Final = logging.getLogger(__name__)
@@ -130,6 +131,19 @@ def ledger_name(target: StreamName, name: str | None = None) -> StreamName:
     if ledger == target:
         raise ConfigError(f"stream {target} cannot be its own ledger: set ledger to the name of another stream")
     return ledger
+
+
+def require_ledger(client: SupportsCuts, ledger: StreamName, *targets: StreamName) -> None:
+    """Raise StreamNotFoundError if the ledger does not exist, or for a target that does not exist, either."""
+    try:
+        client.require_stream(ledger)
+    except StreamNotFoundError:
+        for target in targets:
+            client.require_stream(target)
+        raise StreamNotFoundError(
+            f"the ledger {ledger} does not exist: no exactly-once batch was written with it, so there is nothing to "
+            "recover. If the writer has another ledger (its option 'ledger'), pass its name"
+        ) from None
 
 
 def target_of(controller: ControllerClient, stream: StreamName) -> str:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Final
 
@@ -92,9 +93,27 @@ def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str,
     if carried is None and not given:
         raise ConfigError(
             "the options of this table are lost: Spark keeps them only for tables that are created without a list of "
-            "columns; omit the columns in CREATE TABLE, or use CREATE TEMPORARY VIEW"
+            "columns, and without ALTER TABLE … REPLACE COLUMNS; DROP TABLE, and omit the columns in CREATE TABLE, or "
+            "use CREATE TEMPORARY VIEW"
         )
     return {**json.loads(carried or "{}"), **given}
+
+
+@contextmanager
+def explains_alterations(schema: StructType) -> Iterator[None]:
+    """Add the way back to the error for a column of a SQL table that the events do not have.
+
+    Spark's catalog accepts ALTER TABLE without asking the source.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        if not any(_KEY in field.metadata for field in schema):
+            raise
+        raise ConfigError(
+            f"{error.message}; the format of a SQL table defines its columns: undo ALTER TABLE with DROP COLUMN or "
+            "RENAME COLUMN, or DROP TABLE and create it again, which keeps the stream"
+        ) from None
 
 
 def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
@@ -112,10 +131,10 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
         raise ConfigError(
             "no stream is set, such as start('scope/stream') or save('scope/stream'); if it is to a SQL table, the "
             "options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "
-            "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the query reads the "
-            "table that it writes to, if that has no column of text, or was created with a list of columns; give "
-            "them with the write (INSERT INTO t WITH (controller = '…', stream = '…', …) …, or options of "
-            "writeStream)"
+            "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the query returns "
+            "the columns of the table unchanged (INSERT INTO t SELECT * FROM t), if the table has no column of text, "
+            "or if it was created with a list of columns or changed with ALTER TABLE; give them with the write "
+            "(INSERT INTO t WITH (controller = '…', stream = '…', …) …, or options of writeStream)"
         )
     return dict(options)
 

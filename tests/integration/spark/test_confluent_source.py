@@ -134,5 +134,5 @@ def test_options_of_a_second_registry(place: Place, options: dict[str, str], wor
 def test_a_subject_that_does_not_exist(place: Place, stream_name: StreamName) -> None:
     with pytest.raises(RegistryNotFoundError, match=f"subject '{stream_name.stream}-value'"):
         PravegaDataSource(dict(place)).schema()
-    with pytest.raises(RegistryNotFoundError, match="register_schema=True"):
+    with pytest.raises(RegistryNotFoundError, match="set register_schema"):
         encode(place, format="avro")

@@ -58,3 +58,32 @@ def test_rows_never_go_to_the_table_that_they_come_from(
     assert lost in said(lambda: spark.sql("INSERT INTO number VALUES (1)"))
     assert sorted(spark.table("one").collect()) == [(1, "x"), (2, "y")]
     assert sorted(spark.table("two").collect()) == [(1, "x"), (1, "z"), (2, "y")]
+    # Columns of its own table that the query changes go to it, with the others.
+    spark.sql("INSERT INTO one SELECT id + 10, item FROM one WHERE id = 1")
+    assert sorted(spark.table("one").collect()) == [(1, "x"), (2, "y"), (11, "x")]
+
+
+@pytest.mark.usefixtures("fresh_schema")
+def test_properties_are_not_options_and_altered_columns_can_be_restored(
+    spark: SparkSession, config: PravegaConfig, scope: str
+):
+    options = f"controller '{config.controller}', stream '{scope}/s', format 'avro', avro_schema '{SCHEMA}'"
+    new = "allow_create_scope 'true', allow_create_stream 'true'"
+    spark.sql(
+        f"CREATE TABLE altered USING pravega OPTIONS ({options}, {new}) "
+        "COMMENT 'orders' TBLPROPERTIES ('team' = 'sales', 'start' = 'july')"
+    )
+    spark.sql("INSERT INTO altered VALUES (1, 'x')")
+    for change, undo, name in (
+        ("ADD COLUMN more INT", "DROP COLUMN more", "more"),
+        ("RENAME COLUMN item TO thing", "RENAME COLUMN thing TO item", "thing"),
+    ):
+        spark.sql(f"ALTER TABLE altered {change}")
+        with pytest.raises(
+            PySparkException, match=f"no field '{name}'; .* undo ALTER TABLE with DROP COLUMN or RENAME"
+        ):
+            spark.table("altered").collect()
+        spark.sql(f"ALTER TABLE altered {undo}")
+        assert spark.table("altered").collect() == [(1, "x")]
+    with pytest.raises(PySparkException, match=r"PRAVEGA-UNKNOWN-OPTION.*'start'; did you mean 'start_stream_cut'"):
+        spark.sql(f"CREATE TABLE wrong USING pravega OPTIONS ({options}, start 'earliest')")

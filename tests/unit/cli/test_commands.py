@@ -5,12 +5,14 @@ import errno
 import importlib
 import json
 import os
+import re
 import shlex
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from pravega_connector import PravegaClient
 from pravega_connector.cli import COMMANDS
 from pravega_connector.cli.arguments import DURATION, SIZE
 from pravega_connector.cli.exit_codes import ExitCode, exit_code
@@ -23,6 +25,7 @@ from pravega_connector.errors import (
     StreamNotFoundError,
 )
 from pravega_connector.exactly_once.batch_commit import AppState, Finding
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_serde import DeserializationError
 
 
@@ -118,13 +121,60 @@ def test_recover_shows_the_whole_id_of_an_application(capsys, monkeypatch):
 
 
 def test_a_table_in_a_pipe_has_one_line_for_each_row(monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")  # shells and CI systems export it
     code, output, _ = run("options")
     row = next(line for line in output.splitlines() if line.lstrip().startswith("txn_version"))
     assert code == 0
     assert "with other rows" in row  # the end of its text
-    monkeypatch.setenv("COLUMNS", "80")
-    assert max(map(len, run("options")[1].splitlines())) <= 80
+
+
+def test_the_lag_of_two_checkpoints_with_one_name_is_two_series(tmp_path, monkeypatch):
+    name = importlib.import_module("pravega_connector.cli.lag")._name
+    for query in ("orders", "refunds"):
+        (tmp_path / query / "ckpt").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert name("orders/ckpt/") == str(tmp_path / "orders/ckpt") != name("refunds/ckpt")
+    assert name("s3a://bucket/orders/ckpt/") == "s3a://bucket/orders/ckpt" != name("s3a://bucket/refunds/ckpt")
+    assert name("s/x:0=5") == ""
+
+
+@pytest.mark.parametrize("command", [["show"], ["convert", "--to", "json"]])
+@pytest.mark.parametrize("text", ["latest", "head", "2026-11-21T10:00:00Z", "timestamp:2026-11-21T10:00:00Z"])
+def test_a_position_is_not_a_cut(command, text):
+    code, output, errors = run("cut", *command, text)
+    assert (code, output) == (1, "")
+    assert f"'{text}' is a position in a stream, not a stream cut: 'pravega-serde cut of SCOPE/STREAM --at" in errors
+
+
+def test_positions_are_compared_and_a_ledger_that_is_missing_is_not_created(monkeypatch):
+    with InProcessPravega() as pravega, PravegaClient(pravega.uri) as client:
+        monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", pravega.uri)
+        client.create_stream("s/x", 1)
+        client.write("s/x", b"12345")
+        between = (0, "before: 13 bytes between them\n", "")
+        assert run("cut", "compare", "earliest", "latest", "--stream", "s/x") == between
+        assert run("cut", "compare", "s/x:0=0", "tail") == between
+        assert run("cut", "compare", "s/x:0=0", "s/x:0=13") == between
+        code, _, errors = run("cut", "compare", "earliest", "latest")
+        assert (code, "name no stream: pass --stream" in errors) == (2, True)
+        for args in (["recover", "s/x"], ["cut", "decided", "s/x"], ["recover", "s/x", "--ledger", "s/none"]):
+            code, _, errors = run(*args)
+            assert code == ExitCode.NOT_FOUND
+            assert "does not exist: no exactly-once batch was written with it, so there is nothing to recover" in errors
+            assert "create it" not in errors
+        assert run("recover", "s/typo")[2].startswith("[PRAVEGA-STREAM-NOT-FOUND] stream s/typo does not exist")
+        view = run("watch", "s/x", "--once", "--interval", "0.1", env={"COLUMNS": "20"})[1]
+        assert len(view.splitlines()) == 3  # a title, the headings and a segment
+
+
+def test_errors_about_a_registry_advise_no_calls_of_python():
+    with InProcessRegistry() as registry:
+        code, _, errors = run("registry", "schemas", "none", "--registry", registry.uri)
+        assert (code, "create it with 'pravega-serde registry create'" in errors) == (ExitCode.NOT_FOUND, True)
+    for args in (["groups"], ["schemas", "g"], ["delete", "g", "--yes"], ["policy", "g"]):
+        code, _, errors = run("registry", *args, "--registry", "confluent+http://127.0.0.1:1")
+        assert (code, "use the tools of that registry" in errors) == (1, True)
+        assert not re.search(r"\w\(", errors)
 
 
 def test_sizes_and_durations():
