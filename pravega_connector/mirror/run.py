@@ -16,6 +16,7 @@ from pravega_connector.errors import StepsStateError, StreamNotFoundError
 from pravega_connector.exactly_once.batch_commit.state import target_of
 from pravega_connector.exactly_once.steps import Life, StepLog
 from pravega_connector.exactly_once.steps.takeover import Resolution, resolutions, this_run
+from pravega_connector.mirror.circle import check_no_circle, check_not_itself, mirror_id
 from pravega_connector.mirror.copier import Copier, MirrorCounts, MirrorSettings, positions_of
 from pravega_connector.mirror.destination import Destination
 from pravega_connector.mirror.source import Source
@@ -78,6 +79,7 @@ def mirror(
     with _streams(source, destination, source_client, destination_client, name) as streams:
         found = Source(streams.source_client.stores, streams.source, skip_lost=settings.skip_lost)
         begin = streams.start(start)
+        streams.check()
         streams.create_target()
         with this_run() as me, streams.open_steps(found) as steps:
             copier = Copier(
@@ -142,6 +144,13 @@ class _Streams:
         (cut,) = cuts_of(self.source_client, [self.source], place, "start", default="earliest")
         return cut if place is None else valid_cut(self.source_client, cut)
 
+    def check(self) -> None:
+        """Raise ConfigError for a mirror of a stream to itself, and for a new mirror that closes a circle."""
+        sides = self.source_client, self.source, self.target_client, self.target
+        check_not_itself(*sides)
+        if not self.target_client.controller.stream_exists(self.state):
+            check_no_circle(*sides)
+
     def create_target(self) -> None:
         """Create the destination with the settings of the source, unless it exists.
 
@@ -161,7 +170,7 @@ class _Streams:
 
     def open_steps(self, source: Source) -> StepLog:
         """Open the log of the mirror. Raises StepsStateError for the log of another one."""
-        own = f"mirror of {source.identity} to {target_of(self.target_client.controller, self.target)}"
+        own = mirror_id(source.identity, target_of(self.target_client.controller, self.target))
         steps = StepLog(self.target_client.stores, self.state, Life(own))
         if steps.life.id != own:
             steps.close()

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName
-from pravega_connector.errors import DataLossError, StepsStateError, StreamNotFoundError, StreamSealedError
-from pravega_connector.mirror import MirrorCounts, mirror_status
+from pravega_connector.errors import ConfigError, DataLossError, StepsStateError, StreamNotFoundError, StreamSealedError
+from pravega_connector.mirror import MirrorCounts, mirror, mirror_status
 from pravega_connector.mirror.source import Source
+from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamCut
 from tests.integration.mirror.conftest import BY_KEY, KEYS, Copied, Run, Write, each
 
@@ -391,3 +392,49 @@ def test_several_mirrors_of_one_source(
     """Each name is a mirror. Two mirrors to one destination copy everything twice."""
     write(1)
     assert [run(name=name).counts.events for name in ("one", "two", "one")] == [KEYS, KEYS, 0]
+
+
+def test_a_stream_is_not_mirrored_to_itself_under_another_address(
+    client: PravegaClient, source: StreamName, write: Write
+) -> None:
+    write(1)
+    same = replace(client.config, controller=client.config.controller.replace("127.0.0.1", "localhost"))
+    before = client.tail(source)
+    with PravegaClient(same) as other:
+        for destination in (client, other):
+            with pytest.raises(
+                ConfigError, match=f"{source} cannot be mirrored to itself: .* one stream of one cluster"
+            ):
+                mirror(source, source, source_client=client, destination_client=destination)
+    assert client.tail(source) == before
+    assert not client.stream_exists(StreamName(source.scope, f"{source.stream}-mirror"))
+
+
+def test_a_stream_is_mirrored_to_its_name_in_another_cluster(
+    client: PravegaClient, source: StreamName, write: Write
+) -> None:
+    write(1)
+    with InProcessPravega() as second, second.client() as two, InProcessPravega() as third, third.client() as three:
+        for _ in range(2):  # the second run resumes: the destination exists, and has the same creation
+            mirror(source, source, source_client=client, destination_client=two)
+            mirror(source, source, source_client=two, destination_client=three)
+        assert len(list(three.read(source))) == KEYS
+        # Back to the first cluster: mirrors in the source's cluster do not lead from the third one to it.
+        with pytest.raises(ConfigError, match="would close a circle"):
+            mirror(source, source, source_client=two, destination_client=client)
+        assert len(list(client.read(source))) == KEYS
+
+
+def test_a_chain_of_mirrors_does_not_close_a_circle(client: PravegaClient, source: StreamName, write: Write) -> None:
+    write(1)
+    second, third = (StreamName(source.scope, f"{source.stream}-{n}") for n in (2, 3))
+    both = {"source_client": client, "destination_client": client}
+    mirror(source, second, **both)
+    mirror(second, third, **both)
+    for end in (second, third):
+        with pytest.raises(
+            ConfigError, match=f"mirror of {end} to {source} would close a circle: a mirror copies {source}"
+        ):
+            mirror(end, source, **both)
+    assert [len(list(client.read(each))) for each in (source, second, third)] == [KEYS] * 3
+    mirror(source, third, name="direct", **both)  # not a circle
