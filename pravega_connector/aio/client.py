@@ -45,6 +45,7 @@ from pravega_connector.core.arguments import (
     Streams,
 )
 from pravega_connector.core.events import MAX_EVENT_SIZE, SupportsDeserialize, SupportsSerialize
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.retry import Counters
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.wire import StreamName, TableName
@@ -64,7 +65,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class AsyncPravegaClient:
+class AsyncPravegaClient(ProcessBound):
     """Client of a Pravega cluster for the coroutines of one event loop; the arguments are those of PravegaClient.
 
     Its calls have the names and arguments of PravegaClient's and raise the same errors. For other calls, use

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
 from pravega_connector.aio.event_loop import run, run_to_the_end
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.errors import ConfigError, ConnectorError
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
@@ -71,7 +72,7 @@ class Home:
             raise ConfigError("this client belongs to another event loop: create a client in each event loop")
 
 
-class Opened(Generic[C]):
+class Opened(ProcessBound, Generic[C]):
     """An object of the client that is created on first use."""
 
     def __init__(self, home: Home, make: Callable[[], C]) -> None:

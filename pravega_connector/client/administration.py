@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import IfExists, NamedTable, Stream
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.values import (
     AGGREGATION_TIMEOUT_MS,
     RetentionPolicy,
@@ -87,7 +88,7 @@ class StreamChanges(TypedDict, total=False):
 
 
 @arguments.hinted
-class Administration(HintedNames):
+class Administration(HintedNames, ProcessBound):
     """Scopes, streams and tables of a cluster; base class of :class:`PravegaClient`."""
 
     config: PravegaConfig

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from pravega_connector.core import arguments
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, ConnectorError, ReaderOfflineError, TransactionUnknownError
 from pravega_connector.exactly_once.steps import Life, Outcome, Step, StepLog, Turn, Update
@@ -47,7 +48,7 @@ def steps_stream(scope: str, group: str) -> StreamName:
     return StreamName(scope, f"{group}-positions")
 
 
-class ExactlyOnceReader(HintedNames, Generic[T]):
+class ExactlyOnceReader(HintedNames, ProcessBound, Generic[T]):
     """Reader of a group that also writes the output of its events. Not thread safe. Context manager.
 
     Events written with :meth:`write` become visible together with the position after all events that were delivered

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from pravega_connector.core import arguments, io
 from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize, as_binary, as_bytes
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, ConnectorError, DeadlineExceededError
@@ -84,7 +85,7 @@ class Decisions:
             ledger.close()
 
 
-class StreamsTransaction(HintedNames, Generic[T]):
+class StreamsTransaction(HintedNames, ProcessBound, Generic[T]):
     """Transaction over several streams. As a context manager it commits at the end, or aborts on an error.
 
     Its events become visible in all streams, or in none: not at one moment, but by one decision. A process that fails

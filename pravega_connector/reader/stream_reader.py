@@ -11,6 +11,7 @@ from pravega_connector import metrics
 from pravega_connector.core import arguments
 from pravega_connector.core.connection import wait_ready
 from pravega_connector.core.events import SupportsDeserialize
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError
 from pravega_connector.reader.slices import EventBatch
@@ -23,7 +24,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-class StreamsReader(HintedNames):
+class StreamsReader(HintedNames, ProcessBound):
     """Reader that follows several streams, each from a cut, and does not end. Not thread safe.
 
     A batch is from one stream and keeps its order per routing key. The streams take turns. In all other respects it
@@ -102,7 +103,7 @@ class StreamsReader(HintedNames):
         self.close()
 
 
-class ValueReader(HintedNames, Generic[T]):
+class ValueReader(HintedNames, ProcessBound, Generic[T]):
     """Reader of the values of events as they arrive, from one or several streams. Not thread safe.
 
     If an event cannot be decoded, the reader raises a DeserializationError that names the position of the event. The

@@ -28,6 +28,7 @@ from pravega_connector.core import arguments
 from pravega_connector.core.background import Errands
 from pravega_connector.core.connection import Connection, Endpoint, wait_ready
 from pravega_connector.core.deadline import QUIET, Deadline
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.retry import Attempts
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
@@ -89,7 +90,7 @@ class _SegmentTail:
         self.overdue = 0  # consecutive reads without a reply although there were data
 
 
-class TailReader(HintedNames):
+class TailReader(HintedNames, ProcessBound):
     """Reader that follows a stream from a cut and does not end. Not thread safe.
 
     The server answers a read at the tail when data arrive, so waiting costs nothing. One connection to each segment

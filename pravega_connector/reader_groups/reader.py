@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 from pravega_connector.core import arguments, io
 from pravega_connector.core.connection import wait_ready
 from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
@@ -137,7 +138,7 @@ class _Turn:
             raise self._error
 
 
-class GroupReader(HintedNames, Generic[T]):
+class GroupReader(HintedNames, ProcessBound, Generic[T]):
     """Reader of a group. Not thread safe. Context manager: leaving the block leaves the group.
 
     Each call marks everything that earlier calls delivered as processed. If the block ends in an error, the reader

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
 
 from pravega_connector.core.events import MAX_EVENT_SIZE
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.errors import (
     ConfigError,
     EventTooLargeError,
@@ -74,7 +75,7 @@ class SupportsBoth(Protocol[T]):
         ...
 
 
-class RevisionedStreamClient(Generic[T]):
+class RevisionedStreamClient(ProcessBound, Generic[T]):
     """Reader and writer of a stream of one segment. Each entry has a revision. Thread safe.
 
     The stream must exist and have a fixed number of segments: one. Do not set a retention policy for it.

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 from pravega_connector.core import io
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.errors import ConfigError, DataLossError
 from pravega_connector.single_segment.revisioned import Revision, RevisionedStreamClient, SupportsBoth
 from pravega_connector.stores.segment_stores import SegmentStores
@@ -83,7 +84,7 @@ def _split(data: bytes) -> list[bytes]:
     return parts
 
 
-class StateSynchronizer(Generic[S, I, U]):
+class StateSynchronizer(ProcessBound, Generic[S, I, U]):
     """State built from an initial value and updates, the same in all processes on the stream. Thread safe.
 
     ``create(initial value)`` builds the first state, and ``apply(state, update)`` builds the next one. Both must depend

@@ -28,6 +28,7 @@ from pravega_connector.core.events import (
     check_key,
     pieces_of,
 )
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,
@@ -89,7 +90,7 @@ def _note_present(stores: SegmentStores, stream: StreamName, writer_id: str, mil
     return stores.controller.note_time(writer_id, tail_cut(stores, stream), millis)
 
 
-class EventWriter(HintedNames, Generic[T]):
+class EventWriter(HintedNames, ProcessBound, Generic[T]):
     """Writer of events to one stream. Thread safe, with one background thread.
 
     Events of one routing key keep their order, also across scaling. An event is durable when :meth:`flush` has

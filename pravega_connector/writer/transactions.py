@@ -25,6 +25,7 @@ from pravega_connector import metrics
 from pravega_connector.core import arguments, io
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.events import SupportsSerialize
+from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.values import CreatedTransaction, TransactionStatus, status_error
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
@@ -176,7 +177,7 @@ class Transaction(HintedNames):
         return self._controller.abort_transaction(self.stream, self.id, timeout=timeout)
 
 
-class OpenTransaction(Transaction, Generic[T]):
+class OpenTransaction(Transaction, ProcessBound, Generic[T]):
     """A transaction that accepts events. As a context manager it commits at the end, or aborts on an error.
 
     An object from :meth:`TransactionalWriter.join` leaves it open at the end. After an error it has written an unknown
@@ -425,7 +426,7 @@ def ping_interval(lease: float) -> float:
     return max(_SHORTEST_INTERVAL, lease / max(1.0, math.sqrt(lease)))
 
 
-class LeaseKeeper:
+class LeaseKeeper(ProcessBound):
     """Keeps transactions open with pings. Thread safe; one daemon thread while it has any.
 
     A transaction that cannot be kept open is dropped, and :meth:`check` raises its error. Its events are lost, so check
