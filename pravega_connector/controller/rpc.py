@@ -216,6 +216,11 @@ class ControllerChannel:
         """Host of the endpoint in use."""
         return self._endpoints[self._turn % len(self._endpoints)][0]
 
+    def check_open(self) -> None:
+        """Raise ConfigError if the channel is closed."""
+        if self._closed:
+            raise _closed_error()
+
     def close(self) -> None:
         """Close this process's connections, and end the calls on them."""
         self._closed = True
@@ -235,7 +240,8 @@ class ControllerChannel:
         ``target`` is the stream, table or scope of the call; ``is_well`` is for :class:`Failure`. Raises
         ControllerUnavailableError, AuthenticationError, StreamNotFoundError, TableNotFoundError or ScopeNotFoundError
         (by the kind of target), ControllerFailureError, ControllerError. Raises ConfigError at the first handshake with
-        a controller that does not use TLS.
+        a controller that does not use TLS, and for a closed client. Loops that retry failures of the controller must
+        not retry the last one.
         """
         passing: Deadline | None = None  # begins with the first such answer; earlier, no server may have answered
         count = 0
@@ -313,8 +319,7 @@ class ControllerChannel:
                 dropped.retire()
 
     def _connection(self, turn: int) -> _Connection:
-        if self._closed:
-            raise _closed_error()
+        self.check_open()
         key = os.getpid(), turn % len(self._endpoints)
         connection = self._connections.get(key)
         if connection is None:
@@ -404,8 +409,8 @@ def _tls_error(where: str, details: str) -> ConnectorError | None:
     return None
 
 
-def _closed_error() -> ControllerError:
-    return ControllerError("this controller client is closed; create a new one")
+def _closed_error() -> ConfigError:
+    return ConfigError("this client is closed: create a new one")
 
 
 def not_found(target: StreamName | TableName | str) -> ControllerError:

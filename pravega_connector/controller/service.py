@@ -33,6 +33,8 @@ from pravega_connector.core.values import (
 )
 from pravega_connector.errors import (
     AuthenticationError,
+    ConfigError,
+    ConnectorError,
     ControllerError,
     ControllerFailureError,
     ControllerUnavailableError,
@@ -132,7 +134,7 @@ class ControllerClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. Running calls in other threads raise ControllerError."""
+        """Close the connections. Running calls in other threads raise ConfigError, a commit OutcomeUnknownError."""
         self._channel.close()
 
     # ---- scopes ----
@@ -543,12 +545,14 @@ class ControllerClient:
         rpc, action = (calls.COMMIT_TRANSACTION, "commit") if commits else (calls.ABORT_TRANSACTION, "abort")
         what = f"transaction {transaction} of stream {stream}"
 
-        def unknown(trouble: ControllerError) -> OutcomeUnknownError:
+        def unknown(trouble: ConnectorError) -> OutcomeUnknownError:
+            after = "" if isinstance(trouble, ConfigError) else f" after {deadline.seconds:g} s"
             return OutcomeUnknownError(
-                f"whether {what} is {'committed' if commits else 'aborted'} is unknown after {deadline.seconds:g} s "
-                f"({trouble.message}); query its status, or {action} it again"
+                f"whether {what} is {'committed' if commits else 'aborted'} is unknown{after} ({trouble.message}); "
+                f"query its status, or {action} it again"
             )
 
+        self._channel.check_open()
         with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
             while True:
                 doubts = 0  # number of UNKNOWN answers that are not trusted
@@ -563,6 +567,8 @@ class ControllerClient:
                 except ControllerError as error:
                     trouble = ControllerFailureError(error.message)
                     doubts = _DOUBTS if commits else 0
+                except ConfigError as closed:
+                    raise unknown(closed) from None
                 status = None
                 while status is not TransactionStatus.OPEN:
                     try:
@@ -573,6 +579,8 @@ class ControllerClient:
                         trouble = ControllerFailureError(error.message)
                         attempts.again(trouble, unknown(trouble))
                         continue
+                    except ConfigError as closed:
+                        raise unknown(closed) from None
                     if status is TransactionStatus.UNKNOWN and doubts:
                         doubts -= 1
                         deadline.pause(_DOUBT)

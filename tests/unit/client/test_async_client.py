@@ -537,7 +537,7 @@ def test_closing_ends_a_call_of_another_task_and_a_cancelled_one_is_cancelled(ru
         await until(arrived.is_set)
         await cancelled(other)
         await client.close()
-        with pytest.raises(ControllerError, match="this controller client is closed"):
+        with pytest.raises(ConfigError, match="this client is closed"):
             await one
 
     try:

@@ -5,15 +5,20 @@ import pickle
 import subprocess
 import sys
 import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.service import ControllerClient
-from pravega_connector.errors import ConnectorError, ControllerError
+from pravega_connector.errors import ConfigError, ConnectorError, OutcomeUnknownError
+from pravega_connector.wire import StreamName
 from tests.fakes import FakeController, SilentServer
 from tests.unit.client.controller._answers import YES
+
+STREAM = StreamName("scope", "stream")
 
 
 class TestLifeCycle:
@@ -25,8 +30,37 @@ class TestLifeCycle:
     def test_closed(self, client: ControllerClient) -> None:
         client.close()
         client.close()
-        with pytest.raises(ControllerError, match="this controller client is closed"):
+        with pytest.raises(ConfigError, match="this client is closed: create a new one"):
             client.scope_exists("scope")
+
+    @pytest.mark.parametrize("action", ["commit_transaction", "abort_transaction"])
+    def test_a_closed_client_ends_a_decision_at_once(self, client: ControllerClient, action: str) -> None:
+        client.health.answered()  # failover_timeout counts from now on: a retry would last for minutes
+        client.close()
+        with pytest.raises(ConfigError, match="this client is closed: create a new one"):
+            getattr(client, action)(STREAM, uuid.uuid4())
+
+    def test_closing_during_a_commit_leaves_its_outcome_unknown(
+        self, fake: FakeController, client: ControllerClient
+    ) -> None:
+        arrived, released = threading.Event(), threading.Event()
+
+        def slow(_: object) -> pb.TxnStatus:
+            arrived.set()
+            released.wait(10)
+            return pb.TxnStatus(status=pb.TxnStatus.SUCCESS)
+
+        fake.on("commitTransaction", slow)
+        client.health.answered()
+        with ThreadPoolExecutor(1) as pool:
+            commit = pool.submit(client.commit_transaction, STREAM, uuid.uuid4())
+            assert arrived.wait(10)
+            client.close()
+            with pytest.raises(
+                OutcomeUnknownError, match="this client is closed.*query its status, or commit it again"
+            ):
+                commit.result(10)
+            released.set()
 
     def test_closing_ends_a_call_of_another_thread(self, fake: FakeController, client: ControllerClient) -> None:
         arrived, released = threading.Event(), threading.Event()
@@ -51,9 +85,7 @@ class TestLifeCycle:
         client.close()
         thread.join(10)
         released.set()
-        assert [str(error) for error in errors] == [
-            "[PRAVEGA-CONTROLLER] this controller client is closed; create a new one"
-        ]
+        assert [str(error) for error in errors] == ["[PRAVEGA-CONFIG] this client is closed: create a new one"]
 
     def test_threads_share_one_connection(self, fake: FakeController, client: ControllerClient) -> None:
         together = threading.Barrier(6)  # a call from each must be under way at once
