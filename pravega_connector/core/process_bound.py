@@ -15,6 +15,6 @@ class ProcessBound:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Raise ConfigError: a copy would share the state, or have none."""
         raise ConfigError(
-            f"objects of {type(self).__name__} belong to their process and cannot be pickled or copied: pass the client's "
-            "config, and create them where they are used, from shared_client(config)"
+            f"objects of {type(self).__name__} belong to their process and cannot be pickled or copied: pass the "
+            "client's config, and create them where they are used, from shared_client(config)"
         )

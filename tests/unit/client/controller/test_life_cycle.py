@@ -57,7 +57,7 @@ class TestLifeCycle:
             assert arrived.wait(10)
             client.close()
             with pytest.raises(
-                OutcomeUnknownError, match="this client is closed.*query its status, or commit it again"
+                OutcomeUnknownError, match=r"this client is closed.*query its status, or commit it again"
             ):
                 commit.result(10)
             released.set()
