@@ -77,8 +77,10 @@ if TYPE_CHECKING:
     from pravega_serde.text import ByteBufferSerializer as ByteBufferSerializer
     from pravega_serde.text import UTF8StringSerializer as UTF8StringSerializer
 else:
+    from pravega_serde.interpreters import refuse_subinterpreter
     from pravega_serde.public_names import public_names
 
+    refuse_subinterpreter()
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         {
