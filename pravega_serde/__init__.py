@@ -77,10 +77,25 @@ if TYPE_CHECKING:
     from pravega_serde.text import ByteBufferSerializer as ByteBufferSerializer
     from pravega_serde.text import UTF8StringSerializer as UTF8StringSerializer
 else:
-    from pravega_serde.interpreters import refuse_subinterpreter
+    import sys
+    from importlib import import_module
+
     from pravega_serde.public_names import public_names
 
-    refuse_subinterpreter()
+    def _refuse_subinterpreter() -> None:
+        """Raise ImportError if this is not the main interpreter of the process: pyarrow would hang at its import."""
+        try:
+            interpreters = import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+            is_main = interpreters.get_current() == interpreters.get_main()
+        except (ImportError, AttributeError):  # an implementation without them
+            return
+        if not is_main:
+            raise ImportError(
+                "pravega_serde cannot be imported in a subinterpreter, because pyarrow, numpy and gRPC need the main "
+                "interpreter: use a process or a thread instead, and in mod_wsgi set WSGIApplicationGroup %{GLOBAL}"
+            )
+
+    _refuse_subinterpreter()
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         {

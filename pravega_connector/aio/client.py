@@ -44,8 +44,8 @@ from pravega_connector.core.arguments import (
     Stream,
     Streams,
 )
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.events import MAX_EVENT_SIZE, SupportsDeserialize, SupportsSerialize
-from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.retry import Counters
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.wire import StreamName, TableName

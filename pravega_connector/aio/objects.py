@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
 from pravega_connector.aio.event_loop import run, run_to_the_end
-from pravega_connector.core.process_bound import ProcessBound
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.errors import ConfigError, ConnectorError
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.stream_reader import StreamsReader, ValueReader

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import IfExists, NamedTable, Stream
-from pravega_connector.core.process_bound import ProcessBound
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.values import (
     AGGREGATION_TIMEOUT_MS,
     RetentionPolicy,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, Unpack
 
 from pravega_connector.core import arguments, io
 from pravega_connector.core.arguments import Place, Stream, Streams
-from pravega_connector.core.process_bound import ProcessBound
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.values import SubscriberId
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError

@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NoReturn, Protocol, SupportsIndex, TypeVar
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import addresses, io
@@ -53,6 +53,19 @@ _PROBE_EVERY: Final = 5
 _WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 # Most idle connections that are kept for each endpoint. Others are closed when they are given back.
 _MAX_IDLE: Final = 8
+
+
+class ProcessBound:
+    """Object with connections, locks or threads. It cannot be pickled or copied."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Raise ConfigError: a copy would share the state, or have none."""
+        raise ConfigError(
+            f"objects of {type(self).__name__} belong to their process and cannot be pickled or copied: pass the "
+            "client's config, and create them where they are used, from shared_client(config)"
+        )
 
 
 @dataclass(frozen=True, slots=True)

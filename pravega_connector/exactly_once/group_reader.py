@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from pravega_connector.core import arguments
-from pravega_connector.core.process_bound import ProcessBound
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, ConnectorError, ReaderOfflineError, TransactionUnknownError
 from pravega_connector.exactly_once.steps import Life, Outcome, Step, StepLog, Turn, Update

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 import pyarrow as pa
 
 from pravega_connector.core import arguments, io
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize, as_binary, as_bytes
-from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, ConnectorError, DeadlineExceededError

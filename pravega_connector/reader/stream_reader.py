@@ -9,9 +9,8 @@ from typing import Generic, Self, TypeVar
 
 from pravega_connector import metrics
 from pravega_connector.core import arguments
-from pravega_connector.core.connection import wait_ready
+from pravega_connector.core.connection import ProcessBound, wait_ready
 from pravega_connector.core.events import SupportsDeserialize
-from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError
 from pravega_connector.reader.slices import EventBatch

@@ -26,9 +26,8 @@ from typing import Any, Final
 from pravega_connector import metrics
 from pravega_connector.core import arguments
 from pravega_connector.core.background import Errands
-from pravega_connector.core.connection import Connection, Endpoint, wait_ready
+from pravega_connector.core.connection import Connection, Endpoint, ProcessBound, wait_ready
 from pravega_connector.core.deadline import QUIET, Deadline
-from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.retry import Attempts
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (

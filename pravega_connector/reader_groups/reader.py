@@ -16,9 +16,8 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from pravega_connector.core import arguments, io
-from pravega_connector.core.connection import wait_ready
+from pravega_connector.core.connection import ProcessBound, wait_ready
 from pravega_connector.core.deadline import Deadline
-from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,

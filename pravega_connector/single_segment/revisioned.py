@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
 
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.events import MAX_EVENT_SIZE
-from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.errors import (
     ConfigError,
     EventTooLargeError,

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 from pravega_connector.core import io
-from pravega_connector.core.process_bound import ProcessBound
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.errors import ConfigError, DataLossError
 from pravega_connector.single_segment.revisioned import Revision, RevisionedStreamClient, SupportsBoth
 from pravega_connector.stores.segment_stores import SegmentStores

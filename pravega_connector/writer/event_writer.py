@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pravega_connector import metrics
 from pravega_connector.core import arguments
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.events import (
     MAX_EVENT_SIZE,
@@ -28,7 +29,6 @@ from pravega_connector.core.events import (
     check_key,
     pieces_of,
 )
-from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
     ConfigError,

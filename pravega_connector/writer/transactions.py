@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from pravega_connector import metrics
 from pravega_connector.core import arguments, io
+from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.events import SupportsSerialize
-from pravega_connector.core.process_bound import ProcessBound
 from pravega_connector.core.values import CreatedTransaction, TransactionStatus, status_error
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import (
