@@ -23,7 +23,6 @@ import pyarrow as pa
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.ingest.lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
 from pravega_connector.ingest.replayable import Chunk
-from pravega_serde.errors import MissingExtraError
 
 #: Suffix -> name of the compression in pyarrow; ``xz`` is the standard library's.
 _COMPRESSIONS: Final = {
@@ -50,7 +49,8 @@ _KINDS: Final = {
     ".pq": "parquet",
 }
 _BOM: Final = "\ufeff"
-_ROWS: Final = 16384
+#: Maximum records that are read at once from files with columns.
+ROWS_AT_ONCE: Final = 16384
 
 
 class FileKind(Protocol):
@@ -368,7 +368,7 @@ class ParquetFiles:
                 group += 1
             size = sum(file.metadata.row_group(each).total_byte_size for each in range(groups))
             per_row = size / max(1, file.metadata.num_rows)
-            for batch in file.iter_batches(_ROWS, row_groups=range(group, groups), use_threads=False):
+            for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=range(group, groups), use_threads=False):
                 end = first + batch.num_rows
                 if end > offset:
                     rows = conform(batch.slice(max(0, offset - first)), schema, path)
@@ -380,64 +380,3 @@ class ParquetFiles:
         from pyarrow import parquet  # noqa: PLC0415 - only this kind needs it
 
         return parquet.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=1 << 20)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AvroFiles:
-    """Avro object container files with any codec."""
-
-    sampled: bool = False
-
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
-        """Return the columns of the Avro schema in the file."""
-        with open_file(path) as file:
-            return self._columns(self._blocks(file, path), path)
-
-    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:  # noqa: ARG002
-        """Yield the records of each block; blocks before ``offset`` are not decoded."""
-        with open_file(path) as file:
-            blocks = self._blocks(file, path)
-            own = self._columns(blocks, path)
-            first = 0
-            for block in _damaged(blocks, path):
-                end = first + block.num_records
-                if end > offset:
-                    records = list(_damaged(block, path))[max(0, offset - first) :]
-                    batch = conform(_from_records(records, own, path), schema, path)
-                    yield Chunk(batch, max(first, offset), len(records), bytes=block.size)
-                first = end
-
-    @staticmethod
-    def _blocks(file: Any, path: str) -> Any:
-        try:
-            import fastavro  # noqa: PLC0415 - an optional dependency
-        except ImportError:
-            raise MissingExtraError("fastavro", "ingest", purpose="an Avro file") from None
-        try:
-            return fastavro.block_reader(file)
-        except (ValueError, EOFError, StopIteration) as error:
-            raise SourceUnreadableError(f"{path} is an invalid or truncated Avro file: {error}") from error
-
-    @staticmethod
-    def _columns(blocks: Any, path: str) -> pa.Schema:
-        from pravega_serde.avro import AvroSerializer  # noqa: PLC0415 - only this kind needs it
-
-        kind = AvroSerializer(blocks.writer_schema).arrow_type
-        if not pa.types.is_struct(kind):
-            raise SourceUnreadableError(f"{path} holds {kind}, not records")
-        return pa.schema(list(kind))
-
-
-def _damaged(values: Any, path: str) -> Iterator[Any]:
-    """Yield the values of an Avro reader; convert its errors, because they mean that the file is damaged."""
-    try:
-        yield from values
-    except (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError) as error:
-        raise SourceUnreadableError(f"{path} is damaged or truncated: {type(error).__name__}: {error}") from error
-
-
-def _from_records(records: list[Any], schema: pa.Schema, path: str) -> pa.RecordBatch:
-    try:
-        return pa.RecordBatch.from_pylist(records, schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise BadRecordError(f"{path} has a record that does not fit its columns: {reason_of(error)}") from error

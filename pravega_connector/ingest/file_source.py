@@ -14,8 +14,8 @@ from typing import Final
 import pyarrow as pa
 
 from pravega_connector.errors import ConfigError, SourceChangedError, SourceError, SourceUnreadableError
+from pravega_connector.ingest.avro_files import AvroFiles
 from pravega_connector.ingest.file_kinds import (
-    AvroFiles,
     CsvFiles,
     FileKind,
     JsonLines,

@@ -95,29 +95,6 @@ def _generate() -> None:
         assert "    id: int" in generate(path, to="dataclass").files["events.py"]
 
 
-def _ingest() -> None:
-    from pravega_connector.ingest.file_kinds import AvroFiles
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "orders.avro")
-        path.write_bytes(_avro_file())
-        assert AvroFiles().columns(str(path), whole=True).names == ["id"]
-
-
-def _avro_file() -> bytes:
-    """An object container file with the order 7, by the letter of Avro's specification."""
-    text = _AVRO.encode()
-    head = b"Obj\x01\x04\x14avro.codec\x08null\x16avro.schema" + _long(len(text)) + text + b"\x00"
-    sync = bytes(range(16))
-    return head + sync + b"\x02\x02\x0e" + sync
-
-
-def _long(value: int) -> bytes:
-    """A small positive number as Avro writes longs: zigzag, seven bits to the byte."""
-    value *= 2
-    return bytes([value]) if value < 128 else bytes([value & 127 | 128, value >> 7])
-
-
 def _json_schema() -> None:
     json_format = serializer_for("json", schema='{"type": "object"}')
     assert json_format.deserialize(json_format.serialize({"id": 7})) == {"id": 7}
@@ -205,7 +182,6 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "fast": Extra(("ptars", "pyruhvro"), _fast, has_fallback=True),
     "frames": Extra(("duckdb", "pandas", "polars"), _frames),
     "generate": Extra(("datamodel_code_generator",), _generate),
-    "ingest": Extra(("fastavro",), _ingest),
     "json-schema": Extra(("jsonschema",), _json_schema),
     "kafka": Extra(("confluent_kafka",), _kafka),
     "local": Extra(("cryptography", "httpx"), _local),

@@ -1,0 +1,122 @@
+"""Avro object container files: their records are read as the Avro serializer reads events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pravega_connector.errors import BadRecordError, SourceUnreadableError
+from pravega_connector.ingest.file_kinds import ROWS_AT_ONCE, conform, open_file
+from pravega_connector.ingest.replayable import Chunk, Rejected
+from pravega_serde.errors import DeserializationError, SchemaError
+
+if TYPE_CHECKING:
+    from pravega_serde.avro import AvroSerializer
+    from pravega_serde.avro.container import Container
+
+#: Column of values that are not records.
+_VALUE = "value"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AvroFiles:
+    """Avro object container files with any codec."""
+
+    sampled: bool = False
+
+    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
+        """Return the columns of the Avro schema in the file."""
+        with open_file(path) as file, _damaged(path):
+            return _columns(_serializer(_container(file)))
+
+    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
+        """Yield the records of each block; blocks before ``offset`` are not decoded."""
+        from pravega_serde.avro.container import RecordBounds  # noqa: PLC0415 - only this kind needs it
+        from pravega_serde.avro.schema import Union, branches_of, load  # noqa: PLC0415
+
+        with open_file(path) as file, _damaged(path):
+            container = _container(file)
+            serializer = _serializer(container)
+            kind, _ = load(container.schema)
+            bounds = RecordBounds(kind)
+            # The null of a union of several types is a struct without a member, as in a field.
+            null = isinstance(kind, Union) and len(branches_of(kind)) > 1
+            reader = _Reader(path, serializer, schema, null=null, reject=reject)
+            first = 0
+            for block in container.blocks():
+                end = first + block.count
+                if end > offset:
+                    events = bounds.column(block, max(0, offset - first))
+                    yield from reader.chunks(events, end - len(events), block.size)
+                first = end
+
+
+class _Reader:
+    def __init__(self, path: str, serializer: AvroSerializer, schema: pa.Schema, *, null: bool, reject: bool) -> None:
+        """With ``null``, a record may be null: all its columns are then null."""
+        self._path, self._serializer, self._schema = path, serializer, schema
+        self._null, self._reject = null, reject
+        self._own = _columns(serializer)
+
+    def chunks(self, events: pa.BinaryArray, first: int, size: int) -> Iterator[Chunk]:
+        """Yield the records of a block; ``first`` is the number of its first record."""
+        per_row = size / max(1, len(events))
+        for start in range(0, len(events), ROWS_AT_ONCE):
+            part = events.slice(start, ROWS_AT_ONCE)
+            batch, bad = self._decoded(part, first + start)
+            rows = conform(batch, self._schema, self._path)
+            yield Chunk(rows, first + start, len(part), bad, int(per_row * len(part)))
+
+    def _decoded(self, events: pa.BinaryArray, first: int) -> tuple[pa.RecordBatch, tuple[Rejected, ...]]:
+        reasons: dict[int, str] = {}
+        values = self._serializer.decode_column(
+            events, on_error=lambda error: reasons.update({error.row or 0: _told(error)})
+        )
+        if pa.types.is_struct(values.type) and values.null_count > len(reasons) and not self._null:
+            nulls = [row for row, there in enumerate(values.is_valid().to_pylist()) if not there]
+            reasons = {row: reasons.get(row, "the record is null") for row in nulls}
+        if reasons:
+            row = min(reasons)
+            if not self._reject:
+                raise BadRecordError(f"{self._path}, record {first + row + 1}: {reasons[row]}")
+            values = values.filter(pa.array([row not in reasons for row in range(len(events))]))
+        bad = [Rejected(first + row, 0, reasons[row], events[row].as_py().hex()) for row in sorted(reasons)]
+        if not pa.types.is_struct(values.type):
+            return pa.RecordBatch.from_arrays([values], schema=self._own), tuple(bad)
+        return pa.RecordBatch.from_struct_array(values), tuple(bad)
+
+
+def _told(error: DeserializationError) -> str:
+    return f"{error.reason} (field {error.field_path})" if error.field_path else error.reason
+
+
+def _container(file: object) -> Container:
+    from pravega_serde.avro.container import Container  # noqa: PLC0415 - only this kind needs it
+
+    return Container(file)
+
+
+def _serializer(container: Container) -> AvroSerializer:
+    from pravega_serde.avro import AvroSerializer  # noqa: PLC0415 - only this kind needs it
+
+    return AvroSerializer(container.schema)
+
+
+def _columns(serializer: AvroSerializer) -> pa.Schema:
+    kind = serializer.arrow_type
+    return pa.schema(list(kind) if pa.types.is_struct(kind) else [pa.field(_VALUE, kind)])
+
+
+@contextmanager
+def _damaged(path: str) -> Iterator[None]:
+    """Raise SourceUnreadableError for errors of the container or its schema in the block."""
+    try:
+        yield
+    except SchemaError as error:
+        raise SourceUnreadableError(f"{path} has an Avro schema that cannot be read: {error.message}") from error
+    except DeserializationError as error:
+        raise SourceUnreadableError(f"{path} is damaged or truncated: {error.reason}") from error
