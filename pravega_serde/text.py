@@ -7,6 +7,7 @@ Compatible with ``io.pravega.client.stream.impl.UTF8StringSerializer``, ``ByteAr
 from __future__ import annotations
 
 import codecs
+import enum
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +62,8 @@ class UTF8StringSerializer:
 
     def serialize(self, value: str) -> bytes:
         """Return the UTF-8 bytes of a string; see :func:`java_encode`."""
+        if isinstance(value, enum.Enum):
+            value = value.name
         if not isinstance(value, str):
             raise SerializationError(f"the string format writes str, not {type(value).__name__}")
         return java_encode(value)

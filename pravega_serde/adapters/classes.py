@@ -32,16 +32,52 @@ def is_model(kind: Any) -> bool:
     return isinstance(kind, type) and "__pydantic_fields__" in vars(kind)
 
 
+def unwrapped(kind: Any) -> Any:
+    """Return the type inside ``Annotated``, ``NewType``, a type alias, ``Final`` and markers of TypedDict's keys."""
+    while True:
+        if typing.get_origin(kind) in _WRAPPERS:
+            kind = typing.get_args(kind)[0]
+        elif hasattr(kind, "__supertype__"):
+            kind = kind.__supertype__
+        elif type(kind).__name__ == "TypeAliasType":
+            kind = kind.__value__
+        else:
+            return kind
+
+
+_WRAPPERS: Final = (typing.Annotated, typing.Final, typing.NotRequired, typing.Required)
+
+
 def members_of(kind: Any) -> tuple[Member, ...] | None:
-    """Return the fields of a dataclass, Struct, attrs class, TypedDict or pydantic model, or None for other types."""
+    """Return the fields of a class, or None for other types.
+
+    A class is a dataclass, Struct, attrs class, TypedDict, NamedTuple or pydantic model, also with type arguments.
+    """
     if is_model(kind):
         fields = kind.__pydantic_fields__.items()
         return tuple(Member(name, info.serialization_alias or name, info.annotation) for name, info in fields)
-    names = _names(kind)
+    origin = typing.get_origin(kind) or kind
+    names = _names(origin)
     if names is None:
         return None
-    hints = _hints(kind)
-    return tuple(Member(attribute, name, hints[attribute]) for attribute, name in names)
+    hints = _hints(origin)
+    given = dict(zip(getattr(origin, "__parameters__", ()), typing.get_args(kind), strict=False))
+    return tuple(Member(attribute, name, _with_arguments(hints[attribute], given)) for attribute, name in names)
+
+
+def _with_arguments(kind: Any, given: Mapping[Any, Any]) -> Any:
+    """Return a type with the arguments of a generic class in place of its parameters."""
+    if isinstance(kind, typing.TypeVar):
+        return given.get(kind, kind)
+    parameters = getattr(kind, "__parameters__", ())
+    return kind[tuple(given.get(each, each) for each in parameters)] if given and parameters else kind
+
+
+def is_named_tuple(kind: Any) -> bool:
+    """Return True for a NamedTuple with types."""
+    return (
+        isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields") and bool(kind.__annotations__)
+    )
 
 
 def _names(kind: Any) -> list[tuple[str, str]] | None:
@@ -54,7 +90,7 @@ def _names(kind: Any) -> list[tuple[str, str]] | None:
         return [(entry.name, entry.name) for entry in dataclasses.fields(kind)]
     if hasattr(kind, "__attrs_attrs__"):
         return [(entry.name, entry.name) for entry in kind.__attrs_attrs__]
-    if typing.is_typeddict(kind):
+    if typing.is_typeddict(kind) or is_named_tuple(kind):
         return [(name, name) for name in kind.__annotations__]
     return None
 
@@ -71,7 +107,7 @@ def types_in(kind: Any) -> Iterator[Any]:
     seen: list[Any] = []
     waiting = [kind]
     while waiting:
-        kind = waiting.pop()
+        kind = unwrapped(waiting.pop())
         # Compared with equality, because the metadata of an Annotated may not be hashable.
         if kind in seen:
             continue
@@ -83,7 +119,8 @@ def types_in(kind: Any) -> Iterator[Any]:
 
 def classes_in(kind: Any) -> Iterator[type]:
     """Yield the classes among the types inside a type."""
-    return (inner for inner in types_in(kind) if isinstance(inner, type))
+    found = (typing.get_origin(inner) or inner for inner in types_in(kind))
+    return (each for each in found if isinstance(each, type))
 
 
 def name_of(kind: Any) -> str:
@@ -119,11 +156,10 @@ def arrow_type_of(kind: Any) -> pa.DataType:
 
 
 def _type_of(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
+    kind = unwrapped(kind)
     if kind in inside:
         raise SchemaError(f"{name_of(kind)} contains itself, which Arrow types do not support")
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Annotated:
-        return _type_of(arguments[0], inside)
     if origin in (typing.Union, types.UnionType):
         return _union(kind, inside)
     members = members_of(kind)

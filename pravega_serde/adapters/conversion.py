@@ -7,15 +7,16 @@ import importlib
 import itertools
 import re
 import typing
-from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final, Protocol
-from uuid import UUID
 
 import msgspec
 
 from pravega_serde.adapters.classes import classes_in, is_model, members_of, name_of, types_in
+from pravega_serde.adapters.plain import NATURAL, Revise, differs, has_values, plain, revision_of
+from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import (
     DeserializationError,
     LimitExceededError,
@@ -24,9 +25,6 @@ from pravega_serde.errors import (
 )
 from pravega_serde.json.rows import is_slow, parse_plainly
 from pravega_serde.json.write_rows import TOO_DEEP
-
-#: Types that the formats convert. UUIDs become text, which every format with UUIDs accepts.
-_NATURAL: Final = (bytes, bytearray, memoryview, datetime, date, time, Decimal)
 
 #: End of msgspec's messages: ``Expected `int`, got `str` - at `key` in `$.a[0]` ``.
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`([^`]*)`$")
@@ -47,16 +45,59 @@ class Conversion(Protocol):
     def load_json(self, text: bytes) -> Any:
         """Return the object of JSON text. Raises :class:`DeserializationError` with the field's path."""
 
+    def check_json(self) -> None:
+        """Raise :class:`SchemaError` for a class that could be written as JSON, but not read."""
+
 
 def conversion_of(kind: Any) -> Conversion:
     """Return the conversion of a class. Raises :class:`SchemaError` for a type that cannot be converted."""
     for inner in classes_in(kind):
-        if issubclass(inner, enum.Enum) and not all(isinstance(member.value, str) for member in inner):
-            raise SchemaError(
-                f"the constants of {inner.__qualname__} have values that are not text; Java writes a constant's name: "
-                "use a StrEnum with the names as values"
-            )
+        _check_class(inner)
     return _ByPydantic(kind) if any(map(is_model, classes_in(kind))) else _ByMsgspec(kind)
+
+
+def _check_class(kind: Any) -> None:
+    """Raise :class:`SchemaError` for a class whose objects could be written, but not read."""
+    if issubclass(kind, enum.Flag):
+        raise SchemaError(f"{name_of(kind)} is a Flag, whose combinations have no names; use a set of an Enum")
+    if is_model(kind):
+        _check_model(kind)
+        return
+    for entry in getattr(kind, "__attrs_attrs__", ()):
+        if getattr(entry.default, "takes_self", False):
+            raise SchemaError(f"{name_of(kind)}.{entry.name} has a default with takes_self; use a factory without it")
+    unset = [each for each in members_of(kind) or () if msgspec.UnsetType in typing.get_args(each.type)]
+    if unset and not typing.is_typeddict(kind):
+        needed = {each.name for each in msgspec.inspect.type_info(kind).fields if each.required}  # type: ignore[attr-defined]
+        for member in unset:
+            if member.attribute in needed:
+                raise SchemaError(f"{name_of(kind)}.{member.attribute} can be UNSET, but it is required; add = UNSET")
+
+
+def _check_model(kind: Any) -> None:
+    config = _config(kind)
+    for name, info in kind.__pydantic_fields__.items():
+        if info.init is False:
+            raise SchemaError(f"pydantic does not read {name_of(kind)}.{name}, which has init=False; remove init=False")
+        written, alias = info.serialization_alias or name, info.validation_alias or name
+        read = [*getattr(alias, "choices", [alias])]
+        if config.get("populate_by_name") or config.get("validate_by_name"):
+            read.append(name)
+        if written not in read:
+            raise SchemaError(
+                f"pydantic writes {name_of(kind)}.{name} as {written!r}, but reads {alias!r}; set only alias="
+            )
+        if config.get("use_enum_values") and any(map(has_values, types_in(info.annotation))):
+            raise SchemaError(
+                f"{name_of(kind)}.{name} has the values of an enum, but events have the names; remove use_enum_values"
+            )
+    computed = kind.__pydantic_decorators__.computed_fields
+    if computed and config.get("extra") == "forbid":
+        raise SchemaError(f"{name_of(kind)} writes {next(iter(computed))}, but extra='forbid' refuses it; allow extra")
+
+
+def _config(kind: Any) -> Any:
+    return getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
 
 
 class _ByMsgspec:
@@ -66,22 +107,30 @@ class _ByMsgspec:
         except TypeError as error:
             raise SchemaError(f"events cannot be read as {name_of(kind)}: {error}") from error
         self._kind = kind
+        self._differs = differs(kind)
+        self._revise, self._always = revision_of(kind)
 
     def dump(self, value: Any) -> Any:
-        return self._dump(value, _NATURAL)
+        return self._dump(value, NATURAL)
 
     def dump_with_durations(self, value: Any) -> Any:
-        return self._dump(value, (*_NATURAL, timedelta))
+        return self._dump(value, (*NATURAL, timedelta))
 
     def _dump(self, value: Any, natural: tuple[type, ...]) -> Any:
         try:
-            return msgspec.to_builtins(value, builtin_types=natural)
+            return plain(value, natural) if self._differs else msgspec.to_builtins(value, builtin_types=natural)
         except RecursionError as error:
             raise SerializationError(TOO_DEEP) from error
         except (TypeError, ValueError) as error:
             raise SerializationError(f"cannot write {name_of(type(value))}: {error}") from error
 
+    def check_json(self) -> None:
+        pass
+
     def load(self, value: Any) -> Any:
+        return self._convert(_revised(self._revise, value, self._kind) if self._always else value)
+
+    def _convert(self, value: Any) -> Any:
         try:
             return msgspec.convert(value, self._kind)
         except msgspec.ValidationError as error:
@@ -93,17 +142,17 @@ class _ByMsgspec:
             raise _too_deep(self._kind) from error
 
     def load_json(self, text: bytes) -> Any:
-        if is_slow(text):
-            return self.load(parse_plainly(text, decimals=True))
+        if self._always or is_slow(text):
+            return self._load_parsed(text)
         try:
             # Passed as str, because msgspec does not validate the UTF-8 that it skips.
             return self._decode(text.decode())
-        except msgspec.ValidationError as error:
-            # msgspec may have stopped before the invalid part of the text.
-            parse_plainly(text)
-            raise self._located(error) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return self.load(parse_plainly(text, decimals=True))
+            # msgspec may have stopped before the invalid part of the text, or at the text of a NaN.
+            return self._load_parsed(text)
+
+    def _load_parsed(self, text: bytes) -> Any:
+        return self._convert(_revised(self._revise, parse_plainly(text, decimals=True), self._kind))
 
     def _located(self, error: Exception) -> DeserializationError:
         text = str(error)
@@ -121,41 +170,39 @@ class _ByPydantic:
         self._invalid = pydantic.ValidationError
         self._decimals = Decimal in types_in(kind)
         self._bytes_as_text = next((each for each in classes_in(kind) if _reads_bytes_as_text(each)), None)
-        self._has_bytes = bytes in types_in(kind)
+        self._revise, self._always = revision_of(kind)
+        # Python's values are validated in place of JSON, and pydantic would read Base64 as the text.
+        self._revise_json = revision_of(kind, base64=True).revise
 
     def dump(self, value: Any) -> Any:
+        return self._dump(value, NATURAL)
+
+    def dump_with_durations(self, value: Any) -> Any:
+        return self._dump(value, (*NATURAL, timedelta))
+
+    def _dump(self, value: Any, natural: tuple[type, ...]) -> Any:
         try:
-            return _plain(self._adapter.dump_python(value, by_alias=True, warnings="error"))
+            return plain(self._adapter.dump_python(value, by_alias=True, warnings="error"), natural)
         except RecursionError as error:
             raise SerializationError(TOO_DEEP) from error
         except (TypeError, ValueError) as error:
             raise SerializationError(f"cannot write {name_of(type(value))}: {error}") from error
 
-    def dump_with_durations(self, value: Any) -> Any:
-        return self.dump(value)
-
     def load(self, value: Any) -> Any:
+        if self._always:
+            value = _revised(self._revise, value, self._kind)
         return self._validated(self._adapter.validate_python, value)
 
     def load_json(self, text: bytes) -> Any:
-        if self._has_bytes:
-            self._check_bytes()
         # Pydantic's parser converts all numbers with a point to floats, and accepts more than JSON.
-        if self._decimals:
-            return self._validated(self._adapter.validate_python, parse_plainly(text, decimals=True))
+        if self._decimals or self._always:
+            value = _revised(self._revise_json, parse_plainly(text, decimals=True), self._kind)
+            return self._validated(self._adapter.validate_python, value)
         parse_plainly(text)
         return self._validated(self._adapter.validate_json, text)
 
-    def _check_bytes(self) -> None:
-        """Reject models whose bytes would silently become Base64 text.
-
-        Only pydantic's own JSON can decode it, and only if configured.
-        """
-        if self._decimals:
-            raise SchemaError(
-                f"{name_of(self._kind)} has bytes and decimals, and pydantic reads JSON correctly for only one of "
-                "them; use a dataclass, or str instead of bytes"
-            )
+    def check_json(self) -> None:
+        """Reject models whose bytes would silently become Base64 text. Pydantic decodes it only if configured."""
         if self._bytes_as_text is not None:
             raise SchemaError(
                 f"{name_of(self._bytes_as_text)} reads bytes as text, and JSON has them in Base64: "
@@ -175,8 +222,7 @@ class _ByPydantic:
 
 
 def _reads_bytes_as_text(kind: type) -> bool:
-    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
-    if not is_model(kind) or config.get("val_json_bytes") == "base64":
+    if not is_model(kind) or _config(kind).get("val_json_bytes") == "base64":
         return False
     return any(bytes in _arguments(member.type) for member in members_of(kind) or ())
 
@@ -186,15 +232,13 @@ def _arguments(kind: Any) -> list[Any]:
     return [kind, *itertools.chain.from_iterable(map(_arguments, typing.get_args(kind)))]
 
 
-def _plain(value: Any) -> Any:
-    """Convert values that pydantic dumps to plain form: enums to their values, sets to lists, UUIDs to text."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {_plain(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(inner) for inner in value]
-    return str(value) if isinstance(value, UUID) else value
+def _revised(revise: Revise, value: Any, kind: Any) -> Any:
+    try:
+        return revise(value)
+    except MalformedError as error:
+        raise _misfit(kind, error.reason, error.field_path()) from error
+    except RecursionError as error:
+        raise _too_deep(kind) from error
 
 
 def _misfit(kind: Any, reason: str, path: str) -> DeserializationError:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
+from msgspec import UNSET
 
 from pravega_serde.adapters.classes import Member, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion
@@ -112,7 +113,7 @@ class JavaConversion:
 
     def _maker(self, kind: type, descriptor: ClassDescriptor) -> Callable[[Any], Any]:
         if issubclass(kind, enum.Enum):
-            return {constant: JavaEnum(descriptor, constant.value) for constant in kind}.__getitem__
+            return {constant: JavaEnum(descriptor, constant.name) for constant in kind}.__getitem__
         members = members_of(kind)
         if members is None:
             raise SchemaError(f"{name_of(kind)} has no fields that a Java object can have")
@@ -132,7 +133,8 @@ class JavaConversion:
         def make(value: Any) -> JavaObject:
             made = JavaObject(descriptor, defaults)
             for attribute, at, write in parts:
-                made.data[at] = write(getattr(value, attribute))
+                found = getattr(value, attribute)
+                made.data[at] = write(None if found is UNSET else found)
             return made
 
         return make
@@ -165,7 +167,7 @@ def _names_java(kind: Any) -> bool:
 
 
 def _check_class(value: Any, wanted: ClassDescriptor) -> None:
-    chain = value.descriptor.hierarchy if isinstance(value, JavaObject) else ()
+    chain = value.descriptor.hierarchy if isinstance(value, JavaObject | JavaEnum) else ()
     if all(each.name != wanted.name for each in chain):
         found = value.class_name if isinstance(value, JavaObject) else f"a {type(value).__name__}"
         raise DeserializationError(f"the event holds {found}, not {wanted.name}")

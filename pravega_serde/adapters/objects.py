@@ -145,7 +145,7 @@ def typed(
 
     The two arguments may be in either order. ``kind`` is a dataclass, msgspec Struct, attrs class, TypedDict or
     pydantic model, or a type that contains them, such as ``list[Order]``. Fields are matched by name, and enums are
-    written as their values. Numbers and texts become datetimes, decimals and UUIDs if the class declares them.
+    written as their names, as in Java. Numbers and texts become datetimes, decimals and UUIDs if the class has them.
 
     With a registry's serializer or deserializer, ``kind`` may be several classes. Pass a mapping from the names of the
     registered types, such as ``{"shop.Order": Order, "shop.Refund": Refund}``. Or pass the union ``Order | Refund``, if
@@ -232,8 +232,10 @@ _NAME_PARTS: Final = re.compile(r"[.$/]")
 
 
 def _value_class(kind: Any) -> type | None:
-    is_class = not isinstance(kind, Mapping) and members_of(kind) is not None
-    return kind if is_class and not hasattr(kind, "__total__") else None
+    if isinstance(kind, Mapping) or members_of(kind) is None or typing.is_typeddict(kind):
+        return None
+    found: type = typing.get_origin(kind) or kind
+    return found
 
 
 def _shown(kind: Any) -> str:
@@ -251,6 +253,7 @@ def _conversions(
         java = JavaConversion(inner, kind, java_classes or {}, conversion)
         return java.dump, java.load
     if isinstance(inner, JsonSerializer):
+        conversion.check_json()
         return conversion.dump, _json_reader(inner, conversion, ObjectLimit(_heaviest(kind)))
     if isinstance(inner, CborSerializer):
         return conversion.dump, _cbor_reader(inner, conversion, ObjectLimit(_heaviest(kind), ALLOWED))

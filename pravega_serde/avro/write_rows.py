@@ -6,6 +6,7 @@ unknown field of a record is an error, and so is a missing field without a defau
 
 from __future__ import annotations
 
+import enum
 import operator
 import struct
 import uuid
@@ -97,6 +98,8 @@ class _Compiler:
         codes = {symbol: _varint(index) for index, symbol in enumerate(schema.symbols)}
 
         def write(value: Any, out: bytearray) -> None:
+            if type(value) is not str and isinstance(value, enum.Enum):
+                value = value.name
             if not isinstance(value, str) or value not in codes:
                 raise invalid(f"symbol of {schema.name}", value)
             out += codes[value]
@@ -264,10 +267,11 @@ def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choo
             return null, None
         if isinstance(value, tuple) and len(value) == 2 and value[0] in labels:
             return labels[value[0]], value[1]
+        named = value.name if isinstance(value, enum.Enum) else value
         for strict in (True, False):
             for index, fits in tests:
-                if fits(value, strict):
-                    return index, value
+                if fits(named, strict):
+                    return index, named
         raise invalid(f"member of the union of {', '.join(map(label_of, schema.branches))}", value)
 
     return choose
@@ -428,8 +432,11 @@ def _write_bytes(value: Any, out: bytearray) -> None:
 
 def _write_string(value: Any, out: bytearray) -> None:
     """Write a string, with its length in bytes before it."""
-    if not isinstance(value, str):
-        raise invalid("string", value)
+    if type(value) is not str:
+        if isinstance(value, enum.Enum):
+            value = value.name
+        if not isinstance(value, str):
+            raise invalid("string", value)
     try:
         data = value.encode()
     except UnicodeEncodeError:

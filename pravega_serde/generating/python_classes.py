@@ -54,6 +54,9 @@ def python_classes(classes: ClassSchemas, style: ClassStyle, *, head: str, schem
         _check_renamed(classes)
     comment = "\n".join(f"# {line}" for line in head.splitlines())
     source = _generated(classes.schemas, style, comment)
+    if not _enums_have_their_names(source):
+        # Events have the names of an enum's constants, and some texts cannot be names.
+        source = _generated(classes.schemas, style, comment, enums="all")
     _check_source(source)
     if isinstance(schema, bytes):
         source = source.replace(_FUTURE, f"{_FUTURE}\nimport base64", 1).replace(
@@ -93,7 +96,23 @@ def _check_renamed(classes: ClassSchemas) -> None:
             raise SchemaError(f"the field {name!r:.200} of {owner} cannot be in a msgspec Struct; use --to pydantic")
 
 
-def _generated(schemas: dict[str, JsonSchema], style: ClassStyle, comment: str) -> str:
+def _enums_have_their_names(source: str) -> bool:
+    """Return True if each constant of each enum has its value as its name."""
+    enums = [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Enum") for base in node.bases)
+    ]
+    return all(
+        isinstance(target, ast.Name) and isinstance(each.value, ast.Constant) and target.id == each.value.value
+        for node in enums
+        for each in node.body
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+    )
+
+
+def _generated(schemas: dict[str, JsonSchema], style: ClassStyle, comment: str, *, enums: str = "none") -> str:
     generator: Any = import_module("datamodel_code_generator")
     # As OpenAPI, each schema is a class. A JSON schema would add another class around them.
     document = {
@@ -114,6 +133,7 @@ def _generated(schemas: dict[str, JsonSchema], style: ClassStyle, comment: str) 
             apply_default_values_for_required_fields=True,
             custom_file_header=comment,
             disable_timestamp=True,
+            enum_field_as_literal=generator.LiteralType(enums),
             field_constraints=True,
             keep_model_order=True,
             keyword_only=True,
@@ -201,13 +221,21 @@ def _is_known_call(node: ast.Call, own: set[str]) -> bool:
 
 
 def _is_plain(annotation: ast.expr) -> bool:
-    """Return False if an annotation has text that is not a name: resolving the annotation evaluates it."""
-    called = {id(inner) for node in ast.walk(annotation) if isinstance(node, ast.Call) for inner in ast.walk(node)}
+    """Return False if an annotation has text that is not a name: resolving the annotation evaluates it.
+
+    The text of a ``Literal`` and of a call's arguments is not evaluated.
+    """
+    called = {id(inner) for node in ast.walk(annotation) if _has_texts(node) for inner in ast.walk(node)}
     return all(
         not isinstance(node, ast.Constant) or not isinstance(node.value, str) or node.value.isidentifier()
         for node in ast.walk(annotation)
         if id(node) not in called
     )
+
+
+def _has_texts(node: ast.AST) -> bool:
+    literal = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Literal"
+    return literal or isinstance(node, ast.Call)
 
 
 def _unexpected(node: ast.AST) -> SchemaError:

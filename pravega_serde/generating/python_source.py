@@ -121,13 +121,7 @@ class _Writer:
         assert each.found is not None
         name, found = self.classes[each.name], each.found
         if each.is_enum:
-            yield f"class {name}({self._names.use('enum')}.StrEnum):"
-            yield f'    """``{each.name}``."""'
-            members: set[str] = set()
-            for constant in found.constants:
-                member = python_identifier(constant, members | _ENUM_NAMES)
-                members.add(member)
-                yield f"    {member} = {_quoted(constant)}"
+            yield from self._enum(name, each.name, found.constants)
             return
         self._check(each)
         base = self._base(each)
@@ -138,6 +132,20 @@ class _Writer:
             yield f"class {name}({base or self._names.use('msgspec') + '.Struct'}):"
         yield f'    """``{each.name}``."""'
         yield from self._fields(each, with_supers=not base)
+
+    def _enum(self, name: str, java_name: str, constants: Iterable[str]) -> Iterator[str]:
+        """Yield the lines of an enum. Its members have the names of the constants, because events have them."""
+        constants = list(constants)
+        for each in constants:
+            if each in ("", "mro") or (each.startswith("_") and each.endswith("_")):
+                raise SchemaError(f"its constant {each!r:.200} cannot be in an Enum of Python")
+        if all(is_python_identifier(each) and each not in _ENUM_NAMES for each in constants):
+            yield f"class {name}({self._names.use('enum')}.StrEnum):"
+            yield f'    """``{java_name}``."""'
+            yield from (f"    {each} = {_quoted(each)}" for each in constants)
+            return
+        values = ", ".join(f"{_quoted(each)}: {_quoted(each)}" for each in constants)
+        yield f"{name} = {self._names.use('enum')}.Enum({_quoted(name)}, {{{values}}})"
 
     def _check(self, each: Type) -> None:
         """Raise :class:`SchemaError` for a class with contents that are not fields."""

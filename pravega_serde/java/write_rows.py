@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import enum
 import struct
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -441,6 +442,8 @@ class Writer:
         # NumPy's double is a subclass of float and would pass below. The others are not.
         if isinstance(value, np.generic):
             return self._begin(coerce(value.item(), _NUMPY_BOXES.get(value.dtype.char, "")))
+        if isinstance(value, enum.Enum):
+            return self._begin(value.name)
         if isinstance(value, str):
             return self._begin(str.__str__(value))
         for base in type(value).__mro__[1:]:

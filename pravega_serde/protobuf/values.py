@@ -6,6 +6,7 @@ must fit its type.
 
 from __future__ import annotations
 
+import enum as enums
 import json
 import math
 import operator
@@ -246,6 +247,8 @@ def _float(value: Any) -> float:
 
 
 def _string(value: Any) -> str:
+    if isinstance(value, enums.Enum):
+        value = value.name
     if not isinstance(value, str):
         raise invalid("string", value)
     try:
@@ -276,6 +279,8 @@ def _enum_number(enum: EnumPlan) -> Convert:
     numbers, integer = dict(enum.numbers), _integer(f"number of {enum.name}", -(1 << 31), 1 << 31)
 
     def convert(value: Any) -> int:
+        if isinstance(value, enums.Enum):
+            value = value.name
         if isinstance(value, str):
             if value in numbers:
                 return numbers[value]

@@ -6,6 +6,7 @@ frozen and can be pickled. A router with a function can be pickled if the functi
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -193,6 +194,8 @@ def _no_python_value(batch: pa.RecordBatch) -> SerializationError:
 
 
 def _text(key: object) -> str | None:
+    if isinstance(key, enum.Enum):
+        return key.name
     if key is None or isinstance(key, str):
         return key
     if isinstance(key, bool):

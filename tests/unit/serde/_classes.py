@@ -92,6 +92,8 @@ class LineModel(pydantic.BaseModel):
 
 
 class OrderModel(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(val_json_bytes="base64")
+
     id: int
     side: Side
     at: datetime

@@ -196,8 +196,13 @@ def test_every_avro_type(style, load, tmp_path):
         event = plain.serialize(each)
         assert LINE in event
         found = objects.deserialize(event)
-        assert found.lines["a"].state is module.State.class_
+        assert _text(found.lines["a"].state) == "class"
         assert objects.serialize(found) == event
+
+
+def _text(state: Any) -> str:
+    """The text of a symbol. Pydantic has a root model for it, because a keyword cannot be a constant's name."""
+    return str(getattr(state, "root", state))
 
 
 @pytest.mark.parametrize("style", STYLES)

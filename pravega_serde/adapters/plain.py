@@ -1,0 +1,331 @@
+"""Plain values of objects in the form of all formats, and in the form that msgspec and pydantic read.
+
+msgspec and pydantic write an enum as its value, while Java writes a constant's name. msgspec skips private attributes
+of attrs classes, and does not read JSON's texts of NaN. This module has what differs.
+"""
+
+from __future__ import annotations
+
+import binascii
+import enum
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Set
+from datetime import date, datetime, time
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from pravega_serde.adapters.classes import Member, is_named_tuple, members_of, name_of, types_in, unwrapped
+from pravega_serde.columnar import MalformedError
+from pravega_serde.errors import SchemaError
+
+#: Types that the formats convert. UUIDs become text, which every format with UUIDs accepts.
+NATURAL: Final = (bytes, bytearray, memoryview, datetime, date, time, Decimal)
+
+_SCALARS: Final = frozenset({type(None), bool, int, float, str, *NATURAL})
+
+
+def plain(value: Any, natural: tuple[type, ...] = NATURAL) -> Any:
+    """Return the dicts, lists and scalars of an object. An enum becomes its name, and UNSET is left out."""
+    kind: Any = type(value)
+    if kind in _SCALARS or isinstance(value, natural):
+        return value
+    if isinstance(value, enum.Enum):
+        return value.name
+    members = _members(kind)
+    if members is not None:
+        return _object(value, members, natural)
+    if isinstance(value, Mapping):
+        return {_key(key, natural): plain(inner, natural) for key, inner in value.items()}
+    if isinstance(value, list | tuple | Set):
+        return [plain(inner, natural) for inner in value]
+    return msgspec.to_builtins(value, builtin_types=natural)
+
+
+@lru_cache(maxsize=256)
+def _members(kind: Any) -> tuple[Member, ...] | None:
+    return members_of(kind)
+
+
+def _key(key: Any, natural: tuple[type, ...]) -> Any:
+    return plain(key, natural) if isinstance(key, enum.Enum | UUID) else key
+
+
+def _object(value: Any, members: tuple[Member, ...], natural: tuple[type, ...]) -> Any:
+    made = {name: plain(found, natural) for name, found in _fields(value, members)}
+    config = getattr(value, "__struct_config__", None)
+    if config is None:
+        return made
+    if config.tag is not None:
+        made = {config.tag_field: config.tag, **made}
+    return list(made.values()) if config.array_like else made
+
+
+def _fields(value: Any, members: tuple[Member, ...]) -> Iterable[tuple[str, Any]]:
+    config = getattr(value, "__struct_config__", None)
+    defaults = _defaults(value.__class__) if config is not None and config.omit_defaults else {}
+    for attribute, name, _ in members:
+        found = getattr(value, attribute)
+        if found is not msgspec.UNSET and not (attribute in defaults and found == defaults[attribute]):
+            yield name, found
+
+
+@lru_cache(maxsize=256)
+def _defaults(kind: Any) -> dict[str, Any]:
+    fields = msgspec.structs.fields(kind)
+    made = {each.name: each.default for each in fields if each.default is not msgspec.NODEFAULT}
+    return made | {
+        each.name: each.default_factory() for each in fields if each.default_factory is not msgspec.NODEFAULT
+    }
+
+
+# ---- what differs ----
+
+
+def differs(kind: Any) -> bool:
+    """Return True if msgspec would write objects of a type in another form."""
+    return any(_differs(inner) for inner in types_in(kind))
+
+
+def _differs(kind: Any) -> bool:
+    if kind in (Any, object) or is_named_tuple(kind) or isinstance(kind, typing.TypeVar):
+        return True
+    if kind in (list, dict, set, frozenset, tuple):
+        return True
+    return has_values(kind) or any(each.attribute.startswith("_") for each in members_of(kind) or ())
+
+
+def has_values(kind: Any) -> bool:
+    """Return True for an enum with values other than its names."""
+    return _is_enum(kind) and any(member.value != name for name, member in kind.__members__.items())
+
+
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, enum.Enum)
+
+
+# ---- reading ----
+
+#: Function that returns a plain value as msgspec or pydantic reads it; raises :class:`MalformedError`.
+Revise = Callable[[Any], Any]
+
+_NOT_FINITE: Final = {text: float(text) for text in ("NaN", "Infinity", "-Infinity")}
+
+
+class Revision(NamedTuple):
+    """Preparation of plain values for msgspec or pydantic."""
+
+    revise: Revise
+    always: bool
+    """False if msgspec reads the values without it, or raises an error."""
+
+
+def revision_of(kind: Any, *, base64: bool = False) -> Revision:
+    """Return the preparation of plain values of a type.
+
+    It replaces names by values of enums, and JSON's texts of NaN and infinities by numbers. Null
+    becomes UNSET if the type has no null. With ``base64``, text becomes bytes. Other values remain, and msgspec or
+    pydantic reports them.
+    """
+    made = _Reviser(base64=base64)
+    return Revision(made.of(kind), made.always)
+
+
+class _Reviser:
+    def __init__(self, *, base64: bool) -> None:
+        self.always = False
+        self._base64 = base64
+        self._classes: list[tuple[Any, list[Revise]]] = []
+
+    def of(self, kind: Any) -> Revise:  # noqa: PLR0911
+        kind = unwrapped(kind)
+        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        if kind is float:
+            return _number
+        if kind is bytes and self._base64:
+            return self._needed(_from_base64)
+        if _is_enum(kind):
+            return self._needed(_constants(kind)) if has_values(kind) else _itself
+        if origin in (typing.Union, types.UnionType):
+            return self._union(arguments)
+        if members_of(kind) is not None:
+            return self._class(kind)
+        if not isinstance(origin, type):
+            return _itself
+        if issubclass(origin, tuple) and arguments[-1:] != (Ellipsis,):
+            return self._tuple([self.of(each) for each in arguments])
+        if issubclass(origin, Mapping) and len(arguments) == 2:
+            return _entries(*map(self.of, arguments))
+        return _items(self.of(arguments[0])) if arguments and issubclass(origin, Iterable) else _itself
+
+    def _needed(self, revise: Revise) -> Revise:
+        self.always = True
+        return revise
+
+    def _tuple(self, parts: list[Revise]) -> Revise:
+        return lambda value: (
+            [_at(index, revise, inner) for index, (revise, inner) in enumerate(zip(parts, value, strict=True))]
+            if isinstance(value, list | tuple) and len(value) == len(parts)
+            else value
+        )
+
+    def _union(self, arguments: tuple[Any, ...]) -> Revise:
+        others = [unwrapped(each) for each in arguments if each not in (type(None), msgspec.UnsetType)]
+        if len(others) == 1:
+            return self.of(others[0])
+        texts = [each for each in others if each is str or _is_enum(each)]
+        if len(texts) > 1 and any(map(has_values, texts)):
+            names = " and ".join(map(name_of, texts))
+            raise SchemaError(
+                f"{names} in one union are both written as text, which cannot be read back; use one of them"
+            )
+        records = [each for each in others if members_of(each) is not None]
+        forms = [(each, self.of(each)) for each in others]
+
+        def revise(value: Any) -> Any:
+            for kind, revise_one in forms:
+                if _may_be(kind, value, only=len(records) == 1):
+                    return revise_one(value)
+            return value
+
+        return revise
+
+    def _class(self, kind: Any) -> Revise:
+        for known, compiled in self._classes:
+            if known == kind:
+                return _later(compiled)
+        made: list[Revise] = []
+        self._classes.append((kind, made))
+        members = members_of(kind) or ()
+        fields = [(each.name, self.of(each.type), self._skips_null(each)) for each in members]
+        as_list = is_named_tuple(kind)
+        if as_list:
+            self.always = True
+        defaults = getattr(kind, "_field_defaults", {})
+
+        def revise(value: Any) -> Any:
+            if isinstance(value, list) and getattr(kind, "__struct_config__", None) is not None:
+                return _positions(value, kind, fields)
+            if not isinstance(value, Mapping):
+                return value
+            found = {**value}
+            for name, revise_field, skips_null in fields:
+                if name in found:
+                    if found[name] is None and skips_null:
+                        del found[name]
+                    else:
+                        found[name] = _within(f".{name}", revise_field, found[name])
+            if as_list:
+                missing = [name for name, _, _ in fields if name not in found and name not in defaults]
+                if missing:
+                    raise MalformedError(f"the required field {missing[0]!r} is missing")
+                return [found.get(name, defaults.get(name)) for name, _, _ in fields]
+            return found
+
+        made.append(revise)
+        return revise
+
+    def _skips_null(self, member: Member) -> bool:
+        arguments = typing.get_args(unwrapped(member.type))
+        skips = msgspec.UnsetType in arguments and type(None) not in arguments
+        self.always |= skips
+        return skips
+
+
+def _later(made: list[Revise]) -> Revise:
+    """Return the function of a class inside itself, which is complete when it is called."""
+    return lambda value: made[0](value)  # noqa: PLW0108 -- the list is empty until then
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _number(value: Any) -> Any:
+    return _NOT_FINITE.get(value, value) if type(value) is str else value
+
+
+def _constants(kind: type[enum.Enum]) -> Revise:
+    constants = {name: member.value for name, member in kind.__members__.items()}
+
+    def revise(value: Any) -> Any:
+        if type(value) is not str or value not in constants:
+            raise MalformedError(f"{str(value)[:60]!r} is not the name of a constant of {name_of(kind)}")
+        return constants[value]
+
+    return revise
+
+
+def _from_base64(value: Any) -> Any:
+    if type(value) is not str:
+        return value
+    try:
+        return binascii.a2b_base64(value, strict_mode=True)
+    except ValueError as error:
+        raise MalformedError(f"invalid Base64: {error}") from None
+
+
+def _within(step: str, revise: Revise, value: Any) -> Any:
+    try:
+        return revise(value)
+    except MalformedError as error:
+        raise error.within(step) from error
+
+
+def _at(index: int, revise: Revise, value: Any) -> Any:
+    return _within(f"[{index}]", revise, value)
+
+
+def _items(revise: Revise) -> Revise:
+    if revise is _itself:
+        return _itself
+    return lambda value: (
+        [_at(index, revise, inner) for index, inner in enumerate(value)] if isinstance(value, list | tuple) else value
+    )
+
+
+def _entries(key: Revise, item: Revise) -> Revise:
+    if key is item is _itself:
+        return _itself
+    return lambda value: (
+        {_within(f".{name}", key, name): _within(f".{name}", item, inner) for name, inner in value.items()}
+        if isinstance(value, Mapping)
+        else value
+    )
+
+
+def _positions(value: list[Any], kind: Any, fields: list[tuple[str, Revise, bool]]) -> list[Any]:
+    """Revise the values of a Struct that is written as a list, with its tag before them."""
+    start = 0 if kind.__struct_config__.tag is None else 1
+    made = [
+        _at(start + index, each[1], inner)
+        for index, (each, inner) in enumerate(zip(fields, value[start:], strict=False))
+    ]
+    return [*value[:start], *made, *value[start + len(fields) :]]
+
+
+def _may_be(kind: Any, value: Any, *, only: bool) -> bool:
+    """Return True if a plain value may be one of a type of a union."""
+    origin = typing.get_origin(kind) or kind
+    if members_of(kind) is not None:
+        return isinstance(value, Mapping | list) and (only or _names_class(kind, value))
+    if _is_enum(kind):
+        return isinstance(value, str) and value in kind.__members__
+    if kind is bytes:
+        return isinstance(value, str)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping)
+    return isinstance(value, list) if isinstance(origin, type) and issubclass(origin, list | tuple | Set) else False
+
+
+def _names_class(kind: Any, value: Any) -> bool:
+    """Return True if a value has the tag of a Struct, or only fields of a model."""
+    config = getattr(kind, "__struct_config__", None)
+    if config is not None and config.tag is not None:
+        tag = value[:1] == [config.tag] if isinstance(value, list) else value.get(config.tag_field) == config.tag
+        return bool(tag)
+    return isinstance(value, Mapping) and value.keys() <= {each.name for each in members_of(kind) or ()}
