@@ -28,7 +28,9 @@ from pravega_serde.avro.schema import (
     Type,
     Union,
     load,
+    namespace_of,
 )
+from pravega_serde.avro.values import java_number
 from pravega_serde.columnar import is_text, no_form
 from pravega_serde.errors import SchemaError
 
@@ -268,7 +270,7 @@ class _JavaPrinter:
 
 
 def _name_of(schema: Mapping[str, Any], space: str) -> _Name:
-    return _split(schema["name"], schema.get("namespace", space))
+    return _split(schema["name"], namespace_of(schema, space))
 
 
 def _split(name: str, space: str) -> _Name:
@@ -297,7 +299,7 @@ def _default(kind: Any, default: Any) -> Any:
     """Return a default as Java prints it. A text for a floating-point field becomes its number."""
     if isinstance(default, str) and kind in ("float", "double"):
         try:
-            return float(default)
+            return java_number(default)
         except ValueError as error:
             raise SchemaError(f"the Avro schema has the default {default!r} for a {kind}") from error
     return default

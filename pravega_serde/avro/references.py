@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pravega_serde.avro.schema import MAX_NESTING
+from pravega_serde.avro.schema import MAX_NESTING, namespace_of, parse_json
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry.interface import SchemaText
 
@@ -20,24 +19,17 @@ def with_definitions(schema: SchemaText) -> Any:
     """
     try:
         if not schema.references:
-            return _parsed(schema.text)
-        return _Definitions(_definitions(schema)).of(_parsed(schema.text), "", 0)
+            return parse_json(schema.text, "schema")
+        return _Definitions(_definitions(schema)).of(parse_json(schema.text, "schema"), "", 0)
     except RecursionError as error:
         raise SchemaError("the Avro schema is nested too deeply") from error
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise SchemaError(f"invalid Avro schema: it is not JSON: {error}") from error
 
 
 def _definitions(schema: SchemaText) -> dict[str, Any]:
     """Return the definitions that a schema refers to, by full name."""
     known: dict[str, Any] = {}
     for reference in schema.all_references().values():
-        definition = _parsed(reference.text)
+        definition = parse_json(reference.text, "schema")
         if isinstance(definition, Mapping) and isinstance(definition.get("name"), str):
             known.setdefault(_full_name(definition, ""), definition)
     return known
@@ -45,7 +37,7 @@ def _definitions(schema: SchemaText) -> dict[str, Any]:
 
 def _full_name(definition: Mapping[str, Any], space: str) -> str:
     name = str(definition.get("name", ""))
-    inside = definition.get("namespace", space)
+    inside = namespace_of(definition, space)
     return name if "." in name or not inside else f"{inside}.{name}"
 
 

@@ -2,7 +2,7 @@
 
 It is the authority on valid events. The values of a union are bare: the value's type identifies the branch. If two
 branches have the same Python type (two records, an enum and a string), a named type's value is the pair ``(full name,
-value)``, which the writer accepts too.
+value)``, which the writer accepts too. The writer prefers the other branches for a bare value.
 
 An item of one byte may be a record of many fields: nulls, defaults, nested records. A mebibyte of them would need
 gigabytes. The minimum memory of a value follows from the plan. It is counted (:class:`Budget`, :class:`Weights`) before

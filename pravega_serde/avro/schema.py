@@ -7,6 +7,8 @@ unknown or malformed ``logicalType`` is ignored, as the specification requires.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -273,14 +275,22 @@ def _logical(schema: Mapping[str, Any], kind: str, size: int) -> Logical | None:
         if not isinstance(number, int) or isinstance(number, bool):
             return None
     assert isinstance(precision, int)
+    if kind == "fixed" and precision > math.floor(math.log10(2) * (8 * size - 1)):
+        return None  # as in Java: not all numbers of these digits fit
     return Logical(name, precision, scale) if 0 <= scale <= precision and precision > 0 else None
+
+
+def namespace_of(definition: Mapping[str, Any], space: str) -> Any:
+    """Return the namespace of a definition without a dot in its name. Null is absent, as in Java."""
+    own = definition.get("namespace")
+    return space if own is None else own
 
 
 def _full_name(schema: Mapping[str, Any], kind: str, space: str) -> tuple[str, str]:
     """Return the full name of a named type, and the namespace for the types inside it."""
     name = _need(schema, "name", (str,), kind)
     if "." not in name:
-        own = schema.get("namespace", space)
+        own = namespace_of(schema, space)
         if not isinstance(own, str):
             raise SchemaError(f"{kind} {name}: invalid namespace {_short(own)}")
         name = f"{own}.{name}" if own else name
@@ -306,29 +316,37 @@ def _names(schema: Mapping[str, Any], key: str, where: str, *, needed: bool = Fa
 
 def _definition(schema: SchemaLike) -> Any:
     if isinstance(schema, Path):
-        return _json(_read(schema), f"file {schema}")
+        return parse_json(_read(schema), f"file {schema}")
     if not isinstance(schema, str):
         if isinstance(schema, Mapping | list):
             return schema
         raise SchemaError(f"an Avro schema must be JSON text, parsed JSON or a path, not {type(schema).__name__}")
-    text = schema.strip()
+    text = schema.removeprefix("\ufeff").strip()
     if text in PRIMITIVES:
         return text
-    if text[:1] in ("{", "[", '"'):
-        return _json(text, "schema")
-    return _json(_read(Path(text)), f"file {text}")
+    if text[:1] in ("{", "[", '"') or text[:2] in ("/*", "//"):
+        return parse_json(text, "schema")
+    return parse_json(_read(Path(text)), f"file {text}")
 
 
-def _json(text: str, where: str) -> Any:
+#: A string, or a comment, which Java's parser skips.
+_STRING_OR_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*', re.DOTALL)
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Return the JSON of a schema, as Java's parser reads it: with a byte order mark, and with comments."""
+    text = text.removeprefix("\ufeff")
     try:
-        return json.loads(text)
+        # NaN and infinities become text, because JSON has no others.
+        return json.loads(_STRING_OR_COMMENT.sub(lambda found: found[1] or " ", text), parse_constant=str)
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"the Avro {where} is not JSON: {error}") from error
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        data = path.read_bytes()
+        return data.decode(json.detect_encoding(data))
     except (OSError, ValueError) as error:
         raise SchemaError(
             f"an Avro schema must be JSON or the path of a .avsc file; {str(path)[:80]!r} is neither ({error})"

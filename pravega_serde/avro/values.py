@@ -38,6 +38,7 @@ import pyarrow as pa
 from pravega_serde.avro.schema import (
     MISSING,
     Array,
+    Enum,
     Fixed,
     Logical,
     Map,
@@ -255,11 +256,12 @@ _ARROW: Final[dict[str, Converter]] = {
 _SHAPES: Final = {"int": "int", "long": "int", "float": "float", "double": "float", "boolean": "bool", "null": "None"}
 
 
-def shape_of(target: Primitive | Fixed) -> str:
-    """Return the Python type of a leaf's natural values.
-
-    Leaves of one shape cannot be distinguished by their values.
-    """
+def shape_of(target: Type) -> str:
+    """Return the Python type of natural values. Types of one shape cannot be distinguished by their values."""
+    if isinstance(target, Enum):
+        return "str"
+    if not isinstance(target, Primitive | Fixed):
+        return "list" if isinstance(target, Array) else "dict"
     logical = target.logical.name if target.logical else ""
     if logical in _NATURAL:
         return logical.rpartition("-")[0] or logical
@@ -300,8 +302,21 @@ def _of_union(schema: Union, default: Any) -> Any:
     raise MalformedError(f"the default {default!r} belongs to no branch of its union")
 
 
+#: Texts that Java's ``Double.valueOf`` accepts, without hexadecimal ones.
+_JAVA_NUMBER: Final = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)[fFdD]?", re.ASCII)
+
+
+def java_number(default: str) -> float:
+    """Return the number of a text, which Java accepts as the default of a float or double."""
+    if _JAVA_NUMBER.fullmatch(default.strip()) is None:
+        raise MalformedError(f"the default {default!r} is not a number")
+    return float(default.strip().rstrip("fFdD"))
+
+
 def _of_text(schema: Primitive | Fixed, default: str) -> Any:
     """Convert text to bytes, one byte for each character."""
+    if isinstance(schema, Primitive) and schema.name in ("float", "double"):
+        return java_number(default)
     if isinstance(schema, Primitive) and schema.name != "bytes":
         return default
     try:

@@ -10,6 +10,7 @@ import enum
 import operator
 import struct
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -30,7 +31,7 @@ from pravega_serde.avro.schema import (
     kind_of,
     label_of,
 )
-from pravega_serde.avro.values import default_value, is_decimal, is_uuid
+from pravega_serde.avro.values import default_value, is_decimal, is_uuid, shape_of
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import invalid, lone_surrogate, raw_bytes
 from pravega_serde.errors import SchemaError, SerializationError
@@ -161,7 +162,7 @@ class _Compiler:
 
     def _union(self, schema: Union) -> Write:
         arms = [(_varint(index), self.compile(branch)) for index, branch in enumerate(schema.branches)]
-        choose = _chooser(schema, arrow=self._arrow)
+        choose = _chooser(schema, [write for _, write in arms], arrow=self._arrow)
 
         def write(value: Any, out: bytearray) -> None:
             index, value = choose(value)
@@ -213,19 +214,23 @@ def encode_default(entry: Field) -> bytes:
         return RowWriter(entry.type)(default_value(entry.type, entry.default))
     except (SerializationError, MalformedError) as error:
         raise SchemaError(f"the default of field {entry.name!r} does not fit its type: {error.reason}") from error
+    except RecursionError as error:
+        raise SchemaError(
+            f"the default of field {entry.name!r} contains itself; end it with an explicit value"
+        ) from error
 
 
 #: Index of the branch of a value, and the value to write with it.
 _Choose = Callable[[Any], tuple[int, Any]]
 
 
-def _chooser(schema: Union, *, arrow: bool) -> _Choose:
+def _chooser(schema: Union, arms: list[Write], *, arrow: bool) -> _Choose:
     """Return the choice of a value's branch: by its type, or for an Arrow column by the member that is set."""
     others = [index for index, branch in enumerate(schema.branches) if kind_of(branch) != "null"]
     null = next((index for index in range(len(schema.branches)) if index not in others), None)
     if len(others) == 1:
         return _choose_optional(null, others[0])
-    return _choose_member(null, others) if arrow else _choose_natural(schema, null, others)
+    return _choose_member(null, others) if arrow else _choose_natural(schema, arms, null, others)
 
 
 def _choose_optional(null: int | None, other: int) -> _Choose:
@@ -250,8 +255,11 @@ def _choose_member(null: int | None, others: list[int]) -> _Choose:
     return choose
 
 
-def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choose:
-    """Choose the branch by a label, ``(name, value)``, else the first that accepts the value's Python type."""
+def _choose_natural(schema: Union, arms: list[Write], null: int | None, others: list[int]) -> _Choose:
+    """Choose the branch by a label, ``(name, value)``, else the first that accepts the value's Python type.
+
+    A named type follows the others of its shape, because readers return its values with a label.
+    """
     labels: dict[str, int] = {}
     for index in others:
         label = label_of(schema.branches[index])
@@ -259,22 +267,48 @@ def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choo
         labels.setdefault(label.rpartition(".")[2], index)
     # A Python float is a double, so a double branch precedes a float branch.
     double = any(_test_name(schema.branches[index]) == "double" for index in others)
+    shapes = Counter(shape_of(schema.branches[index]) for index in others)
     tests = [(index, _test(schema.branches[index])) for index in others]
-    tests.sort(key=lambda each: double and _test_name(schema.branches[each[0]]) == "float")
+    for position, (index, fits) in enumerate(tests):
+        if isinstance(schema.branches[index], Map) and shapes["dict"] > 1:
+            tests[position] = index, _fits_map(fits, arms[index])
+    tests.sort(key=lambda each: _is_later(schema.branches[each[0]], shapes, double=double))
 
     def choose(value: Any) -> tuple[int, Any]:
         if value is None and null is not None:
             return null, None
         if isinstance(value, tuple) and len(value) == 2 and value[0] in labels:
             return labels[value[0]], value[1]
-        named = value.name if isinstance(value, enum.Enum) else value
         for strict in (True, False):
             for index, fits in tests:
-                if fits(named, strict):
-                    return index, named
+                if fits(value, strict):
+                    return index, value
+        if isinstance(value, enum.Enum):
+            return choose(value.name)
         raise invalid(f"member of the union of {', '.join(map(label_of, schema.branches))}", value)
 
     return choose
+
+
+def _is_later(branch: Type, shapes: Mapping[str, int], *, double: bool) -> bool:
+    if isinstance(branch, Record | Enum | Fixed):
+        return shapes[shape_of(branch)] > 1
+    return double and _test_name(branch) == "float"
+
+
+def _fits_map(fits: Callable[[Any, bool], bool], write: Write) -> Callable[[Any, bool], bool]:
+    """Return a predicate that is strict about a map's values: a dict of other values may be a record."""
+
+    def fits_strictly(value: Any, strict: bool) -> bool:
+        if not strict or not fits(value, strict):
+            return fits(value, strict)
+        try:
+            write(value, bytearray())
+        except MalformedError:
+            return False
+        return True
+
+    return fits_strictly
 
 
 def _test(branch: Type) -> Callable[[Any, bool], bool]:
@@ -284,13 +318,16 @@ def _test(branch: Type) -> Callable[[Any, bool], bool]:
         needed = frozenset(entry.name for entry in branch.fields if entry.default is MISSING)
         return lambda value, strict: _is_record(value, names, needed, strict)
     if isinstance(branch, Enum):
-        return lambda value, strict: isinstance(value, str) and value in branch.symbols  # noqa: ARG005
+        return lambda value, strict: _is_text(value) and value in branch.symbols  # noqa: ARG005
     if isinstance(branch, Fixed) and branch.logical is None:
         return lambda value, strict: isinstance(value, bytes) and len(value) == branch.size  # noqa: ARG005
     if isinstance(branch, Primitive | Fixed) and branch.logical is not None and branch.logical.name == "decimal":
         convert = _from_decimal(branch.logical, branch.size if isinstance(branch, Fixed) else None)
         return lambda value, strict: isinstance(value, Decimal) and (not strict or _converts(convert, value))
-    return _TESTS[_test_name(branch)]
+    fits = _TESTS[_test_name(branch)]
+    if isinstance(branch, Primitive) and branch.logical is not None and branch.logical.name.endswith("-millis"):
+        return lambda value, strict: fits(value, strict) and (not strict or not value.microsecond % 1000)
+    return fits
 
 
 def _converts(convert: Callable[[Any], Any], value: Any) -> bool:
@@ -317,7 +354,12 @@ def _is_record(value: Any, names: frozenset[str], needed: frozenset[str], strict
 
 
 def _is_int(value: Any, bits: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+    whole = type(value) is int or (isinstance(value, int) and not isinstance(value, bool | enum.Enum))
+    return whole and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str or (isinstance(value, str) and not isinstance(value, enum.Enum))
 
 
 _TESTS: Final[Mapping[str, Callable[[Any, bool], bool]]] = {
@@ -331,7 +373,7 @@ _TESTS: Final[Mapping[str, Callable[[Any, bool], bool]]] = {
     "local-timestamp": lambda value, strict: isinstance(value, datetime) and value.tzinfo is None,  # noqa: ARG005
     "long": lambda value, strict: _is_int(value, 64),  # noqa: ARG005
     "map": lambda value, strict: isinstance(value, Mapping),  # noqa: ARG005
-    "string": lambda value, strict: isinstance(value, str),  # noqa: ARG005
+    "string": lambda value, strict: _is_text(value),  # noqa: ARG005
     "time": lambda value, strict: isinstance(value, time),  # noqa: ARG005
     "timestamp": lambda value, strict: isinstance(value, datetime) and value.tzinfo is not None,  # noqa: ARG005
     "uuid": lambda value, strict: isinstance(value, uuid.UUID),  # noqa: ARG005
@@ -540,8 +582,6 @@ def _signed_bytes(number: int, size: int | None) -> bytes:
     Without a size, it has the minimum number of bytes, like Java's BigInteger.
     """
     least = (number if number >= 0 else ~number).bit_length() // 8 + 1
-    if size is not None and least > size:
-        raise MalformedError(f"invalid decimal: it does not fit {size} bytes")
     return number.to_bytes(least if size is None else size, "big", signed=True)
 
 

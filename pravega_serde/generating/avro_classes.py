@@ -20,6 +20,7 @@ from pravega_serde.avro.schema import (
     Union,
     branches_of,
     load,
+    namespace_of,
 )
 from pravega_serde.errors import SchemaError
 from pravega_serde.generating import class_schemas as schemas
@@ -139,7 +140,7 @@ def _docs(definition: Any, space: str = "") -> dict[str, str]:
         return found
     name = definition.get("name")
     if isinstance(name, str) and definition.get("type") in ("record", "error", "enum", "fixed"):
-        own = definition.get("namespace", space)
+        own = namespace_of(definition, space)
         full = name if "." in name or not own else f"{own}.{name}"
         space = full.rpartition(".")[0]
         if isinstance(definition.get("doc"), str):

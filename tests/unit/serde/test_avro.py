@@ -123,7 +123,11 @@ RECORD_A, RECORD_B = record(("x", "int"), name="n.A"), record(("x", "int"), name
         (["int", logical("long", "timestamp-micros")], INSTANT, 1),
         ([logical("string", "uuid"), "bytes"], uuid.UUID(int=1), 0),
         ([SMALL, logical("bytes", "decimal", precision=2, scale=0)], Decimal(10), 1),
-        ([SMALL, logical("bytes", "decimal", precision=2, scale=0)], Decimal(9), 0),
+        ([SMALL, logical("bytes", "decimal", precision=2, scale=0)], Decimal(9), 1),
+        ([RECORD_A, {"type": "map", "values": "string"}], {"x": 1}, 0),
+        ([logical("long", "timestamp-millis"), logical("int", "date")], INSTANT, 0),
+        ([logical("int", "time-millis"), logical("long", "time-micros")], time(1, 2, 3, 4), 1),
+        ([logical("int", "time-millis"), logical("long", "time-micros")], time(1, 2, 3, 4000), 0),
         ([record(("a", "int"), name="P"), record(("a", "int"), ("b", "int", 0), name="Q")], {"a": 1, "b": 2}, 1),
     ],
 )
@@ -135,6 +139,31 @@ def test_the_branch_of_a_value(union: Any, value: Any, branch: int) -> None:
     if isinstance(value, tuple) and value[0] != "long":
         assert isinstance(again, tuple)
         assert again[1] == value[1]
+
+
+NAMED_AND_OTHERS = [
+    ({"type": "enum", "name": "E", "symbols": ["A"]}, "string", "A"),
+    (RECORD_A, {"type": "map", "values": "int"}, {"x": 1}),
+    (record(name="Empty"), {"type": "map", "values": RECORD_A}, {}),
+    ({"type": "fixed", "name": "F", "size": 2}, "bytes", b"ab"),
+    (logical("fixed", "duration", name="D", size=12), "bytes", bytes(12)),
+    (logical("fixed", "uuid", name="U", size=16), logical("string", "uuid"), uuid.UUID(int=7)),
+    (SMALL, logical("bytes", "decimal", precision=2, scale=0), Decimal(3)),
+]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("named", "other", "value"), NAMED_AND_OTHERS)
+def test_a_value_that_was_read_is_written_to_the_same_branch(named: Any, other: Any, value: Any, reverse: bool) -> None:
+    """Readers label the values of named types only, so a bare value belongs to the other branch."""
+    branches = [other, named] if reverse else [named, other]
+    serializer = AvroSerializer(["null", *branches])
+    for index, branch in enumerate(branches, 1):
+        inner = value if branch is named or value != {} else {"k": {"x": 1}}
+        event = bytes([2 * index]) + AvroSerializer(branch).serialize(inner)
+        found = serializer.deserialize(event)
+        assert isinstance(found, tuple) == (branch is named)
+        assert serializer.serialize(found) == event
 
 
 def test_a_union_of_members_in_columns() -> None:

@@ -1,6 +1,8 @@
 """Avro schemas: how they are given, and what is wrong with those that are refused."""
 
 import json
+import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,10 @@ import pytest
 
 from pravega_serde import SchemaError
 from pravega_serde.avro import AvroSerializer
-from tests.unit.serde._avro import FLAT, record
+from pravega_serde.avro.derive import avro_text
+from pravega_serde.avro.registry import AvroRegistry
+from pravega_serde.registry.interface import SchemaText
+from tests.unit.serde._avro import FLAT, logical, record
 
 # Schemas
 
@@ -92,6 +97,87 @@ def test_names_have_namespaces() -> None:
     }
     serializer = AvroSerializer(schema)
     assert serializer.deserialize(serializer.serialize({"a": "A", "b": "A"})) == {"a": "A", "b": "A"}
+
+
+#: Texts that Java's parser accepts.
+TEXTS = ['\ufeff{"type": "int"}', '// the count\n{"type": /* 32 bits */ "int"}  // end', '/* { */ "int"', '\ufeff"int"']
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_texts_that_java_parses_are_schemas(text: str, tmp_path: Path) -> None:
+    assert AvroSerializer(text).serialize(1) == b"\x02"
+    assert AvroRegistry().from_text(SchemaText(text)).data == b'"int"'
+    path = tmp_path / "schema.avsc"
+    for encoding in ("utf-8", "utf-16"):
+        path.write_text(text.removeprefix("\ufeff"), encoding=encoding)
+        assert AvroSerializer(path).serialize(1) == b"\x02"
+
+
+def test_text_inside_a_string_is_not_a_comment() -> None:
+    text = '{"type": "enum", "name": "E", "symbols": ["A"], "doc": "see http://a/*b*/ \\"//"}'
+    assert json.loads(avro_text(text))["doc"] == 'see http://a/*b*/ "//'
+    with pytest.raises(SchemaError, match="is not JSON"):
+        AvroSerializer('{"type": "int"')
+
+
+def test_a_namespace_of_null_is_inherited() -> None:
+    inner = {"type": "enum", "name": "E", "namespace": None, "symbols": ["A"]}
+    schema = {**record(("a", inner), ("b", "n.s.E")), "namespace": "n.s"}
+    expected = record(("a", {"type": "enum", "name": "E", "symbols": ["A"]}), ("b", "E"))
+    assert avro_text(schema) == avro_text({**expected, "namespace": "n.s"})
+    assert AvroSerializer({**record(("a", inner)), "namespace": None}).serialize({"a": "A"}) == b"\0"
+    with pytest.raises(SchemaError, match="invalid namespace 5"):
+        AvroSerializer({**schema, "namespace": 5})
+
+
+@pytest.mark.parametrize(
+    ("default", "number"),
+    [
+        ("NaN", math.nan),
+        ("-Infinity", -math.inf),
+        (" 1.5e3d ", 1500.0),
+        ("1", 1.0),
+        (math.inf, math.inf),
+        ('{"type":"double","default":NaN}', math.nan),
+    ],
+)
+def test_a_number_can_be_a_text_in_a_default(default: Any, number: float) -> None:
+    if isinstance(default, str) and default.startswith("{"):
+        field = default.replace("{", '{"name":"f",', 1)
+    else:
+        field = json.dumps({"name": "f", "type": "double", "default": default})
+    reader = f'{{"type":"record","name":"R","fields":[{field}]}}'
+    serializer = AvroSerializer({"type": "record", "name": "R", "fields": []}, reader_schema=reader)
+    for found in (serializer.deserialize(b""), *serializer.decode_column(pa.array([b""])).to_pylist()):
+        assert found["f"] == number or (math.isnan(found["f"]) and math.isnan(number))
+
+
+@pytest.mark.parametrize("default", ["nan", "inf", "1_0", "x", ""])
+def test_other_texts_are_no_numbers(default: str) -> None:
+    reader = record(("f", "double", default))
+    with pytest.raises(SchemaError, match="is not a number"):
+        AvroSerializer(record(), reader_schema=reader)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "R",
+        {"type": "record", "name": "Other", "fields": [{"name": "r", "type": "R", "default": {}}]},
+        ["R", "null"],
+    ],
+)
+def test_a_default_that_contains_itself_is_an_error_of_the_schema(kind: Any) -> None:
+    with pytest.raises(SchemaError, match="the default of field 'h' contains itself"):
+        AvroSerializer(record(), reader_schema=record(("h", kind, {})))
+
+
+@pytest.mark.parametrize(("size", "digits"), [(1, 2), (2, 4), (4, 9), (8, 18), (16, 38), (17, 40)])
+def test_a_fixed_is_a_decimal_only_if_all_its_numbers_fit(size: int, digits: int) -> None:
+    for precision in (digits, digits + 1):
+        kind = logical("fixed", "decimal", name="D", size=size, precision=precision, scale=0)
+        value = AvroSerializer(kind).deserialize(bytes(size - 1) + b"\x05")
+        assert value == (Decimal(5) if precision == digits else bytes(size - 1) + b"\x05")
 
 
 def test_a_default_that_no_branch_takes_is_an_error_of_the_schema() -> None:

@@ -50,7 +50,7 @@ REFUSED = [
     (logical("bytes", "decimal", precision=3, scale=1), Decimal("0.15"), "more than 1 digits after the point"),
     (logical("bytes", "decimal", precision=3, scale=1), Decimal("1E+1000000000"), "before the point"),
     (logical("bytes", "decimal", precision=3, scale=1), Decimal("NaN"), "invalid decimal"),
-    (logical("fixed", "decimal", precision=3, scale=0, name="D", size=1), Decimal(200), "does not fit 1 bytes"),
+    (logical("fixed", "decimal", precision=2, scale=0, name="D", size=1), Decimal(200), "digits before the point"),
 ]
 
 
@@ -183,9 +183,9 @@ BAD_VALUES = [
         "row 1: .*after the point",
     ),
     (
-        logical("fixed", "decimal", precision=9, scale=0, name="D", size=1),
+        logical("fixed", "decimal", precision=2, scale=0, name="D", size=1),
         pa.array([Decimal(1), Decimal(200)], pa.decimal128(9, 0)),
-        "row 1: .*does not fit 1 bytes",
+        "row 1: .*digits before the point",
     ),
     (ARRAY_OF_INT, pa.array([[1], [2, None]], pa.list_(pa.int32())), r"row 1: .*field \$\[1\]"),
     (
