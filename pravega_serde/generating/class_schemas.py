@@ -6,8 +6,9 @@ A :class:`ClassSchemas` holds the schema of each class by name. ``avro_classes``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from pravega_serde.errors import SchemaError
@@ -18,7 +19,9 @@ JsonSchema = dict[str, Any]
 #: Reference to the schema of a class, before its name.
 REFERENCE: Final = "#/components/schemas/"
 #: Names that a generated module defines or imports in addition to the classes.
-_TAKEN: Final = frozenset({"SCHEMA", "base64"})
+TAKEN: Final = frozenset({"SCHEMA", "base64"})
+#: Parts of a full name that a class name can have.
+_MOST_PARTS: Final = 100
 
 BYTES: Final[JsonSchema] = {"type": "string", "format": "binary"}
 DATE: Final[JsonSchema] = {"type": "string", "format": "date"}
@@ -42,16 +45,35 @@ class ClassSchemas:
 
 def class_names(full_names: Iterable[str]) -> dict[str, str]:
     """Return the class name of each full name: its last part, with as many parts before it as make it unique."""
-    names = list(dict.fromkeys(full_names))
+    parts = {full: full.split(".")[::-1] for full in full_names}
+    shared = dict.fromkeys(parts, 0)
+    # The names that share most parts with a name are its neighbors in this order.
+    for first, second in pairwise(sorted(parts, key=parts.__getitem__)):
+        same = _same_parts(parts[first], parts[second])
+        shared[first], shared[second] = max(shared[first], same), max(shared[second], same)
     made: dict[str, str] = {}
-    taken = set(_TAKEN)
-    for full in names:
-        parts = full.split(".")
-        ends = (tuple(parts[-count:]) for count in range(1, len(parts) + 1))
-        last = next(end for end in ends if sum(tuple(each.split(".")[-len(end) :]) == end for each in names) == 1)
-        made[full] = python_identifier("".join(map(_camel, last)), taken)
+    taken = set(TAKEN)
+    for full, each in parts.items():
+        made[full] = python_identifier(_joined(each[shared[full] :: -1]), taken)
         taken.add(made[full])
     return made
+
+
+def next_class_name(full: str, taken: Collection[str]) -> str:
+    """Return the class name of a full name: its last part, with as many parts before it as make it a new name."""
+    parts = full.split(".")
+    names = (_joined(parts[-count:]) for count in range(1, min(len(parts), _MOST_PARTS) + 1))
+    return python_identifier(next((name for name in names if name not in taken), _joined(parts[-1:])), taken)
+
+
+def _same_parts(first: list[str], second: list[str]) -> int:
+    return next(
+        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "".join(map(_camel, parts))
 
 
 def _camel(name: str) -> str:

@@ -21,6 +21,8 @@ _SERIALIZABLE: Final = SC_SERIALIZABLE | SC_EXTERNALIZABLE
 _ANY: Final = frozenset({OBJECT, "java.io.Serializable"})
 #: Interfaces of the JDK without methods.
 _MARKERS: Final = frozenset({"java.lang.Cloneable", "java.util.EventListener", "java.rmi.Remote"})
+#: Parts of a name between `$`: more would be nested deeper than a compiler reads.
+_MOST_ENCLOSING: Final = 64
 _NOTHING: Final = ObservedPlace()
 
 
@@ -188,6 +190,10 @@ def split_name(name: str) -> tuple[str, tuple[str, ...]]:
         path = (simple,)
     if not is_java_type_name(simple) or not all(map(is_java_identifier, package.split(".") if package else ())):
         raise SchemaError(f"{name!r:.200} is not the name of a class in Java's source")
+    if len(path) > _MOST_ENCLOSING:
+        raise SchemaError(
+            f"{name!r:.200} is inside {len(path) - 1} classes; at most {_MOST_ENCLOSING - 1} are generated"
+        )
     return package, path
 
 

@@ -51,11 +51,12 @@ class _Classes:
         self._bytes_as_text = bytes_as_text
         self._by_id = {value: path for path, value in _ids(root, "#", 0)}
         self._named: dict[str, str] = {}
+        self._taken = set(schemas.TAKEN)
         self._made: dict[str, JsonSchema] = {}
 
     def build(self, name: str) -> ClassSchemas:
-        (root,) = schemas.class_names([name]).values()
-        self._named["#"] = root
+        self._named["#"] = root = schemas.next_class_name(name, self._taken)
+        self._taken.add(root)
         made = self._of(self._root, "$", 0)
         if "properties" not in made and "$ref" not in made and "allOf" not in made:
             raise SchemaError("the JSON schema defines no object with properties, so it has no class")
@@ -121,8 +122,8 @@ class _Classes:
             if not isinstance(target, Mapping):
                 raise SchemaError(f"the JSON schema refers to {reference!r:.100} at {where}, which it does not contain")
             last = path.rpartition("/")[2]
-            names = schemas.class_names([*self._named.values(), last])
-            self._named[path] = name = names[last] if last not in self._named.values() else f"{last}_"
+            self._named[path] = name = schemas.next_class_name(last, self._taken)
+            self._taken.add(name)
             self._made[name] = self._of(target, where, depth + 1)
         return schemas.refers_to(self._named[path])
 
