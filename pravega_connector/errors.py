@@ -1100,9 +1100,9 @@ class InputLostError(ConnectorError):
 
 
 class OutputFileError(ConnectorError):
-    """A file cannot be written; no partial file is left under its name.
+    """A file or standard output cannot be written; no partial file is left under its name.
 
-    Cause: the disk is full, a permission is missing, or the folder does not exist.
+    Cause: the disk is full, a permission is missing, the folder does not exist, or standard output is closed.
 
     Fix: free disk space or name another file, then run the same command again.
     """

@@ -5,6 +5,7 @@ The module of a command is imported when the command runs. The list of commands 
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -19,6 +20,9 @@ from pravega_serde.errors import MissingExtraError, PravegaError
 
 #: Package that some commands need -> the extra that installs it.
 _EXTRAS: Final = {"pyspark": "spark", "rich": "cli"}
+_STDOUT: Final = 1
+#: Errors of standard output: a full disk or quota, a closed descriptor, a failed device.
+_UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO})
 
 
 class _LazyGroup(CommandGroup):
@@ -51,6 +55,23 @@ class _LazyGroup(CommandGroup):
         except click.NoSuchOption as error:
             raise unknown_option(error) from None
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        _open_output()
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            if error.errno not in _UNWRITABLE or error.filename is not None:
+                raise
+            from pravega_connector.cli.exit_codes import exit_code  # noqa: PLC0415 - not needed for the help
+            from pravega_connector.errors import OutputFileError  # noqa: PLC0415
+
+            _end_output()
+            refused = OutputFileError(
+                f"cannot write to standard output: {error.strerror}; free disk space, or redirect it to another file"
+            )
+            click.echo(str(refused), err=True)
+            sys.exit(exit_code(refused))
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -68,8 +89,18 @@ class _LazyGroup(CommandGroup):
             ctx.exit(128 + signal.SIGPIPE)
 
 
+def _open_output() -> None:
+    """Open standard output if it is closed, so that a write to it fails, and not to the next file that is opened."""
+    if sys.stdout is None:
+        closed = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(closed, _STDOUT)
+        if closed != _STDOUT:
+            os.close(closed)
+        sys.stdout = open(_STDOUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - stays open
+
+
 def _end_output() -> None:
-    """Discard the rest of the output. The program that read it has closed the pipe."""
+    """Discard the rest of the output, which nothing can receive."""
     discarded = os.open(os.devnull, os.O_WRONLY)
     os.dup2(discarded, sys.stdout.fileno())
     os.close(discarded)

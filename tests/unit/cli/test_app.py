@@ -1,5 +1,6 @@
 """The command line's frame."""
 
+import subprocess
 import sys
 
 import pytest
@@ -63,3 +64,14 @@ def test_without_its_extra_the_command_names_it(capsys, monkeypatch):
         "[PRAVEGA-MISSING-EXTRA] the command pravega-serde needs the package 'click'; "
         "install it with: pip install 'pravega-serde[cli]'\n"
     )
+
+
+@pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
+@pytest.mark.parametrize("arguments", ["--version", "sniff --help", "sniff -", "options"])
+def test_standard_output_that_nothing_can_be_written_to_is_one_line(output, arguments):
+    start = "from pravega_connector.cli import main; main()"
+    command = f"printf 'text\\n' | {sys.executable} -c '{start}' {arguments} {output}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 8
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("[PRAVEGA-OUTPUT-FILE] cannot write to standard output: ")
