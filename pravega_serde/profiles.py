@@ -153,6 +153,8 @@ def _tables(file: Path) -> dict[str, dict[str, Any]]:
         raise SerdeError(f"the profiles cannot be read from {file}: {error.strerror}") from None
     except ValueError as error:  # neither UTF-8 nor TOML
         raise SerdeError(f"invalid TOML in {file}: {error}") from None
+    except RecursionError:
+        raise SerdeError(f"invalid TOML in {file}: its values are nested too deeply") from None
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise SerdeError(

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 #: Calls that succeed for every stream except one that is being created.
+# Bytes of a text in a request to a segment store, after its length of two bytes.
+_LARGEST_TOKEN: Final = 0xFFFF
 _OF_EVERY_STREAM: Final = frozenset({calls.CURRENT_SEGMENTS.name, calls.SEGMENTS_AT.name, calls.STREAM_CONFIG.name})
 #: Seconds to wait for another client's creation of a stream.
 _CREATION_SECONDS: Final = 15.0
@@ -374,10 +376,17 @@ class ControllerClient:
     def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         """Return a token that segment stores accept as a permission.
 
-        Empty if the servers require none. The token is secret.
+        Empty if the servers require none. The token is secret. Raises AuthenticationError for one that no request to a
+        segment store can contain.
         """
         request = calls.stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
-        return self._call(calls.DELEGATION_TOKEN, request, stream, deadline).delegationToken
+        token: str = self._call(calls.DELEGATION_TOKEN, request, stream, deadline).delegationToken
+        if len(token.encode()) > _LARGEST_TOKEN:
+            raise AuthenticationError(
+                f"the controller returned a token of {len(token)} characters for stream {stream}; segment stores "
+                f"accept {_LARGEST_TOKEN} bytes: check the authorization of the controller"
+            )
+        return token
 
     # ---- transactions ----
 

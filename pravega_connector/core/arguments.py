@@ -257,9 +257,9 @@ def scaling(segments: Any) -> ScalingPolicy:
     return ScalingPolicy.fixed(segments)
 
 
-def instance(what: str, value: Any, kind: Any, how: str) -> None:
+def instance(what: str, value: Any, kind: Any, how: str, *, optional: bool = True) -> None:
     """Raise ConfigError unless the value is of class ``kind``, or None. ``how`` explains how to get one."""
-    if value is not None and not isinstance(value, kind):
+    if not isinstance(value, kind) and not (optional and value is None):
         raise ConfigError(_is_kind(value, f"argument {what!r} must be a {kind.__name__} ({how})"))
 
 

@@ -168,6 +168,7 @@ _RESERVED: Final = frozenset(
 )
 _FIELD_RESERVED: Final = frozenset({"aliases", "default", "doc", "name", "order", "type"})
 _ESCAPE: Final = re.compile(r"\\u00([0-9a-f]{2})")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 #: A full name: name and namespace, which is empty if there is none.
 _Name = tuple[str, str]
@@ -176,7 +177,10 @@ _Name = tuple[str, str]
 def avro_text(schema: SchemaLike) -> str:
     """Return the text of a schema. Raises :class:`SchemaError`."""
     _, text = load(schema)
-    return _JavaPrinter().print(json.loads(text), "")
+    try:
+        return _JavaPrinter().print(json.loads(text), "")
+    except RecursionError as error:  # in a default, or in an attribute that Avro does not define
+        raise SchemaError("the Avro schema is nested too deeply") from error
 
 
 def avro_name(schema: SchemaLike) -> str:
@@ -314,8 +318,12 @@ def _texts(texts: Iterable[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a JSON string as Jackson prints it: with minimal escapes, in capitals."""
-    return _ESCAPE.sub(lambda match: f"\\u00{match[1].upper()}", json.dumps(text, ensure_ascii=False))
+    """Return a JSON string as Jackson prints it: with minimal escapes, in capitals.
+
+    Unpaired surrogates, which the text's encoding in UTF-8 cannot have, are escaped, too.
+    """
+    escaped = _ESCAPE.sub(lambda match: f"\\u00{match[1].upper()}", json.dumps(text, ensure_ascii=False))
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04X}", escaped)
 
 
 def _value(value: Any) -> str:

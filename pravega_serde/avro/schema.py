@@ -235,7 +235,7 @@ class _Parser:
             name = _need(entry, "name", (str,), f"a field of record {record}")
             if name in parsed or not name:
                 raise SchemaError(f"record {record} has the field {name!r} twice, or no name for it")
-            where = f"field {name} of record {record}"
+            where = f"field {_unicode(name, f'a field of record {record}')} of record {record}"
             # A logical type next to the field's type, instead of inside it, is ignored, as in Java, Spark and fastavro.
             kind = self.parse(_need(entry, "type", (str, Mapping, list), where), space)
             parsed[name] = Field(name, _names(entry, "aliases", where), kind, entry.get("default", MISSING))
@@ -296,7 +296,18 @@ def _full_name(schema: Mapping[str, Any], kind: str, space: str) -> tuple[str, s
         name = f"{own}.{name}" if own else name
     if not name.rpartition(".")[2]:
         raise SchemaError(f"{kind} without a name")
-    return name, name.rpartition(".")[0]
+    return _unicode(name, kind), name.rpartition(".")[0]
+
+
+def has_surrogate(text: str) -> bool:
+    """Return True if a text has an unpaired surrogate, which JSON can escape but UTF-8 cannot encode."""
+    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def _unicode(name: str, where: str) -> str:
+    if has_surrogate(name):
+        raise SchemaError(f"the Avro schema has an unpaired surrogate in the name {_short(name)} of {where}")
+    return name
 
 
 def _need(schema: Mapping[str, Any], key: str, kinds: tuple[type, ...], where: str) -> Any:
@@ -311,7 +322,7 @@ def _names(schema: Mapping[str, Any], key: str, where: str, *, needed: bool = Fa
     names = _need(schema, key, (list,), where) if needed else schema.get(key) or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise SchemaError(f"the Avro schema has wrong {key} in {where}: {_short(names)}")
-    return tuple(names)
+    return tuple(_unicode(name, where) for name in names)
 
 
 def _definition(schema: SchemaLike) -> Any:

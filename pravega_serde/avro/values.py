@@ -46,6 +46,7 @@ from pravega_serde.avro.schema import (
     Record,
     Type,
     Union,
+    has_surrogate,
     kind_of,
     label_of,
 )
@@ -286,7 +287,7 @@ def default_value(schema: Type, default: Any) -> Any:
     if isinstance(schema, Array) and isinstance(default, list):
         return [default_value(schema.items, item) for item in default]
     if isinstance(schema, Map) and isinstance(default, dict):
-        return {key: default_value(schema.values, value) for key, value in default.items()}
+        return {_plain_text(key): default_value(schema.values, value) for key, value in default.items()}
     if isinstance(schema, Primitive | Fixed) and isinstance(default, str):
         return _of_text(schema, default)
     return default
@@ -318,13 +319,19 @@ def _of_text(schema: Primitive | Fixed, default: str) -> Any:
     if isinstance(schema, Primitive) and schema.name in ("float", "double"):
         return java_number(default)
     if isinstance(schema, Primitive) and schema.name != "bytes":
-        return default
+        return _plain_text(default)
     try:
         data = default.encode("latin-1")
     except UnicodeEncodeError:
         raise MalformedError(f"the default {default!r} is not a text of bytes") from None
     convert = natural_converter(schema) if schema.logical and schema.logical.name == "decimal" else None
     return convert(data) if convert else data
+
+
+def _plain_text(default: str) -> str:
+    if has_surrogate(default):
+        raise MalformedError(f"the default {default!r} has an unpaired surrogate")
+    return default
 
 
 def _may_be(branch: Type, default: Any) -> bool:

@@ -184,9 +184,16 @@ _MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
 
 
 def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
-    """Return one plain array: batches as structs, chunks joined, dictionaries and extension types unfolded."""
+    """Return one plain array: batches as structs, chunks joined, dictionaries and extension types unfolded.
+
+    Raises :class:`SchemaError` for a value that is not a column.
+    """
     if isinstance(column, pa.RecordBatch):
         return column.to_struct_array()
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        raise SchemaError(
+            f"a column must be a pyarrow.Array, not {type(column).__name__}; convert values with pyarrow.array(values)"
+        )
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar.arrays import as_column, expand, valid_rows
+from pravega_serde.columnar.arrays import as_binary, as_column, expand, valid_rows
 from pravega_serde.columnar.bad_rows import FallbackError, FastPath, PlainPath, decode_rows, per_row, written
 from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
@@ -72,6 +72,7 @@ class ColumnReader:
 
     def __call__(self, column: pa.Array, on_error: OnError | None = None) -> pa.Array:
         """Return the values of a column of events; see :meth:`Serializer.decode_column`."""
+        column = as_binary(column)
         fast = None if len(column) < min(self._few, FEW_ROWS) else self.fast
         return decode_rows(column, plain=self.plain, fast=fast, on_error=on_error)
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import nothing, number_column, numbers_of, select, text_column, valid_rows
+from pravega_serde.columnar import is_text, nothing, number_column, numbers_of, select, text_column, valid_rows
 from pravega_serde.columnar.arrays import Bools
 from pravega_serde.columnar.building import build_scalars
 from pravega_serde.envelopes.cloudevents import MOMENT
@@ -102,6 +102,8 @@ def change_type(
     origin. Events with and without a schema are read.
     """
     rows = [pa.field(name, kind) for name, kind in (("before", before), ("after", after)) if kind is not None]
+    if source is not None and not pa.types.is_struct(source):
+        raise SchemaError(f"the origin of changes is a struct of its fields, not {source}")
     given = {} if source is None else {field.name: field.type for field in source}
     origin = pa.struct([pa.field(name, kind) for name, kind in {**given, **_SOURCE}.items()])
     fields = [pa.field("op", pa.string()), *rows, pa.field("source", origin), pa.field("ts_ms", pa.int64())]
@@ -180,11 +182,12 @@ class ChangeDeserializer(InnerColumns):
         """Type of the envelope in the events."""
         kind = self._inner.arrow_type
         for found in (kind, *(field.type for field in _fields_of(kind) if field.name == "payload")):
-            if {"op", "source"} <= {field.name for field in _fields_of(found)}:
+            if _is_envelope({field.name: field.type for field in _fields_of(found)}):
                 return found
         raise SchemaError(f"the schema has no fields 'op' and 'source' of Debezium's envelope: {str(kind)[:200]}")
 
     def _decode(self, column: pa.Array, on_error: OnError | None, decode: Callable[..., pa.Array]) -> pa.StructArray:
+        types = self.arrow_type
         errors: list[DeserializationError] = []
         values = decode(column, on_error=errors.append)
         columns = _unwrapped(values)
@@ -196,8 +199,8 @@ class ChangeDeserializer(InnerColumns):
             error = _beyond() if is_change[row] else _no_change()
             errors.append(DeserializationError(error.reason, field_path=error.field_path, row=row))
         columns |= {"ts": ts, "position": _positions(source, len(values))}
-        parts = [_picked(columns[field.name], field.type) for field in self.arrow_type]
-        found = pa.StructArray.from_arrays(parts, fields=list(self.arrow_type))
+        parts = [_picked(columns[field.name], field.type) for field in types]
+        found = pa.StructArray.from_arrays(parts, fields=list(types))
         for error in sorted(errors, key=lambda each: each.row or 0):
             if on_error is None:
                 raise error
@@ -214,7 +217,7 @@ def distinct_changes(changes: Iterable[RowChange], *, remember: int = 100_000) -
     seen: OrderedDict[bytes, None] = OrderedDict()
     for change in changes:
         if change.position is not None:
-            parts = (change.position, change.op, change.before, change.after, change.source.get("table"))
+            parts = (change.position, change.op, change.before, change.after, (change.source or {}).get("table"))
             digest = hashlib.blake2b(repr(parts).encode(errors="surrogatepass"), digest_size=16).digest()
             if digest in seen:
                 continue
@@ -252,6 +255,16 @@ def _check_part(field: pa.Field, whole: pa.StructType, path: str) -> None:
         raise SchemaError(f"the field '{path}{field.name}' of change events is {kind}, not {field.type}")
 
 
+def _is_envelope(fields: Mapping[str, pa.DataType]) -> bool:
+    """Return True for the fields of Debezium's envelope, if the types are those that times and positions need."""
+    source = fields.get("source")
+    if source is None or not pa.types.is_struct(source) or not is_text(fields.get("op", pa.null())):
+        return False
+    times = [field.type for field in source if field.name in ("ts_ms", "ts_us")]
+    connectors = [field.type for field in source if field.name == "connector"]
+    return all(map(pa.types.is_int64, [*times, fields.get("ts_ms", pa.int64())])) and all(map(is_text, connectors))
+
+
 def _fields_of(kind: pa.DataType) -> list[pa.Field]:
     return list(kind) if pa.types.is_struct(kind) else []
 
@@ -267,7 +280,7 @@ def _unwrapped(values: pa.StructArray) -> dict[str, pa.Array]:
     """Return the columns of the envelope, of events with a schema from their payload."""
     own = dict(zip(_names(values), values.flatten(), strict=True))
     payload = own.get("payload")
-    if payload is None:
+    if payload is None or not {"op", "source"} <= {field.name for field in _fields_of(payload.type)}:
         return own
     inside = dict(zip(_names(payload), payload.flatten(), strict=True))
     without = ~valid_rows(payload)
@@ -422,7 +435,7 @@ def change_schema(envelope: pa.Schema) -> pa.Schema:
     kind.
     """
     kinds = {field.name: field.type for field in envelope}
-    if not {"op", "source"} <= kinds.keys():
+    if "op" not in kinds or not pa.types.is_struct(kinds.get("source", pa.null())):
         raise SchemaError(f"the events are not changes of Debezium: their fields are {', '.join(kinds)}")
     rows = {name: kinds[name] for name in ("before", "after") if name in kinds}
     known = next((kind for kind in reversed(rows.values()) if pa.types.is_struct(kind)), None)

@@ -27,6 +27,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_serde.columnar import no_form
+from pravega_serde.columnar.limits import ColumnCount
 from pravega_serde.errors import SchemaError
 
 #: Objects inside objects, so that no schema makes Python recurse without end.
@@ -67,12 +68,14 @@ def arrow_type_of_json_schema(text: str | bytes) -> pa.DataType:
 class _Reader:
     def __init__(self, root: Any) -> None:
         self._root = root
+        self._columns = ColumnCount()
         self._ids = {inner["id"]: inner for inner in _schemas(root) if isinstance(inner.get("id"), str)}
 
     def type_of(self, schema: Any, inside: tuple[int, ...]) -> pa.DataType | None:
         schema = self._target(schema)
         if not isinstance(schema, Mapping) or id(schema) in inside or len(inside) > MAX_NESTING:
             return None
+        self._columns.add()
         inside = (*inside, id(schema))
         for several in ("oneOf", "anyOf"):
             if isinstance(schema.get(several), list):
@@ -116,7 +119,7 @@ class _Reader:
         properties = schema.get("properties")
         if isinstance(properties, Mapping) and properties:
             found = [(name, self.type_of(inner, inside)) for name, inner in properties.items()]
-            fields = [pa.field(name, kind) for name, kind in found if kind is not None]
+            fields = [pa.field(name, kind) for name, kind in found if kind is not None and is_unicode(name)]
             return pa.struct(fields) if fields else None
         value = self.type_of(schema.get("additionalProperties"), inside)
         return None if value is None else pa.map_(pa.string(), value)
@@ -132,6 +135,11 @@ def _schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
             left.extend(inner.values())
         elif isinstance(inner, list):
             left.extend(inner)
+
+
+def is_unicode(name: str) -> bool:
+    """Return False for a name with an unpaired surrogate, which UTF-8 and Arrow cannot have."""
+    return not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 def _is_text_enum(values: Any) -> bool:

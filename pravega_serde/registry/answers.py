@@ -24,7 +24,10 @@ def member(body: object, name: str, kind: type[T]) -> T:
 
 def text(body: object, name: str) -> str:
     """Return a member that is a string."""
-    return member(body, name, str)
+    found = member(body, name, str)
+    if not found.isascii() and any("\ud800" <= each <= "\udfff" for each in found):
+        raise RegistryProtocolError(f"the registry's answer has an unpaired surrogate in {name!r}")
+    return found
 
 
 def integer(body: object, name: str) -> int:

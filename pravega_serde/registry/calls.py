@@ -37,6 +37,8 @@ from pravega_serde.registry.contract import (
 T = TypeVar("T")
 
 _EXCERPT: Final = 200
+#: Bytes of a quoted name: servers limit the first line of a request to 8 KiB.
+_LONGEST_NAME: Final = 4096
 # Start of a NullPointerException's message since JEP 358: the server's code failed, and a retry would fail too.
 _NULL_POINTER: Final = "Cannot invoke "
 _TOO_MANY_REQUESTS: Final = 429
@@ -134,18 +136,26 @@ def _about(group: str, purpose: str, method: str, rest: str = "", **more: Any) -
     return Call(
         purpose=f"{purpose} group {group!r}",
         method=method,
-        path=f"/groups/{_in_path(group)}{rest}",
+        path=f"/groups/{in_path(group)}{rest}",
         group=group,
         refusals=refusals,
         **more,
     )
 
 
-def _in_path(text: str) -> str:
-    """Quote a name as a part of a path."""
+def in_path(text: str) -> str:
+    """Quote a name as a part of a path. Raises RegistryRequestError."""
     if text in ("", ".", ".."):
         raise RegistryRequestError(f"the name {text!r} cannot be part of a request; choose another name")
-    return quote(text, safe="")
+    try:
+        quoted = quote(text, safe="")
+    except UnicodeEncodeError:
+        raise RegistryRequestError(f"the name {text!r:.100} has an unpaired surrogate; choose another name") from None
+    if len(quoted) > _LONGEST_NAME:
+        raise RegistryRequestError(
+            f"a name of {len(text)} characters, {text!r:.100}, is too long for a request; choose another name"
+        )
+    return quoted
 
 
 def _excerpt(content: bytes) -> str:
@@ -179,7 +189,7 @@ def add_group(group: str, properties: GroupProperties) -> Call[bool]:
     and DENY_ALL.
     """
     return Call(
-        purpose=f"add group {_in_path(group)!r}",
+        purpose=f"add group {in_path(group)!r}",
         method="POST",
         path="/groups",
         body={"groupName": group, "groupProperties": properties.to_json()},
@@ -435,7 +445,7 @@ def schema_references(schema: SchemaInfo) -> Call[dict[str, VersionInfo]]:
 
 
 def _version_path(format_name: str, schema_type: str, version: int) -> str:
-    return f"/schemas/format/{_in_path(format_name)}/type/{_in_path(schema_type)}/versions/{version:d}"
+    return f"/schemas/format/{in_path(format_name)}/type/{in_path(schema_type)}/versions/{version:d}"
 
 
 def _read_schemas(body: object) -> list[SchemaWithVersion]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
 
-from pravega_serde.errors import RegistryNotFoundError, RegistryProtocolError, RegistryRequestError
+from pravega_serde.errors import RegistryNotFoundError, RegistryProtocolError
 from pravega_serde.registry import answers as parse
-from pravega_serde.registry.calls import Call
+from pravega_serde.registry.calls import Call, in_path
 from pravega_serde.registry.contract import SerializationFormat
 
 _NO_SUBJECT: Final = (
@@ -89,7 +88,7 @@ def schema_version(subject: str, version: int | str, form: str | None = None) ->
     return Call(
         purpose=f"read the version {version} of subject {subject!r}",
         method="GET",
-        path=f"/subjects/{_in_path(subject)}/versions/{version}",
+        path=f"/subjects/{in_path(subject)}/versions/{version}",
         query={} if form is None else {"format": form},
         answers={200: SubjectSchema.from_json},
         refusals={404: _NO_SUBJECT},
@@ -101,7 +100,7 @@ def find_schema(subject: str, body: Mapping[str, Any]) -> Call[SubjectSchema]:
     return Call(
         purpose=f"find the schema in subject {subject!r}",
         method="POST",
-        path=f"/subjects/{_in_path(subject)}",
+        path=f"/subjects/{in_path(subject)}",
         body=body,
         answers={200: SubjectSchema.from_json},
         refusals={404: _NO_SUBJECT},
@@ -113,7 +112,7 @@ def add_schema(subject: str, body: Mapping[str, Any]) -> Call[int]:
     return Call(
         purpose=f"add the schema to subject {subject!r}",
         method="POST",
-        path=f"/subjects/{_in_path(subject)}/versions",
+        path=f"/subjects/{in_path(subject)}/versions",
         body=body,
         answers={200: lambda answer: parse.integer(answer, "id")},
         group=subject,
@@ -126,12 +125,6 @@ def schema_body(format: SerializationFormat, text: str, references: tuple[Refere
     """Return the REST body of a schema."""
     body: dict[str, Any] = {"schema": text, "schemaType": format.name.upper()}
     return body | ({"references": [each.to_json() for each in references]} if references else {})
-
-
-def _in_path(subject: str) -> str:
-    if subject in ("", ".", ".."):
-        raise RegistryRequestError(f"the name {subject!r} cannot be part of a request; choose another subject")
-    return quote(subject, safe="")
 
 
 def content_id(global_id: int) -> Call[int]:

@@ -24,6 +24,7 @@ from pravega_serde.errors import (
     CredentialUnavailableError,
     RegistryAuthenticationError,
     RegistryProtocolError,
+    RegistryRequestError,
     RegistryUnavailableError,
     SerdeError,
 )
@@ -107,6 +108,8 @@ class Http:
                     tries.take(content, piece)
         except httpx.HTTPError as error:
             raise tries.broken(error) from error
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise tries.unsendable(error) from error
         return tries.result(response, bytes(content))
 
 
@@ -153,6 +156,8 @@ class AsyncHttp:
                     tries.take(content, piece)
         except httpx.HTTPError as error:
             raise tries.broken(error) from error
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise tries.unsendable(error) from error
         return tries.result(response, bytes(content))
 
 
@@ -279,6 +284,12 @@ class _Tries(Generic[T]):
         sent = not isinstance(error, _UNSENT)
         self._sent |= sent
         return TransientError(_reason(error), sent=sent, late=sent and isinstance(error, httpx.TimeoutException))
+
+    def unsendable(self, error: Exception) -> RegistryRequestError:
+        """Return the error for a request that no server could receive."""
+        return RegistryRequestError(
+            f"cannot {self._call.purpose:.500}: invalid address or argument: {error}; check {self._config.uri:.500}"
+        )
 
     def result(self, response: httpx.Response, content: bytes) -> T:
         """Return the result in an answer."""

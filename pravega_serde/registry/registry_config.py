@@ -21,6 +21,7 @@ LATEST_SECONDS: Final = 30.0
 CACHE_ENTRIES: Final = 4096
 
 _MOCK: Final = "mock"
+_LONGEST_URI: Final = 2000
 
 #: Server at a registry's address: Pravega's, or one whose name is before its URI, as in ``confluent+http://…``.
 Kind = Literal["pravega", "confluent", "apicurio"]
@@ -92,6 +93,10 @@ class RegistryConfig:
             raise SerdeError(
                 "a Confluent registry has no namespaces; name a context in the group, as :.context:subject"
             )
+        if self.kind == "apicurio" and not _is_header(self.namespace or ""):
+            raise SerdeError(
+                f"the namespace {self.namespace!r:.100} must be printable ASCII: Apicurio reads it in a header"
+            )
 
     @property
     def kind(self) -> Kind:
@@ -135,6 +140,10 @@ class RegistryConfig:
         (:mod:`pravega_serde.profiles`). The environment names its profile with ``PRAVEGA_PROFILE``.
         """
         return _made(cls, registry_settings(given, profile=profile, environment=environment))
+
+
+def _is_header(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def registry_settings(
@@ -182,11 +191,11 @@ def _check_uri(uri: str) -> None:
         foreign = before in _FOREIGN
         parts = urlsplit(after if foreign else uri)
         known = ("http", "https") if foreign else ("http", "https", _MOCK)
-        valid = parts.scheme in known and bool(parts.hostname) and parts.port != 0
+        valid = parts.scheme in known and bool(parts.hostname) and parts.port != 0 and len(uri.encode()) <= _LONGEST_URI
     except ValueError:
         valid = False
     if not valid:
         raise SerdeError(
-            f"invalid registry URI {uri!r}; write http://host:9092 or https://host:9092, for other registries "
+            f"invalid registry URI {uri!r:.500}; write http://host:9092 or https://host:9092, for other registries "
             "confluent+http://host:8081 or apicurio+http://host:8080"
         )

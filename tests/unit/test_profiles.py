@@ -136,6 +136,10 @@ def test_secrets_that_others_may_read_are_a_warning_once(write: Write, caplog: p
         ('[staging]\nusername = "u"\npassword = "p"\nauth_token = "t"\n', "a username and an auth_token"),
         ('scope = "s"\n', r"'scope' in .* is outside of a profile: move it below a line such as \[default\]"),
         ("[staging\n", "invalid TOML in "),
+        pytest.param("a = " + "[" * 20_000, "invalid TOML in .*: its values are nested too deeply", id="deep lists"),
+        pytest.param(
+            "a = " + "{a = " * 20_000, "invalid TOML in .*: its values are nested too deeply", id="deep tables"
+        ),
     ],
 )
 def test_mistakes(write: Write, text: str, said: str):

@@ -16,6 +16,7 @@ from pravega_serde.errors import (
     RegistryError,
     RegistryNotFoundError,
     RegistryProtocolError,
+    RegistryRequestError,
     RegistryUnavailableError,
 )
 from pravega_serde.registry import (
@@ -336,3 +337,10 @@ def test_a_listing_that_goes_round(connect):
         with pytest.raises(RegistryProtocolError, match="keeps returning"):
             list(connect(registry.uri).groups())
         assert len(registry.requests) == 2
+
+
+def test_arguments_that_no_request_can_have_are_one_line(connect):
+    with scripted((200, LATEST)) as registry:
+        with pytest.raises(RegistryRequestError, match="cannot read the properties of group 'g': invalid address or"):
+            connect(registry.uri, namespace="n" * 100_000).group_properties("g")
+        assert registry.requests == []

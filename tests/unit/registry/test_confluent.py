@@ -288,6 +288,10 @@ def test_protobuf_text_requires_its_compiler(monkeypatch: pytest.MonkeyPatch) ->
         lambda: RegistryConfig(uri="confluent+mock://h"),
         lambda: RegistryConfig(uri="confluent+http://user:secret@h"),
         lambda: RegistryConfig(uri="confluent+http://h", namespace="n"),
+        lambda: RegistryConfig(uri="apicurio+http://h", namespace="n\u00e9e"),
+        lambda: RegistryConfig(uri="apicurio+http://h", namespace="n\nX: y"),
+        lambda: RegistryConfig(uri=f"http://h/{'a' * 100_000}"),
+        lambda: RegistryConfig(uri="http://h/\ud800"),
         lambda: SchemaRegistryClient("confluent+http://h:1"),
     ],
 )
@@ -306,3 +310,60 @@ def test_a_reader_can_be_pickled() -> None:
         copy = pickle.loads(pickle.dumps(reader))
         assert copy.decode_column(pa.array([EVENT])) == expected
         assert copy.deserialize(EVENT) == {"a": 1}
+
+
+LONE = "\ud800"  # JSON can escape it, UTF-8 cannot encode it
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        # Escaped once, it is in the answer; twice, only in the schema.
+        ({"schema": json.dumps({**AVRO, "doc": LONE}, ensure_ascii=False)}, RegistryProtocolError),
+        ({"schema": f"message {LONE} {{}}", "schemaType": "PROTOBUF"}, RegistryProtocolError),
+        ({"schema": json.dumps({**AVRO, "name": LONE})}, SchemaError),
+        ({"schema": json.dumps({**AVRO, "fields": [{"name": LONE, "type": "int"}]})}, SchemaError),
+    ],
+)
+def test_schemas_are_unicode(body: Any, error: type[PravegaError]) -> None:
+    with scripted((200, body)) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro")
+        malformed: list[DeserializationError] = []
+        for read in (
+            lambda: reader.deserialize(EVENT),
+            lambda: reader.decode_column(pa.array([EVENT]), on_error=malformed.append),
+        ):
+            with pytest.raises(error, match="unpaired surrogate"):
+                read()
+        assert malformed == []
+
+
+def test_unpaired_surrogates_outside_of_names_are_harmless() -> None:
+    with scripted((200, {"schema": json.dumps({**AVRO, "doc": LONE})})) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro")
+        assert reader.deserialize(EVENT) == {"a": 1}
+    properties = {"a": {"type": "integer"}, LONE: {"type": "string"}}
+    schema = json.dumps({"type": "object", "title": LONE, "properties": properties})
+    with scripted((200, {"schema": schema, "schemaType": "JSON"})) as registry:
+        other = deserializer(f"confluent+{registry.uri}", group="s")
+        event = EVENT[:5] + b'{"a": 1}'
+        assert other.deserialize(event) == {"a": 1}
+        assert other.decode_column(pa.array([event])).to_pylist() == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ("s" * 100_000, "a name of 100000 characters.* is too long"),
+        (LONE, "has an unpaired surrogate"),
+        ("..", "cannot be"),
+    ],
+    ids=["long", "surrogate", "dots"],
+)
+@pytest.mark.parametrize("kind", ["confluent+", "apicurio+", ""])
+def test_groups_that_no_request_can_name(kind: str, group: str, words: str) -> None:
+    with scripted((404, b"")) as registry:
+        with pytest.raises(RegistryRequestError, match=words) as error:
+            serializer(f"{kind}{registry.uri}", group=group, schema=AVRO, format="avro")
+        assert len(str(error.value)) < 1000
+        assert registry.requests == []

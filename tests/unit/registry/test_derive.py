@@ -238,3 +238,14 @@ def test_what_is_no_json_schema() -> None:
     with pytest.raises(SchemaError, match="pass type"):
         event_type({"type": "object"}, format="json")
     assert event_type({"title": "T", "type": "object"}, format="json").info.type == "T"
+
+
+def test_schemas_that_refer_to_each_other_unfold_into_bounded_columns() -> None:
+    def refers(*names: str) -> dict[str, Any]:
+        return {"type": "object", "properties": {name: {"$ref": f"#/$defs/{name}"} for name in names}}
+
+    chain = {f"L{i}{side}": refers(f"L{i + 1}a", f"L{i + 1}b") for i in range(40) for side in "ab"}
+    ring = {f"L{i}": refers(*(f"L{j}" for j in range(20))) for i in range(20)}
+    for first, schemas in (("L0a", chain), ("L0", ring)):
+        with pytest.raises(SchemaError, match="more than 10000 columns; read it by rows"):
+            arrow_type_of_json_schema(json.dumps({**refers(first), "$defs": schemas}))

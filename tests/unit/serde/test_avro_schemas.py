@@ -184,3 +184,36 @@ def test_a_default_that_no_branch_takes_is_an_error_of_the_schema() -> None:
     reader = record(("a", "int"), ("b", ["int", "string"], None))
     with pytest.raises(SchemaError, match=r"default of field 'b' does not fit its type: .*belongs to no branch"):
         AvroSerializer(record(("a", "int")), reader_schema=reader).deserialize(b"\x02")
+
+
+LONE = "\ud800"  # JSON can escape it, UTF-8 cannot encode it
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "record", "name": LONE, "fields": []},
+        {"type": "record", "name": "R", "aliases": [LONE], "fields": []},
+        {"type": "record", "name": "R", "fields": [{"name": LONE, "type": "int"}]},
+        {"type": "enum", "name": "E", "symbols": [LONE]},
+        {"type": "fixed", "name": f"n.{LONE}", "size": 1},
+    ],
+)
+def test_names_are_unicode(schema: dict[str, Any]) -> None:
+    with pytest.raises(SchemaError, match="unpaired surrogate in the name"):
+        AvroSerializer(json.dumps(schema))
+
+
+def test_texts_that_are_no_names_may_have_unpaired_surrogates() -> None:
+    schema = {"type": "record", "name": "R", "doc": LONE, "x": LONE, "fields": [{"name": "a", "type": "int"}]}
+    assert json.loads(avro_text(schema).encode()) == schema
+    fields = [*schema["fields"], {"name": "b", "type": "string", "default": LONE}]
+    with pytest.raises(SchemaError, match=r"the default of field 'b' does not fit.*unpaired surrogate"):
+        AvroSerializer(json.dumps(schema), reader_schema=json.dumps({**schema, "fields": fields})).deserialize(b"\2")
+
+
+def test_a_default_can_be_nested_too_deeply_to_be_printed() -> None:
+    deep = json.loads("[" * 800 + "]" * 800)
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": deep}]}
+    with pytest.raises(SchemaError, match="nested too deeply"):
+        avro_text(schema)

@@ -134,3 +134,12 @@ def _modules_after(code: str) -> set[str]:
 
 def test_errors_are_the_packages_own() -> None:
     assert pravega_serde.SerdeError.__module__ == "pravega_serde.errors"
+
+
+@pytest.mark.parametrize("name", formats())
+@pytest.mark.parametrize("given", [[b"a"], (b"a",), b"a", None, pa.scalar(b"a"), pa.table({"event": [b"a"]})])
+def test_a_column_is_an_array(name: str, given: Any):
+    serializer = made(name)
+    for call in (serializer.decode_column, serializer.encode_column):
+        with pytest.raises(SchemaError, match=r"a column must be a pyarrow.Array, not \w+; convert values with"):
+            call(given)

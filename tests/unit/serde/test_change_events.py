@@ -270,3 +270,30 @@ def test_columns_that_the_events_do_not_have(columns: pa.StructType, words: str)
 def test_schemas_of_other_events():
     with pytest.raises(SchemaError, match="no fields 'op' and 'source'"):
         _ = ChangeDeserializer(AvroSerializer("long")).arrow_type
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"op": pa.string(), "after": pa.struct([("id", pa.int64())])},
+        {"op": pa.string(), "source": pa.string()},
+        {"op": pa.int64(), "source": pa.struct([("connector", pa.string())])},
+        {"op": pa.string(), "source": pa.struct([("connector", pa.int64())])},
+        {"op": pa.string(), "source": pa.struct([("ts_ms", pa.string())])},
+        {"payload": pa.struct([("op", pa.string())])},
+    ],
+)
+def test_columns_of_other_events_are_refused_before_they_are_read(columns: dict[str, pa.DataType]):
+    changes = ChangeDeserializer(JsonSerializer(arrow_type=pa.struct(list(columns.items()))))
+    with pytest.raises(SchemaError, match="no fields 'op' and 'source' of Debezium's envelope"):
+        changes.decode_column(pa.array([b'{"op": "c"}']))
+
+
+def test_the_origin_of_changes_is_a_struct():
+    row = pa.struct([("id", pa.int64())])
+    with pytest.raises(SchemaError, match="the origin of changes is a struct of its fields, not string"):
+        change_type(row, row, pa.string())
+    with pytest.raises(SchemaError, match="not changes of Debezium"):
+        change_schema(pa.schema({"op": pa.string(), "source": pa.string()}))
+    change = RowChange("c", None, {"id": 1}, None, "1", None)  # type: ignore[arg-type]
+    assert list(distinct_changes([change, change])) == [change]

@@ -5,8 +5,10 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringType, StructType
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
+from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
@@ -156,3 +158,22 @@ def test_a_field_that_the_sample_leaves_open_is_no_string():
     sample = JavaSerializer().serialize(CART.new(id=1)).hex()
     with pytest.raises(ColumnTypeError, match=r"shop\.Cart\.color.*neither null nor empty"):
         encoder(pa.schema([("color", pa.string())]), format="java", java_sample=sample)
+
+
+INSIDE = StructType().add("x", LongType()).add("x", LongType())
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (StructType().add("event", BinaryType()).add("event", BinaryType()), "the DataFrame has two columns 'event'"),
+        (StructType().add("a", INSIDE), "column 'a' has two fields 'x'"),
+        (StructType().add("a", ArrayType(MapType(StringType(), INSIDE))), "column 'a' has two fields 'x'"),
+    ],
+)
+@pytest.mark.parametrize("options", [{"stream": "s/s"}, {"stream": "s/s", "format": "json"}, {"table": "t/t"}])
+def test_names_of_columns_are_unique(schema: StructType, options: dict[str, str], words: str):
+    source = PravegaDataSource({"controller": "tcp://127.0.0.1:1"} | options)
+    for call in (source.reader, lambda each: source.writer(each, False), lambda each: source.streamWriter(each, False)):
+        with pytest.raises(ColumnTypeError, match=f"{words}; rename one of them with alias"):
+            call(schema)

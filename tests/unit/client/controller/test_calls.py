@@ -255,3 +255,14 @@ class TestCredentials:
         fake.on("checkScopeExists", Code.UNAUTHENTICATED)
         with pytest.raises(AuthenticationError, match=r"requires credentials .*pravega_client_auth_method"):
             client.scope_exists("scope")
+
+
+def test_a_token_that_no_request_to_a_store_can_contain(client: ControllerClient, fake: FakeController) -> None:
+    fake.on("getDelegationToken", lambda _: pb.DelegationToken(delegationToken="t" * 65_535))
+    assert len(client.delegation_token(STREAM, write=True)) == 65_535
+    fake.on("getDelegationToken", lambda _: pb.DelegationToken(delegationToken="t" * 65_536))
+    with pytest.raises(AuthenticationError) as caught:
+        client.delegation_token(STREAM, write=True)
+    text = one_line(caught.value)
+    assert "a token of 65536 characters for stream scope/stream; segment stores accept 65535 bytes" in text
+    assert "ttt" not in text
