@@ -88,6 +88,7 @@ def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str,
 
     Raises ConfigError if there are neither: the table was created with a list of columns.
     """
+    options = own_options(options)  # the JVM reader is asked for the schema of a new table with these
     carried = None if _names_stream(options) else next((f.metadata[_KEY] for f in schema if _KEY in f.metadata), None)
     given = {k: v for k, v in options.items() if carried is None or k != "path"}
     if carried is None and not given:

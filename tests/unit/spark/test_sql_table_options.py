@@ -56,6 +56,7 @@ def test_options_travel_with_the_columns_but_secrets_do_not():
 
 def test_properties_of_a_table_are_not_options_of_it():
     assert own_options(CREATED) == OPTIONS
+    assert options_to_read(CREATED, StructType()) == OPTIONS  # the JVM reader reads the options of a new table
     assert own_options({"stream": "a/b", "team": "sales"}) == {"stream": "a/b", "team": "sales"}  # not a table
 
 
