@@ -295,7 +295,7 @@ def test_write_serves_its_metrics(started, stream):
 def test_lag_is_exported_until_it_is_stopped(started, client, stream, tmp_path):
     (tmp_path / "mine").write_text(client.head(stream).to_text())
     process, url = started("lag", tmp_path / "mine", "--interval", "0.2")
-    labels = {"messaging_consumer_group_name": "mine"}
+    labels = {"messaging_consumer_group_name": str(tmp_path / "mine")}
     awaited(url, 0, "pravega_consumer_lag_bytes", stream, **labels)
     with client.writer(stream) as writer:
         writer.write(b"1234")
