@@ -122,8 +122,10 @@ def told(change: RowChange) -> dict[str, Any]:
 
 
 def wanted(written: Written) -> list[dict[str, Any]]:
-    """What the peer tells, with the sequence as numbers: Debezium writes no commit before the first one as null."""
-    return [{**each, "sequence": [int(part or 0) for part in json.loads(each["sequence"])]} for each in written.told]
+    """What the peer tells, with the sequence as numbers: before the first commit, which is null, the change's."""
+    pairs = [json.loads(each["sequence"]) for each in written.told]
+    numbers = [[int(commit or change), int(change)] for commit, change in pairs]
+    return [{**each, "sequence": pair} for each, pair in zip(written.told, numbers, strict=True)]
 
 
 @pytest.mark.integration

@@ -9,7 +9,7 @@ import uuid
 from pravega_connector.client import PravegaClient, TransactionStatus
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.core.deadline import Deadline
-from pravega_connector.core.values import CreatedTransaction, Successor
+from pravega_connector.core.values import STATE_TAG, CreatedTransaction, StreamConfig, Successor
 from pravega_connector.ingest.run import state_name
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from tests.fake_stream import FakeSegmentStore, FakeStream
@@ -68,6 +68,9 @@ class Servers(ControllerClient):
 
     def stream_exists(self, stream: StreamName) -> bool:
         return stream in self.streams and self.streams[stream].stream_exists(stream)
+
+    def stream_config(self, stream: StreamName) -> StreamConfig:
+        return StreamConfig(tags=() if stream == TARGET else (STATE_TAG,))
 
     def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
         return self.streams[stream].current_segments(stream)
