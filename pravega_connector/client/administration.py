@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core import arguments
@@ -35,6 +35,9 @@ from pravega_connector.wire import SegmentRange, StreamCut, StreamName, TableNam
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
+
+#: A list of more segments does not fit into an answer of the controller.
+_MOST_SEGMENTS: Final = 700_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,7 @@ class Administration(HintedNames, ProcessBound):
         and merge single segments, use :meth:`ControllerClient.scale_stream`.
         """
         name = self.name(stream)
-        arguments.count("segments", segments, 1)
+        arguments.count("segments", segments, 1, _MOST_SEGMENTS, optional=False)
         arguments.seconds("timeout", timeout)
         current = self.controller.current_segments(name)
         wanted = [(i / segments, (i + 1) / segments) for i in range(segments)]

@@ -251,6 +251,9 @@ def _is_first(state: GroupState, name: str) -> bool:
     return name not in names or names[0] == name
 
 
+_OF_A_READER: Final = "'reader-1'"
+
+
 @arguments.hinted
 class ReaderGroup(HintedNames, ProcessBound):
     """A reader group. Thread safe, unlike its readers (:meth:`reader`). Context manager."""
@@ -279,6 +282,7 @@ class ReaderGroup(HintedNames, ProcessBound):
 
         It acquires segments after ``delay`` to twice ``delay`` seconds. Raises ReaderOnlineError.
         """
+        arguments.instance("reader_id", reader_id, str, _OF_A_READER, optional=False)
         arguments.wait("delay", delay)
         chosen = arguments.serializer_of(serializer, "deserialize")
         member = GroupMember(self._client.stores, self.scope, self.name, reader_id, delay=delay)
@@ -309,6 +313,7 @@ class ReaderGroup(HintedNames, ProcessBound):
         """
         from pravega_connector.exactly_once.group_reader import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
 
+        arguments.instance("reader_id", reader_id, str, _OF_A_READER, optional=False)
         arguments.wait("delay", delay)
         arguments.wait("interval", interval)
         chosen = arguments.serializer_of(serializer, "deserialize")
@@ -347,6 +352,7 @@ class ReaderGroup(HintedNames, ProcessBound):
 
         The other readers resume from its position, or without one from its last checkpoint.
         """
+        arguments.instance("reader_id", reader_id, str, _OF_A_READER, optional=False)
         at = position.positions if isinstance(position, Ranged) else position
         self._fetched()
         return bool(self._log.update_state(lambda state: managing.take_offline(state, reader_id, at)))
@@ -387,6 +393,7 @@ class ReaderGroup(HintedNames, ProcessBound):
         Raises DeadlineExceededError, or ReaderGroupError if too many checkpoints are in progress or a later one
         finished first.
         """
+        arguments.instance("name", name, str, "'before-the-upgrade'", optional=False)
         arguments.seconds("timeout", timeout, optional=False)
         self._fetched()
         self._log.update_state(lambda state: managing.begin_checkpoint(state, name))

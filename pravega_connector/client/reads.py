@@ -301,7 +301,7 @@ class Reads(Administration):
 
     def time_window(self, position: StreamCut) -> TimeWindow:
         """Return the event times around a position by the current watermarks, as Java's readers do."""
-        arguments.instance("position", position, StreamCut, "client.head(stream), reader.position")
+        arguments.instance("position", position, StreamCut, "client.head(stream), reader.position", optional=False)
         log = self.watermark_log(position.stream)
         return log.window(position, log.read())
 
@@ -314,7 +314,7 @@ class Reads(Administration):
         watermarks, or in the truncated part, the result is the head. Raises StreamNotFoundError, or TimeUnknownError
         for a stream without watermarks and for an end that no watermark has reached.
         """
-        arguments.count("millis", millis, -(2**63))
+        arguments.millis("millis", millis)
         return cut_at(self.stores, self.watermark_log(stream), millis, end=end)
 
     def watermark_log(self, stream: Stream) -> WatermarkLog:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
 
-from pravega_connector.core.values import ScalingPolicy
+from pravega_connector.core.values import MAX_LONG, ScalingPolicy
 from pravega_connector.errors import ConfigError, InvalidNameError, MalformedStreamCutError
 from pravega_connector.wire import StreamCut, StreamName, TableName
 from pravega_serde.format_table import formats, serializer_for
@@ -235,10 +235,22 @@ def number(what: str, value: Any) -> None:
         raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
 
 
-def count(what: str, value: Any, least: int = 0) -> None:
-    """Raise ConfigError unless the value is a whole number of at least ``least``, or None."""
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-        raise ConfigError(f"argument {what!r} must be a whole number of at least {least}, not {value!r}")
+def count(what: str, value: Any, least: int = 0, most: int = MAX_LONG, *, optional: bool = True) -> None:
+    """Raise ConfigError unless the value is a whole number from ``least`` to ``most``, or None if ``optional``."""
+    if optional and value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        limit = f" and at most {most}" if isinstance(value, int) and value > most else ""
+        raise ConfigError(f"argument {what!r} must be a whole number of at least {least}{limit}, not {value!r}")
+
+
+def millis(what: str, value: Any) -> None:
+    """Raise ConfigError unless the value is a time in whole milliseconds."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(
+            f"argument {what!r} must be a whole number of milliseconds, not {value!r}: for a datetime, write "
+            "round(moment.timestamp() * 1000)"
+        )
 
 
 def _is_number(value: Any) -> bool:
@@ -258,8 +270,11 @@ def scaling(segments: Any) -> ScalingPolicy:
 
 
 def instance(what: str, value: Any, kind: Any, how: str, *, optional: bool = True) -> None:
-    """Raise ConfigError unless the value is of class ``kind``, or None. ``how`` explains how to get one."""
-    if not isinstance(value, kind) and not (optional and value is None):
+    """Raise ConfigError unless the value is of class ``kind``, or None if ``optional``.
+
+    ``how`` explains how to get one.
+    """
+    if not (optional and value is None) and not isinstance(value, kind):
         raise ConfigError(_is_kind(value, f"argument {what!r} must be a {kind.__name__} ({how})"))
 
 

@@ -91,6 +91,10 @@ def check_key(routing_key: str) -> None:
 def as_binary(column: pa.Array) -> pa.Array:
     """Return the column in a type with lengths that Arrow can compute. Raises ColumnTypeError."""
     t = pa.types
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        raise ColumnTypeError(
+            f"a column of events must be a pyarrow.Array, not {type(column).__name__}: pa.array(events)"
+        )
     if t.is_binary(column.type) or t.is_string(column.type) or t.is_large_binary(column.type):
         return column
     try:

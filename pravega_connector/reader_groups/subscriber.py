@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from pravega_connector.core import arguments
 from pravega_connector.core.events import RawEvents
 from pravega_connector.core.values import SubscriberId
 from pravega_connector.errors import ConfigError, ConnectorError, ControllerError
@@ -55,6 +56,7 @@ class Subscriber:
         Creates the subscriber if it does not exist. Raises ControllerError for a cut before a published one, and
         ConfigError for a name that another application uses.
         """
+        arguments.instance("cut", cut, StreamCut, "reader.position, client.tail(stream)", optional=False)
         if self._controller.update_subscriber(self._made(), cut):
             return
         # The group is older than the stream, or another process has recreated it.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
 
+from pravega_connector.core import arguments
 from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.errors import (
@@ -206,6 +207,7 @@ class RevisionedStreamClient(ProcessBound, Generic[T]):
         return Revision(self.stream, self._id, offset)
 
     def _own(self, revision: Revision) -> Revision:
+        arguments.instance("revision", revision, Revision, "the result of a call, Revision.parse(text)", optional=False)
         if (revision.stream, revision.segment_id) != (self.stream, self._id):
             raise ConfigError(
                 f"revision {revision} is not of stream {self.stream}, or is of a deleted stream with the same name"

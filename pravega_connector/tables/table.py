@@ -253,7 +253,7 @@ class Table(HintedNames, Generic[V]):
         values: bool,
     ) -> Generator[Any, None, None]:
         """Return a generator over a range. The arguments are checked now."""
-        arguments.count("batch_size", batch_size, 1)
+        arguments.count("batch_size", batch_size, 1, 2**31 - 1, optional=False)
         primary = where[0]
         first, last = self._keys.range(*where)
         size = self.config.primary_key

@@ -379,6 +379,7 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
                 f"the writer of stream {self.stream} notes the time itself: create it without automatically_note_time "
                 "to note other times"
             )
+        arguments.millis("millis", millis)
         self.flush()
         noted = _note_present(self._stores, self.stream, self.writer_id, millis)
         self._noted |= noted

@@ -163,6 +163,7 @@ class Transaction(HintedNames):
             raise self._lease.explained(error) from None
 
     def _noted(self, timestamp: int) -> tuple[str, int]:
+        arguments.millis("timestamp", timestamp)
         if self.writer_id is None:
             raise ConfigError(
                 f"transaction {self.id} of stream {self.stream} cannot note a time without a writer_id: set writer_id"
@@ -287,6 +288,8 @@ class OpenTransaction(Transaction, ProcessBound, Generic[T]):
         If the flush fails, nothing is committed. After a DeadlineExceededError you can retry.
         """
         arguments.number("timeout", timeout)
+        if timestamp is not None:
+            self._noted(timestamp)  # raises before the transaction is detached
         self.detach()
         return super().commit(timestamp, wait=wait, timeout=timeout)
 
@@ -427,6 +430,9 @@ def ping_interval(lease: float) -> float:
     return max(_SHORTEST_INTERVAL, lease / max(1.0, math.sqrt(lease)))
 
 
+_OF_A_TRANSACTION: Final = "client.transaction(stream, id)"
+
+
 class LeaseKeeper(ProcessBound):
     """Keeps transactions open with pings. Thread safe; one daemon thread while it has any.
 
@@ -456,6 +462,7 @@ class LeaseKeeper(ProcessBound):
         The first ping follows an interval after the begin of the transaction, or at once if another object began it.
         Raises ConfigError for too many transactions, or after :meth:`close`.
         """
+        arguments.instance("transaction", transaction, Transaction, _OF_A_TRANSACTION, optional=False)
         with self._changed:
             if self._closed:
                 raise ConfigError("this lease keeper is closed")
@@ -471,6 +478,7 @@ class LeaseKeeper(ProcessBound):
 
     def discard(self, transaction: Transaction) -> None:
         """Stop the pings of a transaction and drop its failure."""
+        arguments.instance("transaction", transaction, Transaction, _OF_A_TRANSACTION, optional=False)
         with self._changed:
             self._due.pop(transaction.id, None)
             self._failures.pop(transaction.id, None)

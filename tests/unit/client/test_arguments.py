@@ -9,6 +9,7 @@ from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.wire import StreamName
+from pravega_connector.writer.transactions import LeaseKeeper
 from pravega_serde import PravegaError
 from pravega_serde.json import JsonSerializer
 
@@ -139,3 +140,68 @@ def test_a_writer_says_what_its_events_and_keys_are(client, stream):
             writer.flush(timeout="long")
     with pytest.raises(ConfigError, match=r"'router' must be a EventRouter \(ByColumn"):
         client.writer(stream.name, router="name")
+
+
+#: Call with a client and a stream of one segment, and words of the error.
+OF_A_STREAM = {
+    "a time as a datetime": (
+        lambda c, s: c.writer(s).note_time(datetime(2026, 11, 21, tzinfo=UTC)),
+        r"'millis' must be a whole number of milliseconds.*round\(moment.timestamp\(\) \* 1000\)",
+    ),
+    "no time of a cut": (lambda c, s: c.cut_at(s, None), "'millis' must be a whole number of milliseconds"),
+    "no position of a time": (lambda c, s: c.time_window(None), "'position' must be a StreamCut"),
+    "the text of a transaction's id": (
+        lambda c, s: c.transactions(s).join(str(uuid.uuid4())),
+        r"'transaction' must be a UUID \(transaction.id, uuid.UUID\(text\)\)",
+    ),
+    "an id to keep open": (lambda c, s: LeaseKeeper().add(uuid.uuid4()), "'transaction' must be a Transaction"),
+    "an id to keep open no longer": (lambda c, s: LeaseKeeper().discard(uuid.uuid4()), "must be a Transaction"),
+    "the text of a revision": (
+        lambda c, s: c.revisioned(s, "string").entry_after("test/stream/0:0"),
+        r"'revision' must be a Revision .*Revision.parse\(text\)",
+    ),
+    "a position's name to publish": (lambda c, s: c.subscriber(s, "n").publish("tail"), "'cut' must be a StreamCut"),
+    "a list as a column": (
+        lambda c, s: c.writer(s).write_column([b"x"]),
+        r"pyarrow.Array, not list: pa.array\(events\)",
+    ),
+    "a reader by a number": (lambda c, s: c.reader_group("test/group", s).reader(5), "'reader_id' must be a str"),
+    "a failed reader by a number": (
+        lambda c, s: c.reader_group("test/group", s).reader_offline([]),
+        "'reader_id' must be",
+    ),
+    "a checkpoint by a number": (lambda c, s: c.reader_group("test/group", s).checkpoint(5), "'name' must be a str"),
+    "no number of segments": (lambda c, s: c.scale_stream(s, None), "'segments' must be a whole number"),
+    "too many segments": (lambda c, s: c.scale_stream(s, 2**40), "and at most 700000, not 1099511627776"),
+    "a size above a long": (
+        lambda c, s: c.create_stream("test/b", rollover_size_bytes=2**70),
+        "and at most 9223372036",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("case", OF_A_STREAM)
+def test_a_wrong_argument_of_a_stream(pravega_client: PravegaClient, pravega_stream: StreamName, case: str) -> None:
+    call, words = OF_A_STREAM[case]
+    with pytest.raises(PravegaError, match=words):
+        call(pravega_client, pravega_stream)
+
+
+def test_a_commit_with_a_wrong_time_leaves_the_transaction_open(
+    pravega_client: PravegaClient, pravega_stream: StreamName
+) -> None:
+    transaction = pravega_client.transactions(pravega_stream, "string", writer_id="w").begin()
+    transaction.write("one")
+    with pytest.raises(ConfigError, match="'timestamp' must be a whole number of milliseconds"):
+        transaction.commit(timestamp=1.5)
+    transaction.write("two")
+    transaction.commit(timestamp=1)
+    assert list(pravega_client.read(pravega_stream, "string")) == ["one", "two"]
+
+
+@pytest.mark.parametrize("size", [None, 2**70])
+def test_a_wrong_number_of_entries(pravega_client: PravegaClient, size: int | None) -> None:
+    pravega_client.create_table("test/table", primary_key=4)
+    with pytest.raises(ConfigError, match="'batch_size' must be a whole number"):
+        list(pravega_client.table("test/table").entries(batch_size=size))
