@@ -170,7 +170,7 @@ FORMATS: Final[Mapping[str, Format]] = {
             options=_JSON,
             needs_columns=True,
             always_record=True,
-            infer="pravega_serde.json.derive:infer_columns",
+            infer="pravega_serde.json.exact:infer_columns",
             registry_name="Json",
             registry="pravega_serde.json.registry:JsonRegistry",
         ),

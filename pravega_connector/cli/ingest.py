@@ -89,6 +89,13 @@ _OPTIONS: Final = (
     click.option("--base", metavar="FOLDER", help="Identify files by their paths relative to this folder."),
     click.option("--delimiter", metavar="TEXT", default=",", show_default=True, help="Delimiter of CSV fields."),
     click.option("--no-header", is_flag=True, help="Read the first line of CSV as a record; columns are f0, f1, …"),
+    click.option(
+        "--encoding",
+        default="utf-8",
+        show_default=True,
+        metavar="NAME",
+        help="Encoding of CSV, JSON and text files, such as latin-1, cp1252 or utf-16.",
+    ),
     click.option("--multiline", is_flag=True, help="Allow line ends inside quotes in CSV."),
     click.option(
         "--null",
@@ -243,6 +250,7 @@ def _file_options(given: dict[str, Any]) -> FileOptions:
         base=given["base"],
         delimiter=given["delimiter"],
         header=not given["no_header"],
+        encoding=given["encoding"],
         multiline=given["multiline"],
         nulls=given["nulls"],
         types=parse_types(given["types"]),

@@ -6,15 +6,13 @@ columns.
 
 from __future__ import annotations
 
-import csv
-import io
+import codecs
 import lzma
 import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, Protocol
 
@@ -23,6 +21,7 @@ import pyarrow as pa
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.ingest.lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
 from pravega_connector.ingest.replayable import Chunk
+from pravega_serde.columnar.found import Found
 
 #: Suffix -> name of the compression in pyarrow; ``xz`` is the standard library's.
 _COMPRESSIONS: Final = {
@@ -48,7 +47,6 @@ _KINDS: Final = {
     ".parq": "parquet",
     ".pq": "parquet",
 }
-_BOM: Final = "\ufeff"
 #: Maximum records that are read at once from files with columns.
 ROWS_AT_ONCE: Final = 16384
 
@@ -60,8 +58,8 @@ class FileKind(Protocol):
     def sampled(self) -> bool:
         """True if the columns are inferred from values, so that more values can change them."""
 
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:
-        """Return the columns of a file, from its beginning or from all of it. Raises SourceError."""
+    def columns(self, path: str, *, whole: bool) -> pa.Schema | Found:
+        """Return the columns of a file, or the types of values in its beginning or in all of it. Raises SourceError."""
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Yield the records of a file from number ``offset``, in these columns. Raises SourceError."""
@@ -71,9 +69,9 @@ def unified(schemas: list[pa.Schema]) -> pa.Schema:
     """Return columns for the values of all schemas; incompatible types become text."""
     types: dict[str, pa.DataType] = {}
     for schema in schemas:
-        for field in schema:
-            known = types.get(field.name)
-            types[field.name] = field.type if known is None else _both(known, field.type)
+        for each in schema:
+            known = types.get(each.name)
+            types[each.name] = each.type if known is None else _both(known, each.type)
     return pa.schema(list(types.items()))
 
 
@@ -116,6 +114,34 @@ def open_file(path: str) -> Iterator[Any]:
 
 
 @contextmanager
+def open_text(path: str, encoding: str) -> Iterator[Any]:
+    """Open a file as bytes of UTF-8. Raises SourceUnreadableError, also during reads."""
+    with open_file(path) as file:
+        yield file if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else _Recoded(file, path, encoding)
+
+
+class _Recoded:
+    """Text of another encoding, as bytes of UTF-8."""
+
+    def __init__(self, file: Any, path: str, encoding: str) -> None:
+        self._file, self._path, self._encoding = file, path, encoding
+        self._decode = codecs.getincrementaldecoder(encoding)().decode
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, about ``size``; none at the end."""
+        text, data = "", b"more"
+        try:
+            while data and not text:
+                data = self._file.read(size)
+                text = self._decode(data, final=not data)
+            return text.encode()
+        except UnicodeError as error:
+            raise SourceUnreadableError(
+                f"{self._path} is not {self._encoding}: {error}; set another encoding (--encoding)"
+            ) from error
+
+
+@contextmanager
 def reading(path: str) -> Iterator[None]:
     """Raise SourceUnreadableError for errors of a file that is read in the block."""
     try:
@@ -150,156 +176,11 @@ def conform(batch: Any, schema: pa.Schema, name: str) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CsvFiles:
-    """Delimited text with column names in the first line."""
-
-    delimiter: str = ","
-    header: bool = True
-    """True if the first line has the names; otherwise columns are named ``f0``, ``f1``, …"""
-    multiline: bool = False
-    """True if quoted fields may contain line ends."""
-    nulls: tuple[str, ...] = ("", "NA")
-    """Unquoted texts that mean null."""
-    sampled: bool = True
-
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:
-        """Return the types that pyarrow infers from the first mebibyte, or from the whole file."""
-        found: list[pa.Schema] = []
-        with open_file(path) as file:
-            names, blocks = self._head(file, path)
-            found += [self._sample(names, block, path) for block in (blocks if whole else islice(blocks, 1))]
-        return unified(found or [pa.schema([(name, pa.null()) for name in names])])
-
-    def _sample(self, names: list[str], block: Lines, path: str) -> pa.Schema:
-        try:
-            return self._table(block, names, None).schema
-        except pa.ArrowInvalid:  # one bad line: find it
-            types = pa.schema([(name, pa.string()) for name in names])
-            reader = LineReader(path, lambda lines: self._batch(lines, names, types), reject=True)
-            (chunk,) = reader.chunks(iter([block]), 0)
-            good = _without(block, chunk)
-            if not good:
-                return pa.schema([(name, pa.null()) for name in names])
-            return self._table(next(lines_of(io.BytesIO(good), path, quotes=self.multiline)), names, None).schema
-
-    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
-        """Yield rows, matched by the names in the file's own header."""
-        with open_file(path) as file:
-            names, blocks = self._head(file, path)
-            _check_names(path, names, schema)
-            reader = LineReader(path, lambda lines: self._batch(lines, names, schema), reject)
-            yield from reader.chunks(blocks, offset)
-
-    def _head(self, file: Any, path: str) -> tuple[list[str], Iterator[Lines]]:
-        """Return the names of the columns, and the lines after them."""
-        blocks = lines_of(file, path, quotes=self.multiline)
-        first = next(blocks, None)
-        if first is None:
-            return [], blocks
-        text = first.text(0).removeprefix(_BOM)
-        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter))
-        if not self.header:
-            names = [f"f{number}" for number in range(len(names))]
-        if len(set(names)) < len(names):
-            raise SourceUnreadableError(f"{path}: two columns have the same name in its first line: {text[:200]!r}")
-        return names, _chained(first.tail(int(self.header)), blocks)
-
-    def _batch(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
-        if not len(lines):
-            return pa.RecordBatch.from_pylist([], schema)
-        table = self._table(lines, names, schema)
-        # pyarrow treats a quote that is still open at the end of a block as closed.
-        if table.num_rows != len(lines) or _is_open(lines.text(len(lines) - 1), self.delimiter):
-            raise NotRecordsError("a quote is missing, or a quoted field has a line end (set option multiline)")
-        return _one_batch(table)
-
-    def _table(self, lines: Lines, names: list[str], schema: pa.Schema | None) -> pa.Table:
-        from pyarrow import csv as arrow  # noqa: PLC0415 - only this kind needs it
-
-        data = lines.joined()
-        convert = arrow.ConvertOptions(
-            null_values=list(self.nulls), strings_can_be_null=True, quoted_strings_can_be_null=False
-        )
-        if schema is not None:
-            convert.column_types, convert.include_columns = schema, schema.names
-        return arrow.read_csv(
-            pa.BufferReader(data),
-            arrow.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
-            arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=self.multiline),
-            convert,
-        )
-
-
-def _without(block: Lines, chunk: Chunk) -> bytes:
-    """Return the lines of a block that its chunk does not reject."""
-    bad = {each.record for each in chunk.rejected}
-    return "".join(f"{block.text(row)}\n" for row in range(len(block)) if row not in bad).encode()
-
-
-@dataclass(frozen=True, kw_only=True)
-class JsonLines:
-    """One JSON object in each line."""
-
-    sampled: bool = True
-
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:
-        """Return the types that pyarrow infers from the first mebibyte, or from the whole file."""
-        found: list[pa.Schema] = []
-        with open_file(path) as file:
-            blocks = lines_of(file, path)
-            found += [self._sample(block, path) for block in (blocks if whole else islice(blocks, 1))]
-        return unified(found or [pa.schema([])])
-
-    def _sample(self, block: Lines, path: str) -> pa.Schema:
-        try:
-            return self._table(block, None).schema
-        except pa.ArrowInvalid as error:
-            (chunk,) = LineReader(path, self._checked, reject=True).chunks(iter([block]), 0)
-            if not chunk.rejected:
-                raise SourceUnreadableError(
-                    f"{path}: the types of its lines differ: {reason_of(error)}; set the types (option types)"
-                ) from None
-            good = _without(block, chunk)
-            if not good:
-                return pa.schema([])
-            return self._sample(next(lines_of(io.BytesIO(good), path)), path)
-
-    def _checked(self, lines: Lines) -> pa.RecordBatch:
-        """Return a row for each line, if each line is an object."""
-        if len(lines) and self._table(lines, None).num_rows != len(lines):
-            raise NotRecordsError("each line must be one object")
-        return pa.record_batch([pa.nulls(len(lines))], ["object"])
-
-    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
-        """Yield objects. A missing field is null; a field without a column makes the record malformed."""
-        with open_file(path) as file:
-            reader = LineReader(path, lambda lines: self._batch(lines, schema), reject)
-            yield from reader.chunks(lines_of(file, path), offset)
-
-    def _batch(self, lines: Lines, schema: pa.Schema) -> pa.RecordBatch:
-        if not len(lines):
-            return pa.RecordBatch.from_pylist([], schema)
-        table = self._table(lines, schema)
-        if table.num_rows != len(lines):
-            raise NotRecordsError(f"{len(lines)} lines are {table.num_rows} objects; each line must be one object")
-        return _one_batch(table)
-
-    def _table(self, lines: Lines, schema: pa.Schema | None) -> pa.Table:
-        from pyarrow import json as arrow  # noqa: PLC0415 - only this kind needs it
-
-        data = lines.joined()
-        parse = arrow.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "error"
-        )
-        read = arrow.ReadOptions(use_threads=False, block_size=len(data) + 1)
-        return arrow.read_json(pa.BufferReader(data), read, parse)
-
-
-@dataclass(frozen=True, kw_only=True)
 class TextFiles:
-    """Lines of UTF-8 text; each line is an event, also a blank one."""
+    """Lines of text; each line is an event, also a blank one."""
 
-    sampled: bool = False
+    encoding: str = "utf-8"
+    sampled: bool = field(default=False, init=False)
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the same for every text
         """Return the only column, ``event``."""
@@ -307,7 +188,7 @@ class TextFiles:
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Yield lines without their line ends."""
-        with open_file(path) as file:
+        with open_text(path, self.encoding) as file:
             reader = LineReader(path, lambda lines: conform(_text_batch(lines), schema, path), reject)
             yield from reader.chunks(lines_of(file, path, blanks=True), offset)
 
@@ -315,37 +196,10 @@ class TextFiles:
 def _text_batch(lines: Lines) -> pa.RecordBatch:
     spans = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
     column = pa.array([lines.data[start:end] for start, end in spans], pa.binary())
-    return pa.RecordBatch.from_arrays([column.cast(pa.string())], ["event"])
-
-
-def _is_open(text: str, delimiter: str) -> bool:
-    """Return True if a record has an unclosed quote."""
-    if '"' not in text:
-        return False
     try:
-        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    return table.combine_chunks().to_batches()[0]
-
-
-def _chained(first: Lines, blocks: Iterator[Lines]) -> Iterator[Lines]:
-    if len(first):
-        yield first
-    yield from blocks
-
-
-def _check_names(path: str, names: list[str], schema: pa.Schema) -> None:
-    if names and (unlike := sorted(set(names) ^ set(schema.names))):
-        verb = "has" if unlike[0] in names else "lacks"
-        raise BadRecordError(
-            f"{path}, line 1: it {verb} the column {unlike[0]!r}; all files must have the columns "
-            f"{', '.join(schema.names)}"
-        )
+        return pa.RecordBatch.from_arrays([column.cast(pa.string())], ["event"])
+    except pa.ArrowInvalid:
+        raise NotRecordsError("it is not UTF-8; set the encoding of the file (--encoding)") from None
 
 
 @dataclass(frozen=True, kw_only=True)

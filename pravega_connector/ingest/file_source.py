@@ -8,29 +8,28 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 
 from pravega_connector.errors import ConfigError, SourceChangedError, SourceError, SourceUnreadableError
 from pravega_connector.ingest.avro_files import AvroFiles
+from pravega_connector.ingest.csv_files import CsvFiles
 from pravega_connector.ingest.file_kinds import (
-    CsvFiles,
     FileKind,
-    JsonLines,
     ParquetFiles,
     TextFiles,
     kind_of,
     reading,
     unified,
 )
+from pravega_connector.ingest.json_files import JsonLines
 from pravega_connector.ingest.replayable import Chunk
+from pravega_serde.columnar.found import Found
 
 _SAMPLED_FILES: Final = 20
 _DIGEST_BYTES: Final = 16
-#: Inferred type -> a type that every serializer and Spark support.
-_PLAIN: Final = {pa.null(): pa.string(), pa.time32("ms"): pa.time32("s")}
 # Prefixes and suffixes of names of unfinished files or files without data, as in Spark and Hadoop.
 _HIDDEN: Final = (".", "_")
 _UNFINISHED: Final = (".tmp", ".part", ".crdownload", "~")
@@ -52,6 +51,8 @@ class FileOptions:
     nulls: tuple[str, ...] = ("", "NA")
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     """Types of CSV and JSON columns that replace inferred ones."""
+    encoding: str = "utf-8"
+    """Encoding of CSV, JSON and text files, such as ``latin-1``, ``cp1252`` or ``utf-16``."""
     infer_all: bool = False
     """If True, read CSV and JSON files completely to infer types, instead of the beginnings of some files."""
     reject: bool = False
@@ -59,17 +60,31 @@ class FileOptions:
     settle: float = 0.0
     """Seconds without a change before a file is listed."""
 
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an unknown encoding."""
+        try:
+            "".encode(self.encoding)
+        except LookupError:
+            raise ConfigError(
+                f"unknown encoding {self.encoding!r}; known ones include utf-8, utf-16, latin-1 and cp1252"
+            ) from None
+
     def kinds(self) -> dict[str, FileKind]:
         """Return each kind of files by its name."""
-        csv = CsvFiles(delimiter=self.delimiter, header=self.header, multiline=self.multiline, nulls=self.nulls)
-        tsv = CsvFiles(delimiter="\t", header=self.header, multiline=self.multiline, nulls=self.nulls)
+        csv = CsvFiles(
+            delimiter=self.delimiter,
+            header=self.header,
+            multiline=self.multiline,
+            nulls=self.nulls,
+            encoding=self.encoding,
+        )
         return {
             "avro": AvroFiles(),
             "csv": csv,
-            "jsonl": JsonLines(),
+            "jsonl": JsonLines(encoding=self.encoding),
             "parquet": ParquetFiles(),
-            "text": TextFiles(),
-            "tsv": tsv,
+            "text": TextFiles(encoding=self.encoding),
+            "tsv": replace(csv, delimiter="\t"),
         }
 
 
@@ -175,7 +190,7 @@ class FileSource:
         ids = sorted(self._found) or self.ids()
         if not ids:
             raise SourceUnreadableError(f"{', '.join(self._paths)} has no files yet: their columns are unknown")
-        sampled: list[pa.Schema] = []
+        found: Found | None = None
         told: list[pa.Schema] = []
         errors: list[SourceError] = []
         for id_ in ids if self._options.infer_all else _spread(ids, _SAMPLED_FILES):
@@ -187,10 +202,15 @@ class FileSource:
             except SourceError as error:
                 errors.append(error)  # raised when that file is read
                 continue
-            (sampled if kind.sampled else told).append(columns)
-        if not sampled and not told:
+            if isinstance(columns, pa.Schema):
+                told.append(columns)
+            elif found is None:
+                found = columns
+            else:
+                found.merge(columns)
+        if found is None and not told:
             raise errors[0]
-        return self._with_types(unified([_plain(unified(sampled)), *told] if sampled else told))
+        return self._with_types(unified(told if found is None else [_plain(found.schema()), *told]))
 
     def _with_types(self, schema: pa.Schema) -> pa.Schema:
         for name, kind in self._options.types.items():
@@ -221,18 +241,16 @@ def _spread(ids: list[str], count: int) -> list[str]:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return the columns with types that every serializer supports."""
+    """Return the columns with text for values that were null in all records."""
     return pa.schema([pa.field(each.name, _plain_type(each.type)) for each in schema])
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(each.name, _plain_type(each.type)) for each in kind])
     if pa.types.is_list(kind):
         return pa.list_(_plain_type(kind.value_type))
-    return _PLAIN.get(kind, kind)
+    return pa.string() if pa.types.is_null(kind) else kind
 
 
 @dataclass(slots=True)

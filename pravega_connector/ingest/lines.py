@@ -17,10 +17,11 @@ from pravega_connector.ingest.replayable import Chunk, Rejected
 BLOCK: Final = 1 << 20
 # A larger record cannot be an event. Without this limit, a missing quote would read a whole file into memory.
 MAX_RECORD: Final = 64 << 20
-_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+_NEWLINE, _RETURN, _QUOTE, _SPACE, _TAB = 10, 13, 34, 32, 9
+_BOM: Final = b"\xef\xbb\xbf"
 # Positions in pyarrow's messages refer to a block, not to the file.
 _PLACE: Final = re.compile(r"^(CSV|JSON) parse error: (Row #\d+: )?|In CSV column #\d+: (Row #\d+: )?")
-_SHOWN: Final = 200
+SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +51,72 @@ class Lines:
         """Return the bytes from the first record to the end of the last one, including blank lines between them."""
         return memoryview(self.data)[int(self.starts[0]) : int(self.ends[-1])] if len(self) else memoryview(b"")
 
+    @property
+    def returns(self) -> bool:
+        """True if the lines end with CR alone."""
+        end = int(self.ends[0])
+        return self.data[end : end + 1] == b"\r" and self.data[end + 1 : end + 2] != b"\n"
+
+    def column(self) -> pa.BinaryArray:
+        """Return the records as a column over the same bytes; each may be followed by its line end and blank lines."""
+        offsets = np.append(self.starts, self.ends[-1:]).astype(np.int32)
+        return pa.Array.from_buffers(pa.binary(), len(self), [None, pa.py_buffer(offsets), pa.py_buffer(self.data)])
+
+    def without_blanks(self) -> Lines:
+        """Return the records that have more than blanks."""
+        first = np.frombuffer(self.data, np.uint8)[self.starts]
+        doubtful = np.flatnonzero((first == _SPACE) | (first == _TAB)).tolist()
+        blank = [row for row in doubtful if not self.data[int(self.starts[row]) : int(self.ends[row])].strip()]
+        if not blank:
+            return self
+        return Lines(self.data, *(np.delete(each, blank) for each in (self.starts, self.ends, self.lines)))
+
     def text(self, record: int) -> str:
         """Return a record as text."""
         return self.data[int(self.starts[record]) : int(self.ends[record])].decode(errors="replace")
 
 
-def lines_of(file: Any, name: str, *, quotes: bool = False, blanks: bool = False) -> Iterator[Lines]:
-    """Yield the records of an open binary file, a mebibyte at a time.
+def lines_of(
+    file: Any, name: str, *, quotes: bool = False, blanks: bool = False, returns: bool = False
+) -> Iterator[Lines]:
+    """Yield the records of an open binary file, a mebibyte at a time, without a byte order mark.
 
     With ``quotes``, a line end between two double quotes is part of its record. With ``blanks``, blank lines are
-    records. Raises BadRecordError for a record over 64 MiB, and the errors of the file.
+    records. With ``returns``, the line ends may be CR alone, as the first of them is. Raises BadRecordError for a
+    record over 64 MiB, and the errors of the file.
     """
-    rest, line = b"", 1
-    while True:
-        block = file.read(BLOCK)
-        data = rest + block if block else rest
-        if not block and not data:
-            return
-        ends = _record_ends(data, quotes=quotes)
-        if not block and (not len(ends) or ends[-1] != len(data) - 1):
+    rest, line, known = b"", 1, None if returns else _NEWLINE
+    block = file.read(BLOCK)
+    if block.startswith(_BOM):
+        block = block.removeprefix(_BOM) or file.read(BLOCK)
+    while block or rest:
+        following = file.read(BLOCK) if block else b""
+        data = rest + block
+        known = known or _line_end(data)
+        end = known or _NEWLINE
+        ends = _record_ends(data, end, quotes=quotes)
+        if not following and (not len(ends) or ends[-1] != len(data) - 1):
             ends = np.append(ends, len(data))  # the last line has no line end
-        if not len(ends):
-            rest = data
+        used = min(int(ends[-1]) + 1, len(data)) if len(ends) else 0
+        if len(ends):
+            found, line = _cut(data, ends, line, end, quotes=quotes, blanks=blanks)
+            if len(found):
+                yield found
+        rest, block = data[used:], following
+        if not used:
             _check_length(name, line, rest)
-            continue
-        used = min(int(ends[-1]) + 1, len(data))
-        found, line = _cut(data, ends, line, quotes=quotes, blanks=blanks)
-        if len(found):
-            yield found
-        rest = data[used:]
-        if not block:
-            return
+
+
+def _line_end(data: bytes) -> int | None:
+    """Return the byte that ends lines: CR if the first line end outside quotes is CR without LF. None if unknown."""
+    view = np.frombuffer(data, np.uint8)
+    marks = np.flatnonzero(view == _QUOTE)
+    found = np.flatnonzero((view == _NEWLINE) | (view == _RETURN))
+    outside = found[np.searchsorted(marks, found) % 2 == 0]
+    if not len(outside) or (view[outside[0]] == _RETURN and outside[0] == len(data) - 1):
+        return None
+    first = int(outside[0])
+    return _RETURN if data[first] == _RETURN and data[first + 1] != _NEWLINE else _NEWLINE
 
 
 def _check_length(name: str, line: int, rest: bytes) -> None:
@@ -90,10 +126,10 @@ def _check_length(name: str, line: int, rest: bytes) -> None:
         )
 
 
-def _record_ends(data: bytes, *, quotes: bool) -> npt.NDArray[np.int64]:
+def _record_ends(data: bytes, end: int, *, quotes: bool) -> npt.NDArray[np.int64]:
     """Return the positions of the line ends that end a record."""
     view = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(view == _NEWLINE)
+    ends = np.flatnonzero(view == end)
     if not quotes or b'"' not in data:
         return ends
     # A line end is outside quotes if the number of quotes before it is even; a doubled quote counts as two.
@@ -102,13 +138,15 @@ def _record_ends(data: bytes, *, quotes: bool) -> npt.NDArray[np.int64]:
     return outside
 
 
-def _cut(data: bytes, ends: npt.NDArray[np.int64], line: int, *, quotes: bool, blanks: bool) -> tuple[Lines, int]:
+def _cut(
+    data: bytes, ends: npt.NDArray[np.int64], line: int, end: int, *, quotes: bool, blanks: bool
+) -> tuple[Lines, int]:
     """Return the records that end at ``ends``, and the number of the line after them.
 
     The first record begins in line number ``line``.
     """
     starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
-    numbers, after = _line_numbers(data, starts, ends, line, quotes=quotes)
+    numbers, after = _line_numbers(data, starts, ends, line, end, quotes=quotes)
     view = np.frombuffer(data, np.uint8)
     ends = ends - ((ends > starts) & (view[np.maximum(ends - 1, 0)] == _RETURN))
     if not blanks:
@@ -118,11 +156,11 @@ def _cut(data: bytes, ends: npt.NDArray[np.int64], line: int, *, quotes: bool, b
 
 
 def _line_numbers(
-    data: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], line: int, *, quotes: bool
+    data: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], line: int, end: int, *, quotes: bool
 ) -> tuple[npt.NDArray[np.int64], int]:
     if not quotes:
         return np.arange(line, line + len(starts), dtype=np.int64), line + len(starts)
-    newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+    newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == end)
     numbers = line + np.searchsorted(newlines, starts)
     return numbers, line + int(np.searchsorted(newlines, int(ends[-1]) + 1))
 
@@ -180,7 +218,7 @@ class LineReader:
     def _rejected(self, lines: Lines, record: int, error: Exception) -> Rejected:
         reason, line, text = reason_of(error), int(lines.lines[0]), lines.text(0)
         if not self.reject:
-            raise BadRecordError(f"{self.name}, line {line}: {reason}: {text[:_SHOWN]!r}") from None
+            raise BadRecordError(f"{self.name}, line {line}: {reason}: {text[:SHOWN]!r}") from None
         return Rejected(record, line, reason, text)
 
 

@@ -54,12 +54,12 @@ _UNNAMEABLE: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
 _REFUSALS: Final = (msgspec.MsgspecError, ArithmeticError, RecursionError, ValueError)
 
 
-def column_reader(kind: pa.DataType) -> FastPath | None:
+def column_reader(kind: pa.DataType, *, closed: bool = False) -> FastPath | None:
     """Return the fast path for an Arrow type, or None if msgspec cannot read the type.
 
-    Events of such a type are read one at a time.
+    Events of such a type are read one at a time. If ``closed``, events with other members are suspects.
     """
-    spec = _spec(kind)
+    spec = _spec(kind, closed)
     return None if spec is None else _ColumnReader(kind, spec)
 
 
@@ -123,26 +123,26 @@ class _ColumnReader:
             raise MalformedError("takes msgspec too much time or memory")
 
 
-def _spec(kind: pa.DataType) -> Any:
+def _spec(kind: pa.DataType, closed: bool) -> Any:
     """Return the Python type, including None, for msgspec to decode an Arrow type into; None if none exists."""
-    required = _required(kind)
+    required = _required(kind, closed)
     return None if required is None else required | None
 
 
-def _required(kind: pa.DataType) -> Any:
+def _required(kind: pa.DataType, closed: bool) -> Any:
     t = pa.types
     if t.is_integer(kind):
         low, high = integer_bounds(kind)
         # msgspec has bounds of 64 bits with a sign; pyarrow checks those of uint64.
         return Annotated[int, msgspec.Meta(ge=low, le=high)] if high < 1 << 63 else int
     if t.is_list(kind):
-        inner = _spec(kind.value_type)
+        inner = _spec(kind.value_type, closed)
         return inner and list[inner]  # type: ignore[valid-type]
     if t.is_map(kind):
-        inner = _spec(kind.item_type)
+        inner = _spec(kind.item_type, closed)
         return inner and dict[str, inner]  # type: ignore[valid-type]
     if t.is_struct(kind):
-        return _struct(kind)
+        return _struct(kind, closed)
     return next((python for fits, python in _SCALARS if fits(kind)), None)
 
 
@@ -158,15 +158,15 @@ _SCALARS: Final[list[tuple[Callable[[pa.DataType], bool], Any]]] = [
 ]
 
 
-def _struct(kind: pa.DataType) -> Any:
+def _struct(kind: pa.DataType, closed: bool) -> Any:
     names = [entry.name for entry in kind]
-    specs = [_spec(entry.type) for entry in kind]
+    specs = [_spec(entry.type, closed) for entry in kind]
     if None in specs or len(set(names)) < len(names) or any(_UNNAMEABLE & set(name) for name in names):
         return None
     fields = [(f"f{index}", spec, None) for index, spec in enumerate(specs)]
     rename = {f"f{index}": name for index, name in enumerate(names)}
     # They have no cycles, so the garbage collector need not track them.
-    return msgspec.defstruct("Event", fields, rename=rename, gc=False)
+    return msgspec.defstruct("Event", fields, rename=rename, gc=False, forbid_unknown_fields=closed)
 
 
 def _builder(kind: pa.DataType) -> Build:

@@ -28,14 +28,18 @@ def contains_decimal(kind: pa.DataType) -> bool:
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-class _JsonValues(ParsedValues):
+class JsonValues(ParsedValues):
+    """Conversions of JSON values."""
+
     format = "JSON"
     nouns = {str: "a string", bool: "a boolean", list: "an array", dict: "an object", type(None): "null"}  # noqa: RUF012
 
     def noun(self, value: Any) -> str:
+        """Return the name of a value in errors."""
         return self.nouns.get(type(value), "a number")
 
     def floating(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to ``float`` or ``double``, also of the texts that Jackson writes for NaN and infinities."""
         number = super().floating(kind, path)
 
         def convert(value: Any) -> Any:
@@ -44,6 +48,8 @@ class _JsonValues(ParsedValues):
         return convert
 
     def text(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to ``string``."""
+
         def convert(value: Any) -> str:
             if not isinstance(value, str):
                 raise self.wrong("a string", value)
@@ -57,6 +63,8 @@ class _JsonValues(ParsedValues):
         return convert
 
     def binary(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to ``binary``, from Base64."""
+
         def convert(value: Any) -> bytes:
             if not isinstance(value, str):
                 raise self.wrong("a Base64 string", value)
@@ -68,6 +76,7 @@ class _JsonValues(ParsedValues):
         return convert
 
     def decimal(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to a decimal, from a number or a text."""
         fit = decimal_fitter(kind)
 
         def convert(value: Any) -> Decimal:
@@ -82,14 +91,17 @@ class _JsonValues(ParsedValues):
         return convert
 
     def date(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to ``date32``, from ISO 8601."""
         return lambda value: self.time_of(value, kind, "a date")
 
     def timestamp(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to a timestamp, from ISO 8601 or milliseconds."""
         return lambda value: millis(value) if type(value) is int else self.time_of(value, kind, "a timestamp")
 
     def check_keys(self, kind: pa.DataType, path: str) -> None:
+        """Raise :class:`SchemaError` for keys that are not strings."""
         if not pa.types.is_string(kind):
             raise SchemaError(f"the keys of JSON objects are strings, not {kind} (at {path})")
 
 
-converter = _JsonValues().converter
+converter = JsonValues().converter

@@ -1,4 +1,4 @@
-"""Columns of JSON: from a JSON schema, to a JSON schema, and from events.
+"""Columns of JSON: from a JSON schema, and to a JSON schema.
 
 Schemas of draft 3 and later are read, as far as they name types. This includes the schemas that Jackson's
 ``JsonSchemaGenerator`` writes for a Java class, and those that :func:`json_schema_of` returns for columns.
@@ -234,32 +234,3 @@ _BUILDERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Build], ...]] = (
     (_t.is_struct, lambda kind, path: _struct(list(kind), path)),
     (lambda kind: _t.is_list(kind) or _t.is_large_list(kind) or _t.is_fixed_size_list(kind), _list),
 )
-
-
-# ---- from events ----
-
-
-def infer_columns(events: pa.BinaryArray) -> pa.Schema:
-    """Infer the columns of some events together; text stays text even if it looks like a time.
-
-    Raises :class:`SchemaError` for events that have none in common.
-    """
-    import pyarrow.json  # noqa: PLC0415 - the serializer does not need it
-
-    lines = b"\n".join(events.drop_null().to_pylist())
-    options = pyarrow.json.ReadOptions(use_threads=False, block_size=max(len(lines), 1))
-    try:
-        found = pyarrow.json.read_json(pa.BufferReader(lines), read_options=options).schema
-    except pa.ArrowInvalid as error:
-        raise SchemaError(str(error)) from error
-    return pa.schema([field.with_type(_without_times(field.type)) for field in found])
-
-
-def _without_times(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.string()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_without_times(kind.value_type))
-    return kind

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -59,8 +60,13 @@ def is_slow(data: bytes) -> bool:
 
 def parse_plainly(data: bytes, *, decimals: bool = False) -> Any:
     """Parse an event with Python's own JSON; ``decimals`` reads numbers with a fraction or exponent as Decimal."""
+    return parse_with(_DECODERS[decimals].decode, data)
+
+
+def parse_with(decode: Callable[[str], Any], data: bytes) -> Any:
+    """Parse an event with a decoder of Python's own JSON."""
     try:
-        return _DECODERS[decimals].decode(strip(data).decode())
+        return decode(strip(data).decode())
     except UnicodeDecodeError as error:
         raise DeserializationError(f"not JSON: invalid UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:

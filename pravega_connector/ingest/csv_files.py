@@ -1,0 +1,228 @@
+"""Delimited text: its columns, and its rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_connector.errors import BadRecordError, SourceUnreadableError
+from pravega_connector.ingest.csv_values import FALSE, TRUE, converted, found_in
+from pravega_connector.ingest.file_kinds import open_text
+from pravega_connector.ingest.lines import SHOWN, LineReader, Lines, NotRecordsError, lines_of
+from pravega_connector.ingest.replayable import Chunk
+from pravega_serde.columnar import numbers_of
+from pravega_serde.columnar.digits import inexact_fractions
+from pravega_serde.columnar.found import EXACT_INTEGERS, Found
+
+_OPEN: Final = "a quote is missing, or a quoted field has a line end (set --multiline)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvFiles:
+    """Delimited text with column names in the first line."""
+
+    delimiter: str = ","
+    header: bool = True
+    """True if the first line has the names; otherwise columns are named ``f0``, ``f1``, …"""
+    multiline: bool = False
+    """True if quoted fields may contain line ends."""
+    nulls: tuple[str, ...] = ("", "NA")
+    """Unquoted texts that mean null."""
+    encoding: str = "utf-8"
+    sampled: bool = field(default=True, init=False)
+
+    def columns(self, path: str, *, whole: bool) -> Found:
+        """Return the types of the values in the first mebibyte, or in the whole file."""
+        with open_text(path, self.encoding) as file:
+            names, blocks = self._head(file, path)
+            found = Found(fields={name: Found() for name in names})
+            reader = LineReader(path, lambda lines: self._texts(lines, names, names), reject=True)
+            for chunk in reader.chunks(blocks if whole else islice(blocks, 1), 0):
+                for name, texts in zip(names, chunk.batch.columns, strict=True):
+                    found.fields[name].merge(found_in(texts))
+        return found
+
+    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
+        """Yield rows, matched by the names in the file's own header."""
+        with open_text(path, self.encoding) as file:
+            names, blocks = self._head(file, path)
+            _check_names(path, names, schema)
+            doubts = _Doubts(schema, self.delimiter)
+            reader = LineReader(path, lambda lines: self._rows(lines, names, schema, doubts), reject)
+            yield from reader.chunks(blocks, offset)
+
+    def _head(self, file: Any, path: str) -> tuple[list[str], Iterator[Lines]]:
+        """Return the names of the columns, and the lines after them."""
+        blocks = lines_of(file, path, quotes=self.multiline, returns=True)
+        first = next(blocks, None)
+        if first is None:
+            return [], blocks
+        data = first.data[int(first.starts[0]) : int(first.ends[0])]
+        try:
+            rows = list(csv.reader(io.StringIO(data.decode(), newline=""), delimiter=self.delimiter, strict=True))
+        except UnicodeDecodeError:
+            raise SourceUnreadableError(
+                f"{path}, line 1: the names of the columns are not UTF-8; set the encoding of the file (--encoding)"
+            ) from None
+        except csv.Error:
+            rows = []
+        if len(rows) != 1:
+            raise SourceUnreadableError(f"{path}, line 1: {_OPEN}: {first.text(0)[:SHOWN]!r}")
+        (names,) = rows
+        if not self.header:
+            names = [f"f{number}" for number in range(len(names))]
+        if len(set(names)) < len(names):
+            raise SourceUnreadableError(
+                f"{path}: two columns have the same name in its first line: {first.text(0)[:SHOWN]!r}"
+            )
+        return names, _chained(first.tail(int(self.header)), blocks)
+
+    def _rows(self, lines: Lines, names: list[str], schema: pa.Schema, doubts: _Doubts) -> pa.RecordBatch:
+        if not len(lines):
+            return pa.RecordBatch.from_pylist([], schema)
+        if not doubts.about(lines):
+            try:
+                batch = self._parsed(lines, names, schema)
+            except (pa.ArrowInvalid, NotRecordsError):
+                pass  # found below
+            else:
+                if not doubts.about_values(batch):
+                    return batch
+        texts = self._texts(lines, names, schema.names)
+        columns = [converted(texts.column(entry.name), entry.type, entry.name) for entry in schema]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _texts(self, lines: Lines, names: list[str], wanted: list[str]) -> pa.RecordBatch:
+        """Return the fields of lines as text."""
+        texts = pa.schema([(name, pa.string()) for name in wanted])
+        if not len(lines):
+            return pa.RecordBatch.from_pylist([], texts)
+        try:
+            return self._parsed(lines, names, texts)
+        except pa.ArrowInvalid:
+            if len(lines) == 1:
+                self._explain(lines, names)
+            raise
+
+    def _explain(self, lines: Lines, names: list[str]) -> None:
+        """Raise NotRecordsError for a line that cannot be parsed, if the cause is known better than by pyarrow."""
+        if _is_open(lines.text(0), self.delimiter):
+            raise NotRecordsError(_OPEN)
+        try:
+            fields = self._parsed(lines, names, pa.schema([(name, pa.binary()) for name in names]))
+        except pa.ArrowInvalid:
+            return
+        for name, column in zip(names, fields.columns, strict=True):
+            try:
+                (column[0].as_py() or b"").decode()
+            except UnicodeDecodeError:
+                raise NotRecordsError(
+                    f"column {name!r} is not UTF-8; set the encoding of the file (--encoding)"
+                ) from None
+
+    def _parsed(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
+        from pyarrow import csv as arrow  # noqa: PLC0415 - only this kind needs it
+
+        data = lines.joined()
+        if len(lines) > 1 and not lines.returns and _has_lone_return(bytes(data)):
+            raise NotRecordsError(_OPEN)  # pyarrow takes it for a line end
+        table = arrow.read_csv(
+            pa.BufferReader(data),
+            arrow.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+            arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=self.multiline),
+            arrow.ConvertOptions(
+                column_types=schema,
+                include_columns=schema.names,
+                null_values=list(self.nulls),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                true_values=list(TRUE),
+                false_values=list(FALSE),
+            ),
+        )
+        # pyarrow treats a quote that is still open at the end of a block as closed.
+        if table.num_rows != len(lines) or _is_open(lines.text(len(lines) - 1), self.delimiter):
+            raise NotRecordsError(_OPEN)
+        return table.combine_chunks().to_batches()[0]
+
+
+def _has_lone_return(data: bytes) -> bool:
+    return b"\r" in data and data.count(b"\r") > data.count(b"\r\n") + data.endswith(b"\r")
+
+
+def _is_open(text: str, delimiter: str) -> bool:
+    """Return True if a record has an unclosed quote."""
+    if '"' not in text:
+        return False
+    try:
+        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+def _chained(first: Lines, blocks: Iterator[Lines]) -> Iterator[Lines]:
+    if len(first):
+        yield first
+    yield from blocks
+
+
+def _check_names(path: str, names: list[str], schema: pa.Schema) -> None:
+    if names and (unlike := sorted(set(names) ^ set(schema.names))):
+        verb = "has" if unlike[0] in names else "lacks"
+        raise BadRecordError(
+            f"{path}, line 1: it {verb} the column {unlike[0]!r}; all files must have the columns "
+            f"{', '.join(schema.names)}"
+        )
+
+
+class _Doubts:
+    """Check if pyarrow, which is fast, could read some text as a value that loses a part of it.
+
+    Its numbers may have leading zeros, an exponent without a sign or with three digits, more digits than they hold, or
+    be hexadecimal. Its times may be dates. Lines with such texts are converted by :func:`converted` instead.
+    """
+
+    def __init__(self, schema: pa.Schema, delimiter: str) -> None:
+        kinds = [entry.type for entry in schema]
+        t = pa.types
+        self._floats = [at for at, kind in enumerate(kinds) if t.is_floating(kind)]
+        self._times = [at for at, kind in enumerate(kinds) if t.is_timestamp(kind) and kind.tz is None]
+        self._numbers = bool(self._floats) or any(t.is_integer(kind) or t.is_decimal(kind) for kind in kinds)
+        between = f'(^|[\r\n"]|{re.escape(delimiter)})[ \t]*'
+        self._doubtful = rf"{between}(\+|-?0[0-9xX])|[0-9.][eE](-[0-9]{{3}}|[0-9])"
+
+    def about(self, lines: Lines) -> bool:
+        """Return True if the text of lines may have such numbers."""
+        if not self._numbers:
+            return False
+        data = lines.joined()
+        bounds = pa.py_buffer(np.array([0, len(data)], np.int32))
+        text = pa.Array.from_buffers(pa.binary(), 1, [None, bounds, pa.py_buffer(data)])
+        if pc.match_substring_regex(text, self._doubtful)[0].as_py():
+            return True
+        return bool(self._floats) and len(inexact_fractions(bytes(data))) > 0
+
+    def about_values(self, batch: pa.RecordBatch) -> bool:
+        """Return True if values may have lost something."""
+        for at in self._floats:
+            sizes = np.abs(batch.column(at).fill_null(1.0).to_numpy())
+            if not (sizes < EXACT_INTEGERS).all():  # also NaN
+                return True
+        for at in self._times:
+            column = batch.column(at)
+            if (numbers_of(column.drop_null().view(pa.int64())) % _DAY[column.type.unit] == 0).any():
+                return True
+        return False
+
+
+_DAY: Final = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
