@@ -29,6 +29,7 @@ from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.reader.slices import EventBatch, ReadRange, range_between, read_ranges
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.pickling import Portable
 from pravega_connector.spark.source.bounds import Positions
 from pravega_connector.spark.source.columns import Decoder, decoded_fields, key_filter, row_builder, serializer_of
 from pravega_connector.spark.source.inference import event_columns
@@ -37,6 +38,7 @@ from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS
 from pravega_serde.json import JsonSerializer
+from pravega_serde.json.exact import ExactJsonSerializer, JsonTextSerializer
 
 __all__ = ["FILE_FORMATS", "ExportSummary", "export_stream", "file_format"]
 
@@ -128,7 +130,14 @@ class _Export:
     ) -> None:
         self._client, self._path, self._format, self._codec = client, path, format, codec
         self._range = _range(client, options)
-        self._schema, decoder = columns_of(options, schema, self._events)
+        # The events are the lines of the file, unless other columns stand next to them.
+        only_events = schema is None and not options.metadata_columns and options.routing_key_field is None
+        self._text = format == "jsonl" and only_events and _is_plain_json(options)
+        if self._text:
+            decoder: Decoder = Portable(JsonTextSerializer())
+            self._schema = pa.schema(decoded_fields(options, decoder))
+        else:
+            self._schema, decoder = columns_of(options, schema, self._events)
         self._select = key_filter(options, decoder)
         self._rows = row_builder(self._schema, options, decoder)
         nullable = decoder is not None and options.mode == "PERMISSIVE"
@@ -137,7 +146,13 @@ class _Export:
     def run(self, on_progress: Progress) -> ExportSummary:
         begun = time.monotonic()
         with WholeFile(self._path) as sink:
-            writer = open_writer(sink, self._schema, self._format, self._codec, self._notes(), avro_schema=self._avro)
+            writer: FileWriter
+            if self._text:
+                writer = JsonTextFile(sink, self._schema, self._codec, self._notes())
+            else:
+                writer = open_writer(
+                    sink, self._schema, self._format, self._codec, self._notes(), avro_schema=self._avro
+                )
             try:
                 events, rows = self._copy(writer, on_progress)
                 writer.finish()
@@ -192,6 +207,14 @@ def _range(client: PravegaClient, options: SourceOptions) -> ReadRange:
 # ---- columns ----
 
 
+def _is_plain_json(options: SourceOptions) -> bool:
+    """Return True for JSON events without an envelope and without a schema."""
+    if options.format != "json" or options.from_registry or options.envelope or options.unwrap:
+        return False
+    serializer = options.serializer()
+    return isinstance(serializer, JsonSerializer) and serializer.schema is None
+
+
 def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:
     """Return the schema of the rows, and their decoder.
 
@@ -204,6 +227,9 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
         otherwise = "pass the columns with schema=, or omit 'format' to export the bytes of the events"
         with closing(events()) as batches:
             wanted = event_columns(batches, options, otherwise)
+        if _is_plain_json(options):
+            decoder: Decoder = Portable(ExactJsonSerializer(arrow_type=wanted))
+            return pa.schema(decoded_fields(options, decoder)), decoder
     decoder = serializer_of(options, wanted)
     return pa.schema(decoded_fields(options, decoder)), decoder
 
@@ -313,14 +339,27 @@ class JsonLinesFile:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows."""
-        lines = _data(pc.binary_join_element_wise(self._json.encode_column(batch), b"", b"\n"))
+        lines = _data(pc.binary_join_element_wise(self._lines(batch), b"", b"\n"))
         self._sink.write(lines if self._codec is None else self._codec.compress(lines))
+
+    def _lines(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        return self._json.encode_column(batch)
 
     def finish(self) -> None:
         """Do nothing: the last line is complete."""
 
     def abandon(self) -> None:
         """Do nothing: no resources are held."""
+
+
+class JsonTextFile(JsonLinesFile):
+    """File of JSON events as they are. A malformed one is an object with the columns of malformed records."""
+
+    def _lines(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        text = batch.column(0).view(pa.binary())
+        if not text.null_count:
+            return text
+        return pc.coalesce(text, self._json.encode_column(batch.select(batch.schema.names[1:])))
 
 
 class AvroFile:

@@ -77,7 +77,7 @@ class Format:
     always_record: bool = False
     """Whether a single column is a record of one field, never the event itself."""
     infer: str = ""
-    """Module and name of the function that returns the columns (a schema) of events (a binary array), if it exists."""
+    """Place of the class that infers columns, if it exists: ``add`` adds events, and ``schema`` returns the columns."""
     registry_name: str = ""
     """Name in a schema registry; empty for formats that it does not have."""
     registry: str = ""
@@ -161,7 +161,7 @@ FORMATS: Final[Mapping[str, Format]] = {
             "pravega_serde.cbor:CborSerializer",
             needs_columns=True,
             always_record=True,
-            infer="pravega_serde.cbor.rows:infer_columns",
+            infer="pravega_serde.cbor.rows:Inference",
         ),
         Format("java", "pravega_serde.java:JavaSerializer", options=_JAVA, needs_columns=True),
         Format(
@@ -170,7 +170,7 @@ FORMATS: Final[Mapping[str, Format]] = {
             options=_JSON,
             needs_columns=True,
             always_record=True,
-            infer="pravega_serde.json.exact:infer_columns",
+            infer="pravega_serde.json.exact:Inference",
             registry_name="Json",
             registry="pravega_serde.json.registry:JsonRegistry",
         ),

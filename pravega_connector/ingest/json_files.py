@@ -104,7 +104,7 @@ def _has_null_row(batch: pa.RecordBatch) -> bool:
 
 def _chunk(path: str, reader: ExactReader, lines: Lines, first: int, *, reject: bool) -> Chunk:
     errors: dict[int, DeserializationError] = {}
-    values = reader(lines.column(), lambda error: errors.update({error.row or 0: error}))
+    values = reader.read(lines.column(), lambda error: errors.update({error.row or 0: error}))
     if values.null_count > len(errors):  # the value null
         nulls = (row for row, there in enumerate(values.is_valid().to_pylist()) if not there)
         missing = DeserializationError("null where an object is expected")

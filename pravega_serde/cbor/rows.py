@@ -55,19 +55,32 @@ def parse(data: bytes) -> Any:
     return _parse(bytes(data), _ROWS)
 
 
-def infer_columns(events: pa.BinaryArray) -> pa.Schema:
-    """Infer the columns of events that are maps with texts for keys, from all of them together.
+class Inference:
+    """Inference of columns from events that are maps with texts for keys. Other events are left out."""
 
-    Raises :class:`SchemaError` for events that have none in common, and for other events.
-    """
+    def __init__(self) -> None:
+        self._found = pa.schema([])
+
+    def add(self, events: pa.BinaryArray) -> None:
+        """Add the events of a column. Raises :class:`SchemaError` for events without types in common."""
+        values = [value for event in events.drop_null().to_pylist() if isinstance(value := _parsed(event), dict)]
+        try:
+            kind = pa.array(values).type
+            fields = list(kind) if pa.types.is_struct(kind) else []
+            self._found = pa.unify_schemas([self._found, pa.schema(fields)], promote_options="permissive")
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise SchemaError(str(error)) from error
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of all events."""
+        return self._found
+
+
+def _parsed(event: bytes) -> Any:
     try:
-        values = [parse(event) for event in events.drop_null().to_pylist()]
-        if not all(isinstance(value, dict) for value in values):
-            raise SchemaError("an event is not a map")
-        kind = pa.array(values).type
-    except (DeserializationError, pa.ArrowException, TypeError, OverflowError) as error:
-        raise SchemaError(getattr(error, "message", str(error))) from error
-    return pa.schema(list(kind) if pa.types.is_struct(kind) else [])
+        return parse(event)
+    except DeserializationError:
+        return None
 
 
 def parse_for_column(data: bytes) -> Any:

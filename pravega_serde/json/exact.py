@@ -29,9 +29,9 @@ from pravega_serde.columnar.parsed import Convert
 from pravega_serde.errors import DeserializationError, SchemaError
 from pravega_serde.json.columns import column_reader
 from pravega_serde.json.convert import JsonValues
-from pravega_serde.json.rows import parse_with
+from pravega_serde.json.rows import parse, parse_with, strip
+from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.json.write_rows import to_json
-from pravega_serde.serializer_interface import OnError
 
 _decode: Final = msgspec.json.Decoder().decode
 _REFUSALS: Final = (msgspec.MsgspecError, TypeError, ValueError, RecursionError)
@@ -184,11 +184,8 @@ class ExactReader:
         # msgspec reads any text as a decimal.
         self._members = None if _has(kind, pa.types.is_decimal) else column_reader(kind, closed=True)
         fast = None if self._members is None else self._attempt
-        self._read = ColumnReader(PlainPath(_RowReader(kind), kind), fast)
-
-    def __call__(self, column: pa.BinaryArray, on_error: OnError) -> pa.Array:
-        """Return the values of a column; those of malformed events are null, and have an error each."""
-        return self._read(column, on_error)
+        self.read = ColumnReader(PlainPath(_RowReader(kind), kind), fast)
+        """Reader of columns of events."""
 
     def suspects(self, column: pa.BinaryArray) -> list[int]:
         """Return the rows that may not fit the type; all others fit."""
@@ -303,6 +300,37 @@ def _names(value: Any) -> int:
     return sum(_names(inner) for inner in value if type(inner) in (dict, list)) if type(value) is list else 0
 
 
+# ---- serializers ----
+
+
+class ExactJsonSerializer(JsonSerializer):
+    """JSON serializer that reads exact columns. Raises SchemaError for an unsupported type."""
+
+    def _make_reader(self) -> ColumnReader:
+        return ExactReader(self.arrow_type).read
+
+
+class JsonTextSerializer(JsonSerializer):
+    """Reader of JSON objects as one column of their text, without line ends."""
+
+    def __init__(self) -> None:
+        super().__init__(arrow_type=pa.string())
+
+    def _arguments(self) -> dict[str, Any]:
+        return {}
+
+    def _make_reader(self) -> ColumnReader:
+        return ColumnReader(PlainPath(_text, pa.string()), None)
+
+
+def _text(event: bytes) -> str:
+    value = parse(event)
+    if type(value) is not dict:
+        raise DeserializationError(f"invalid value: {JsonValues().noun(value)} where an object is expected")
+    # Outside strings, a line end is a blank; inside, it is invalid.
+    return strip(event).decode().strip().replace("\r", " ").replace("\n", " ")
+
+
 # ---- inference ----
 
 #: Depth from which objects and lists are text.
@@ -312,7 +340,7 @@ _FIRST_ROWS: Final = 64
 
 
 class Inference:
-    """Inference of columns from events. Malformed events are left out."""
+    """Inference of columns from events; text stays text even if it looks like a time. Malformed events are left out."""
 
     def __init__(self) -> None:
         self.found = Found()
@@ -328,6 +356,10 @@ class Inference:
             part = events.slice(at, self._rows)
             self._add(part)
             at, self._rows = at + len(part), _ROWS_AT_ONCE
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of all events. Raises SchemaError if there are too many."""
+        return self.found.schema()
 
     def _add(self, events: pa.BinaryArray) -> None:
         rows = range(len(events)) if self._reader is None else self._reader.suspects(events)
@@ -381,13 +413,3 @@ _SCALARS: Final[dict[type, Callable[[Found, Any], None]]] = {
     int: Found.add_integer,
     _Number: _add_number,
 }
-
-
-def infer_columns(events: pa.BinaryArray) -> pa.Schema:
-    """Infer the columns of some events together; text stays text even if it looks like a time.
-
-    Malformed events are left out. Raises :class:`SchemaError` for events with too many fields.
-    """
-    inference = Inference()
-    inference.add(events)
-    return inference.found.schema()

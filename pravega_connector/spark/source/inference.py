@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -14,8 +14,8 @@ from pravega_connector.errors import ColumnTypeError
 from pravega_connector.reader.slices import EventBatch, batch_part
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.wire import StreamName
-from pravega_serde.errors import DeserializationError, SchemaError
-from pravega_serde.format_table import FORMATS, imported, serializer_for
+from pravega_serde.errors import SchemaError
+from pravega_serde.format_table import FORMATS, imported
 from pravega_serde.text import ByteArraySerializer
 
 #: Maximum sampled events of each stream, and maximum bytes of them. Sampling takes the driver only a moment.
@@ -106,36 +106,18 @@ def columns_in(batches: Iterable[Sample], format_name: str, otherwise: str) -> p
 
     ``otherwise`` is the fix that the error suggests if there are none. Raises ColumnTypeError.
     """
-    infer = imported(FORMATS[format_name].infer)
-    found = pa.schema([])
+    inference = imported(FORMATS[format_name].infer)()
     for batch in batches:
         try:
-            found = pa.unify_schemas([found, _columns(infer, batch.events, format_name)], promote_options="permissive")
-        except (SchemaError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            reason = error.message if isinstance(error, SchemaError) else error
+            inference.add(batch.events)
+        except SchemaError as error:
             raise ColumnTypeError(
-                f"the events of {batch.stream} do not have columns in common ({reason}): {otherwise}"
+                f"the events of {batch.stream} do not have columns in common ({error.message}): {otherwise}"
             ) from None
+    found = inference.schema()
     if not len(found):
         raise ColumnTypeError(f"there are no {format_name} events to infer columns from: {otherwise}")
     return pa.schema([field.with_type(_known(field.type)) for field in found])
-
-
-def _columns(infer: Any, events: pa.BinaryArray, format_name: str) -> pa.Schema:
-    try:
-        return infer(events)
-    except SchemaError:
-        good = [event for event in events.to_pylist() if _is_record(event, format_name)]
-        if not good or len(good) == len(events):
-            raise
-        return infer(pa.array(good, pa.binary()))
-
-
-def _is_record(event: bytes | None, format_name: str) -> bool:
-    try:
-        return event is not None and isinstance(serializer_for(format_name).deserialize(event), dict)
-    except DeserializationError:
-        return False
 
 
 def _known(kind: pa.DataType) -> pa.DataType:
@@ -146,7 +128,8 @@ def _known(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_decimal(kind):
-        return pa.decimal128(_DIGITS, max(_DIGITS_BEHIND, kind.scale))
+        before = kind.precision - kind.scale
+        return pa.decimal128(_DIGITS, max(min(_DIGITS_BEHIND, _DIGITS - before), kind.scale))
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_known(field.type)) for field in kind])
     if pa.types.is_list(kind):
