@@ -23,8 +23,9 @@ from pravega_serde.generating.protobuf_classes import protobuf_classes
 from pravega_serde.generating.python_classes import ClassStyle, for_dataclasses, python_classes
 from pravega_serde.json import json_schema_of
 from pravega_serde.protobuf import protobuf_schema_of
+from pravega_serde.protobuf.bundled_files import bundled
 from pravega_serde.protobuf.proto_source import proto_path, proto_source
-from pravega_serde.protobuf.schema import bundled, descriptor_of, descriptor_set, load
+from pravega_serde.protobuf.schema import descriptor_of, descriptor_set, load
 from pravega_serde.registry.contract import SchemaInfo
 from pravega_serde.registry.formats import part_of
 from pravega_serde.registry.interface import schema_text

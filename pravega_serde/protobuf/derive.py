@@ -20,6 +20,7 @@ from google.protobuf.descriptor_pb2 import (
 
 from pravega_serde.columnar import no_form
 from pravega_serde.errors import SchemaError
+from pravega_serde.protobuf.declared import declare, declared_for
 from pravega_serde.protobuf.schema import descriptor_set, load
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -31,15 +32,22 @@ _SCALARS: Final[tuple[tuple[Callable[[pa.DataType], bool], _F.Type.ValueType], .
     (_t.is_uint64, _F.TYPE_UINT64),
     (_t.is_uint32, _F.TYPE_UINT32),
     (_t.is_int64, _F.TYPE_INT64),
-    (lambda kind: _t.is_integer(kind) or _t.is_date32(kind) or _t.is_time32(kind), _F.TYPE_INT32),
-    (lambda kind: _t.is_timestamp(kind) or _t.is_time64(kind) or _t.is_date64(kind), _F.TYPE_INT64),
+    (_t.is_integer, _F.TYPE_INT32),
+    (lambda kind: _t.is_time(kind) or (_t.is_timestamp(kind) and kind.tz is None), _F.TYPE_INT64),
     (_t.is_float64, _F.TYPE_DOUBLE),
     (_t.is_floating, _F.TYPE_FLOAT),
     (lambda kind: _t.is_string(kind) or _t.is_large_string(kind) or _t.is_string_view(kind), _F.TYPE_STRING),
-    (_t.is_decimal, _F.TYPE_STRING),
     (lambda kind: _t.is_binary(kind) or _t.is_large_binary(kind) or _t.is_binary_view(kind), _F.TYPE_BYTES),
     (_t.is_fixed_size_binary, _F.TYPE_BYTES),
 )
+#: Messages of other files for columns, and the files.
+_MESSAGES: Final = (
+    (_t.is_timestamp, "google/protobuf/timestamp.proto", ".google.protobuf.Timestamp"),
+    (_t.is_duration, "google/protobuf/duration.proto", ".google.protobuf.Duration"),
+    (_t.is_date, "google/type/date.proto", ".google.type.Date"),
+    (_t.is_decimal, "google/type/decimal.proto", ".google.type.Decimal"),
+)
+_IMPORTED: Final = frozenset(message for _, _, message in _MESSAGES)
 _KEYS: Final = frozenset({_F.TYPE_BOOL, _F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64, _F.TYPE_STRING})
 
 
@@ -53,23 +61,29 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
     | bool, float16 and float32, float64, string, binary of any kind | bool, float, double, string, bytes |
     | integers of up to 32 bits, except uint32 | int32 |
     | uint32, int64, uint64 | uint32, int64, uint64 |
-    | date | int32: days since 1970 |
-    | timestamp, time | int64: its number of units, microseconds in Spark |
-    | decimal | string: its digits |
+    | timestamp with a time zone, duration | google.protobuf.Timestamp, google.protobuf.Duration |
+    | date | google.type.Date |
+    | decimal | google.type.Decimal: its digits |
+    | timestamp without a time zone, time | int64: microseconds |
     | struct | a message inside the message |
     | list, map | repeated, map |
     | dictionary | as its values |
     | a nullable scalar | optional |
 
-    The schema has no imports, not even Google's Timestamp, because the generic reader of Java's registry serializers
-    accepts none. A null list or map is written as an empty one. Raises :class:`SchemaError` for types that Protobuf
-    does not have (lists in lists or maps, durations), and for invalid Protobuf names.
+    The option ``(confluent.field_meta).params["arrow"]`` of a field holds its Arrow type if Protobuf's own is another:
+    see :mod:`pravega_serde.protobuf.declared`. The generic reader of Java's registry serializers accepts no imports:
+    for it, cast such columns to integers or strings. A null list or map is written as an empty one. Raises
+    :class:`SchemaError` for types that Protobuf does not have (lists in lists or maps), for invalid Protobuf names, and
+    for names with the same JSON name.
     """
     package, _, last = name.rpartition(".")
     for part in name.split("."):
         _check_name(part, "$")
-    message = _message(list(schema), last, f".{name}", "$")
-    file = FileDescriptorProto(name=f"{name.replace('.', '/')}.proto", syntax="proto3", message_type=[message])
+    imports: set[str] = set()
+    message = _message(list(schema), last, f".{name}", "$", imports)
+    file = FileDescriptorProto(
+        name=f"{name.replace('.', '/')}.proto", syntax="proto3", message_type=[message], dependency=sorted(imports)
+    )
     if package:
         file.package = package
     return FileDescriptorSet(file=[file])
@@ -80,13 +94,26 @@ def _check_name(name: str, path: str) -> None:
         raise SchemaError(f"invalid Protobuf name {name!r} (at {path}): letters, digits and _ only; rename it")
 
 
-def _message(fields: list[pa.Field], name: str, full_name: str, path: str) -> DescriptorProto:
-    """Return a message; its fields refer to the messages inside it with ``full_name``."""
+def _check_json_names(names: list[str], path: str) -> None:
+    """Raise :class:`SchemaError` for names that are the same in JSON, which protoc refuses."""
+    known: dict[str, str] = {}
+    for name in names:
+        before = known.setdefault(json_name(name), name)
+        if before != name:
+            raise SchemaError(
+                f"the Protobuf names {before!r} and {name!r} (at {path}) are both {json_name(name)!r} in JSON; "
+                "rename one"
+            )
+
+
+def _message(fields: list[pa.Field], name: str, full_name: str, path: str, imports: set[str]) -> DescriptorProto:
+    """Return a message; its fields refer to the messages inside it with ``full_name``. Add the imported files."""
     message = DescriptorProto(name=name)
+    _check_json_names([field.name for field in fields], path)
     taken = {field.name for field in fields}
     for number, field in enumerate(fields, 1):
         _check_name(field.name, f"{path}.{field.name}")
-        _Field(message, full_name, taken, f"{path}.{field.name}").add(field, number)
+        _Field(message, full_name, taken, f"{path}.{field.name}", imports).add(field, number)
     # The oneofs for optional fields come after all others; here there are no others.
     for made in message.field:
         if made.proto3_optional:
@@ -98,8 +125,9 @@ def _message(fields: list[pa.Field], name: str, full_name: str, path: str) -> De
 class _Field:
     """Builder that adds one field to a message, with the messages that it needs."""
 
-    def __init__(self, message: DescriptorProto, full_name: str, taken: set[str], path: str) -> None:
+    def __init__(self, message: DescriptorProto, full_name: str, taken: set[str], path: str, imports: set[str]) -> None:
         self._message, self._full_name, self._taken, self._path = message, full_name, taken, path
+        self._imports = imports
 
     def add(self, field: pa.Field, number: int) -> None:
         made = self._message.field.add(name=field.name, number=number, label=_F.LABEL_OPTIONAL)
@@ -118,12 +146,21 @@ class _Field:
         if _t.is_struct(kind):
             inner = _type_name(name, self._taken)
             full_name = f"{self._full_name}.{inner}"
-            self._message.nested_type.append(_message(list(kind), inner, full_name, self._path))
+            self._message.nested_type.append(_message(list(kind), inner, full_name, self._path, self._imports))
             made.type, made.type_name = _F.TYPE_MESSAGE, full_name
             return
+        declared = declared_for(kind)
+        if declared is not None:
+            self._imports.add("confluent/meta.proto")
+            declare(made.options, declared)
         for fits, scalar in _SCALARS:
             if fits(kind):
                 made.type = scalar
+                return
+        for fits, file, message in _MESSAGES:
+            if fits(kind):
+                self._imports.add(file)
+                made.type, made.type_name = _F.TYPE_MESSAGE, message
                 return
         raise no_form(kind, "Protobuf here", self._path, "cast or wrap it")
 
@@ -203,7 +240,9 @@ def _inner(message: DescriptorProto, before: DescriptorProto) -> Iterator[tuple[
 
 
 def _message_of(field: FieldDescriptorProto | None, inside: dict[str, Any]) -> DescriptorProto | None:
-    return None if field is None else inside.get(field.type_name.rpartition(".")[2])
+    if field is None or field.type_name in _IMPORTED:
+        return None
+    return inside.get(field.type_name.rpartition(".")[2])
 
 
 # ---- as Java registers it ----

@@ -31,6 +31,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from pravega_serde.columnar.limits import ColumnCount
 from pravega_serde.errors import SchemaError
+from pravega_serde.protobuf.declared import declared_in
 
 #: Cardinality of a field. ``implicit``: its default value is not written (proto3 without ``optional``).
 Label = Literal["implicit", "explicit", "required", "repeated", "map"]
@@ -92,6 +93,8 @@ class FieldPlan:
     message: MessagePlan | None
     """Its message; of a map, the message of its entries."""
     enum: EnumPlan | None
+    declared: pa.DataType | None = None
+    """Arrow type of the column from which the field was derived, if Protobuf's own is another."""
 
 
 @dataclass(slots=True, eq=False)
@@ -156,6 +159,7 @@ class _Planner:
             oneof=oneof.name if oneof is not None and len(oneof.fields) > 1 else None,
             message=None if given.message_type is None else self.message(given.message_type),
             enum=None if given.enum_type is None else _enum(given.enum_type),
+            declared=declared_in(given),
         )
 
 
@@ -221,15 +225,21 @@ _SHAPE_TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 def arrow_type(message: MessagePlan) -> pa.DataType:
-    """Return the Arrow type of a message.
+    """Return the Arrow type of a message, with the declared types of its fields.
 
     Raises :class:`SchemaError` if the message contains itself, or unfolds into too many columns.
     """
-    return _Types().message(message)
+    return _Types(declared=True).message(message)
+
+
+def wire_type(message: MessagePlan) -> pa.DataType:
+    """Return the Arrow type of a message with Protobuf's own types. Raises as :func:`arrow_type`."""
+    return _Types(declared=False).message(message)
 
 
 class _Types:
-    def __init__(self) -> None:
+    def __init__(self, *, declared: bool) -> None:
+        self._declared = declared
         self._columns = ColumnCount()
         self._inside: list[str] = []
 
@@ -255,4 +265,6 @@ class _Types:
         return pa.list_(pa.field("element", self._single(f))) if f.label == "repeated" else self._single(f)
 
     def _single(self, f: FieldPlan) -> pa.DataType:
+        if self._declared and f.declared is not None:
+            return f.declared
         return LEAVES[f.kind] if f.message is None else self.message(f.message)

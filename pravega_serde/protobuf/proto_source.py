@@ -11,12 +11,14 @@ from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     EnumDescriptorProto,
     FieldDescriptorProto,
+    FieldOptions,
     FileDescriptorProto,
     MethodDescriptorProto,
 )
 from google.protobuf.message import Message
 
 from pravega_serde.errors import SchemaError
+from pravega_serde.protobuf.declared import option_text
 from pravega_serde.protobuf.derive import json_name
 
 _F = FieldDescriptorProto
@@ -123,7 +125,12 @@ def _field(
     else:
         label = "optional " if field.proto3_optional or (syntax == "proto2" and not in_oneof) else ""
         kind = _LABELS.get(field.label, label) + _type(field)
-    options = list(_options(field.options, where))
+    known = FieldOptions()
+    known.CopyFrom(field.options)
+    declared = option_text(field.options)
+    if declared is not None:
+        known.DiscardUnknownFields()
+    options = [*_options(known, where), *([declared] if declared else [])]
     if field.HasField("default_value"):
         options.append(f"default = {_default(field)}")
     if field.HasField("json_name") and field.json_name != json_name(field.name):

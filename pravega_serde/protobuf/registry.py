@@ -32,6 +32,7 @@ class ProtobufRegistry(RegistryFormat):
     """Protobuf in a registry: a descriptor set of the message's own file, as from ``ProtobufSchema.of(Class)``."""
 
     suffixes = (".desc", ".pb", ".binpb")
+    has_numbers = True
     typed_readers_undo_codecs = False
 
     def recognises(self, schema: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -14,18 +13,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.errors import SchemaError
+from pravega_serde.protobuf.bundled_files import BUNDLED, bundled
 
 #: Forms in which you can pass a message type; ``str`` and ``Path`` are the path of a descriptor set's file.
 ProtobufSchema = type[Message] | Descriptor | FileDescriptorSet | bytes | str | Path
-
-#: Google's own files, which Python's package has as ``google.protobuf.<name>_pb2``.
-_BUNDLED: Final = frozenset(
-    f"google/protobuf/{name}.proto"
-    for name in (
-        *("any", "api", "descriptor", "duration", "empty", "field_mask"),
-        *("source_context", "struct", "timestamp", "type", "wrappers"),
-    )
-)
 
 
 def load(schema: ProtobufSchema, message_type: str | None) -> type[Message]:
@@ -117,14 +108,6 @@ def _is_in(pool: descriptor_pool.DescriptorPool, name: str) -> bool:
     return True
 
 
-def bundled(name: str) -> FileDescriptorProto | None:
-    """Return one of Google's own files. Java's ``ProtobufSchema.of(Class)`` omits even these."""
-    if name not in _BUNDLED:
-        return None
-    module = importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
-    return _proto_of(module.DESCRIPTOR)
-
-
 def _only_message(files: FileDescriptorSet) -> str:
     names = _names(files)
     if len(names) == 1:
@@ -133,7 +116,7 @@ def _only_message(files: FileDescriptorSet) -> str:
 
 
 def _names(files: FileDescriptorSet) -> list[str]:
-    own = [proto for proto in files.file if proto.name not in _BUNDLED] or files.file
+    own = [proto for proto in files.file if proto.name not in BUNDLED] or files.file
     return [f"{p.package}.{message.name}".lstrip(".") for p in own for message in p.message_type]
 
 

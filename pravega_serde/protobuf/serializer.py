@@ -9,10 +9,20 @@ from typing import Any, Final
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath, bytes_at_once
-from pravega_serde.errors import SerializationError
+from pravega_serde.columnar import (
+    Attempt,
+    ColumnReader,
+    ColumnSerializer,
+    FastPath,
+    MalformedError,
+    PlainPath,
+    bytes_at_once,
+)
+from pravega_serde.columnar.bad_rows import UNFIT, FallbackError, bisecting
+from pravega_serde.errors import DeserializationError, SerializationError
 from pravega_serde.protobuf.columns import fast_path
-from pravega_serde.protobuf.plan import arrow_type, plan
+from pravega_serde.protobuf.declared import raising
+from pravega_serde.protobuf.plan import arrow_type, plan, wire_type
 from pravega_serde.protobuf.rows import Meter, RowReader, value_cost, value_of
 from pravega_serde.protobuf.schema import ProtobufSchema, descriptor_of, descriptor_set, is_importable, load, same_type
 from pravega_serde.protobuf.values import value_reader
@@ -28,7 +38,7 @@ class ProtobufSerializer(ColumnSerializer):
 
     ``schema`` is a generated message class, a descriptor, or a ``FileDescriptorSet`` (the object, its bytes, or the
     path of its file). For a set, ``message_type`` names the message (``package.Message``). You can omit it if there is
-    only one. Imports of ``google/protobuf/*.proto`` may be missing from a set.
+    only one. Imports of ``google/protobuf``, ``google/type`` and ``confluent`` may be missing from a set.
 
     You can write messages of the type, and mappings of field names to natural values. Reading returns messages, of the
     generated class if you passed one. :meth:`as_dict` converts a message to natural values. See
@@ -103,11 +113,49 @@ class ProtobufSerializer(ColumnSerializer):
         return value_of(message, self._natural)
 
     def _make_reader(self) -> ColumnReader:
-        kind = self.arrow_type
+        kind, wire = self.arrow_type, wire_type(self._plan)
         read = RowReader(self._message, self._plan, value_reader(self._plan, arrow=True))
-        return ColumnReader(PlainPath(read, kind), fast_path(self._plan, kind), few=_FEW_TO_READ)
+        plain = PlainPath(read, wire)
+        fast: FastPath | None = fast_path(self._plan, wire)
+        if kind != wire:
+            plain, fast = _declared_paths(plain, fast, kind)
+        return ColumnReader(plain, fast, few=_FEW_TO_READ)
 
     def _make_writer(self) -> ProtobufColumnWriter:
         arrow_type(self._plan)  # raises SchemaError for a message that contains itself
         write = RowWriter(self._message, filler(self._plan, arrow=True), self._to_bytes)
         return ProtobufColumnWriter(self._plan, descriptor_of(self._message), write)
+
+
+def _declared_paths(plain: PlainPath, fast: FastPath | None, kind: pa.DataType) -> tuple[PlainPath, FastPath | None]:
+    """Return the paths with the declared types of a derived schema."""
+    wire = plain.arrow_type
+    convert = raising(wire, kind)
+
+    def read(event: bytes) -> Any:
+        value = plain.read(event)
+        try:
+            return convert(pa.array([value], wire))[0]
+        except MalformedError as error:
+            raise DeserializationError(
+                f"a value does not fit its declared type: {error.reason}", field_path=error.field_path()
+            ) from error
+
+    def whole(column: pa.BinaryArray) -> pa.Array:
+        assert fast is not None
+        tried = fast(column)
+        if len(tried.suspects):
+            raise FallbackError
+        return convert(tried.values)
+
+    find = bisecting(whole, refusals=(FallbackError, *UNFIT))
+
+    def attempt(column: pa.BinaryArray) -> Attempt:
+        assert fast is not None
+        tried = fast(column)
+        try:
+            return Attempt(convert(tried.values), tried.suspects)
+        except UNFIT:
+            return find(column)
+
+    return PlainPath(read, kind), fast and attempt

@@ -25,7 +25,8 @@ from pravega_serde.columnar.lowering import (
     struct_lowering,
 )
 from pravega_serde.errors import SchemaError
-from pravega_serde.protobuf.plan import LEAVES, FieldPlan, MessagePlan, arrow_type
+from pravega_serde.protobuf.declared import wire_column
+from pravega_serde.protobuf.plan import LEAVES, FieldPlan, MessagePlan, wire_type
 
 
 def storage_type(message: MessagePlan) -> pa.DataType:
@@ -52,7 +53,7 @@ def _single(field: FieldPlan) -> pa.DataType:
 def lowering(message: MessagePlan, kind: pa.DataType) -> Lower:
     """Return the lowering of columns of a type; raise :class:`SchemaError` if the type does not fit."""
     # Columns of types without times already have this form when they are read.
-    return itself if kind == storage_type(message) == arrow_type(message) else _message(message, kind, "$")
+    return itself if kind == storage_type(message) == wire_type(message) else _message(message, kind, "$")
 
 
 def _message(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
@@ -72,6 +73,18 @@ def _misfit(what: str, kind: pa.DataType, path: str, hint: str = "; cast the col
 
 
 def _item(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
+    if field.declared is not None:
+        if pa.types.is_dictionary(kind):
+            return dictionary_lowering(_item(field, kind.value_type, path))
+        conversion = wire_column(field.declared, kind)
+        if conversion is not None:
+            convert, wire = conversion
+            lower = _own_item(field, wire, path)
+            return at_path(lambda column: lower(convert(column)), path)
+    return _own_item(field, kind, path)
+
+
+def _own_item(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     return _leaf(field, kind, path) if field.message is None else _message(field.message, kind, path)
 
 

@@ -19,8 +19,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError
 
 from pravega_serde.errors import MissingExtraError, SchemaError
+from pravega_serde.protobuf.bundled_files import bundled, bundled_for_compiler
 from pravega_serde.protobuf.proto_source import proto_source
-from pravega_serde.protobuf.schema import bundled
 from pravega_serde.registry.interface import SchemaText
 
 #: Name of a file that nothing imports and whose text does not tell its name.
@@ -99,23 +99,32 @@ def compiled_file(path: Path) -> FileDescriptorSet:
 
     Raises :class:`MissingExtraError` if protoc is not installed.
     """
-    arguments = [f"--proto_path={path.parent}", "--include_imports"]
     end = time.monotonic() + _PROTOC_SECONDS
-    return _protoc(arguments, str(path), path.name, purpose=f"the Protobuf file {path.name!r}", end=end)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = [f"--proto_path={path.parent}", _known(folder, []), "--include_imports"]
+        return _protoc(arguments, str(path), path.name, purpose=f"the Protobuf file {path.name!r}", end=end)
 
 
 def _compiled(text: str, name: str, imports: list[FileDescriptorProto], end: float) -> FileDescriptorProto:
     """Compile the text of a file, until a time of ``time.monotonic()``."""
     with tempfile.TemporaryDirectory() as folder:
-        source, known = (Path(folder, each) for each in ("source", "known.desc"))
+        source = Path(folder, "source")
         source.mkdir()
         # Not under its own name, which may lead out of the folder.
         Path(source, _UNNAMED).write_text(text, encoding="utf-8")
-        known.write_bytes(FileDescriptorSet(file=imports).SerializeToString())
-        arguments = [f"--descriptor_set_in={known}", f"--proto_path={source}"]
+        arguments = [_known(folder, imports), f"--proto_path={source}"]
         purpose = "a Protobuf schema that is registered as text"
         made = _protoc(arguments, _UNNAMED, name, purpose=purpose, end=end)
         return made.file[0]
+
+
+def _known(folder: str, imports: list[FileDescriptorProto]) -> str:
+    """Return the argument with the files that protoc can import from descriptors."""
+    names = {each.name for each in imports}
+    files = [*(each for each in bundled_for_compiler() if each.name not in names), *imports]
+    known = Path(folder, "known.desc")
+    known.write_bytes(FileDescriptorSet(file=files).SerializeToString())
+    return f"--descriptor_set_in={known}"
 
 
 def _protoc(arguments: list[str], file: str, name: str, *, purpose: str, end: float) -> FileDescriptorSet:

@@ -22,6 +22,7 @@ from google.protobuf.message import Message
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import invalid, lone_surrogate, raw_bytes
+from pravega_serde.protobuf.declared import natural
 from pravega_serde.protobuf.plan import EnumPlan, FieldPlan, MessagePlan
 from pravega_serde.text import java_decode
 
@@ -77,6 +78,8 @@ class _Compiler:
         return lambda message: {key: item(value) for key, value in _pairs(message, name)}
 
     def _item(self, field: FieldPlan) -> Read:
+        if field.declared is not None and not self._arrow:
+            return natural(field.declared) or _itself
         if field.message is not None:
             return self.message(field.message)
         if field.enum is not None:

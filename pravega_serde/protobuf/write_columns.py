@@ -326,7 +326,8 @@ def _is_written(field: FieldPlan) -> bool:
     if field.oneof is not None or field.kind == "group" or field.label in ("map", "required"):
         return False
     if field.message is not None:
-        return field.message.shape == "message" and all(map(_is_written, field.message.fields))
+        own = field.message.shape == "message" and not field.message.name.startswith("google.")
+        return own and all(map(_is_written, field.message.fields))
     return field.label != "repeated" or field.packed or field.kind in ("bytes", "string")
 
 

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import invalid
 from pravega_serde.errors import SerializationError
+from pravega_serde.protobuf.declared import wire_value
 from pravega_serde.protobuf.plan import FieldPlan, MessagePlan, reachable
 from pravega_serde.protobuf.plan import plan as plan_of
 from pravega_serde.protobuf.rows import required_in
@@ -86,9 +87,9 @@ class _Compiler:
             return self._repeated(field)
         name = field.name
         if field.message is None:
-            convert = converter(field.kind, field.enum)
+            convert = self._converter(field)
             return lambda message, value: setattr(message, name, convert(value))
-        fill = self.message(field.message)
+        fill = self._filler(field)
 
         def fill_message(message: Any, value: Any) -> None:
             inner = getattr(message, name)
@@ -97,13 +98,26 @@ class _Compiler:
 
         return fill_message
 
+    def _converter(self, field: FieldPlan) -> Convert:
+        convert, declared = converter(field.kind, field.enum), field.declared
+        if declared is None or self._arrow:
+            return convert
+        return lambda value: convert(wire_value(declared, value))
+
+    def _filler(self, field: FieldPlan) -> Fill:
+        assert field.message is not None
+        fill, declared = self.message(field.message), field.declared
+        if declared is None or self._arrow:
+            return fill
+        return lambda message, value: fill(message, wire_value(declared, value))
+
     def _repeated(self, field: FieldPlan) -> Fill:
         name = field.name
         if field.message is None:
-            convert = converter(field.kind, field.enum)
+            convert = self._converter(field)
             put: Fill = lambda items, value: items.append(convert(value))  # noqa: E731
         else:
-            fill = self.message(field.message)
+            fill = self._filler(field)
             put = lambda items, value: fill(items.add(), value)  # noqa: E731
 
         def fill_items(message: Any, values: Any) -> None:
@@ -139,9 +153,9 @@ class _Compiler:
 
     def _entry(self, convert_key: Convert, item: FieldPlan) -> Fill:
         if item.message is not None:
-            fill = self.message(item.message)
+            fill = self._filler(item)
             return lambda entries, pair: fill(entries[convert_key(pair[0])], pair[1])
-        convert = converter(item.kind, item.enum)
+        convert = self._converter(item)
 
         def put(entries: Any, pair: tuple[Any, Any]) -> None:
             entries[convert_key(pair[0])] = convert(pair[1])

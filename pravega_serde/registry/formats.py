@@ -64,13 +64,15 @@ def event_type(
     type: str | None = None,  # noqa: A002 -- the registry's word
     custom_formats: CustomFormats | None = None,
     all_files: bool = False,
+    after: Callable[[str], SchemaInfo | None] | None = None,
 ) -> EventType:
     """Return the type of the events that a schema describes.
 
     ``schema`` is an Avro schema, a JSON schema (text, parsed, or a path), a Protobuf message class, descriptor or
     descriptor set, an Arrow schema to derive one from, or a SchemaInfo. ``format`` may be left out if the schema
     identifies it. ``type`` is the type's name in the registry, which JSON and Arrow schemas do not have. ``all_files``
-    keeps all files of a descriptor set. Raises :class:`SchemaError` for an invalid schema, and for one that lacks a
+    keeps all files of a descriptor set. ``after`` returns the latest schema of a type, whose numbers a derived schema
+    keeps. Raises :class:`SchemaError` for an invalid schema, and for one that lacks a
     name.
     """
     if isinstance(schema, EventType):
@@ -80,7 +82,7 @@ def event_type(
     wanted = _format_of(schema, format)
     part = part_of(wanted)
     if isinstance(schema, pa.Schema | pa.StructType):
-        return _derived(part, wanted, pa.schema(list(schema)), type)
+        return _derived(part, wanted, pa.schema(list(schema)), type, after)
     if part is None:
         return _custom(schema, wanted, type, custom_formats or {})
     return part.event_type(schema, type, all_files=all_files)
@@ -92,6 +94,7 @@ def reader_type(
     format: str | SerializationFormat | None,  # noqa: A002 -- the option's name everywhere
     type: str | None,  # noqa: A002 -- the registry's word
     custom_formats: CustomFormats,
+    after: Callable[[str], SchemaInfo | None],
 ) -> EventType:
     """Return a reader's type of the events that a schema describes, like :func:`event_type`.
 
@@ -99,7 +102,7 @@ def reader_type(
     """
     part = None if format is None else part_of(format_named(format))
     if part is None or not part.anonymous or isinstance(schema, EventType | SchemaInfo):
-        return event_type(schema, format=format, type=type, custom_formats=custom_formats)
+        return event_type(schema, format=format, type=type, custom_formats=custom_formats, after=after)
     made = event_type(schema, format=format, type=type or "")
     columns = isinstance(schema, pa.Schema | pa.StructType)
     return part.reader_for(made.info, pa.struct(list(schema))) if columns else made
@@ -124,7 +127,11 @@ def _custom(schema: Any, wanted: SerializationFormat, name: str | None, custom_f
 
 
 def _derived(
-    part: RegistryFormat | None, wanted: SerializationFormat, columns: pa.Schema, name: str | None
+    part: RegistryFormat | None,
+    wanted: SerializationFormat,
+    columns: pa.Schema,
+    name: str | None,
+    after: Callable[[str], SchemaInfo | None] | None,
 ) -> EventType:
     if name is None:
         raise SchemaError("columns have no name to register their schema under; set type")
@@ -132,7 +139,8 @@ def _derived(
         raise UnsupportedFormatError(
             f"columns do not define a schema of the format {wanted.full_type_name!r}; pass a schema"
         )
-    return part.derived(columns, name)
+    latest = after(name) if part.has_numbers and after is not None else None
+    return part.derived(columns, name, latest if latest is not None and latest.format == wanted else None)
 
 
 def payload_serializer(info: SchemaInfo, custom_formats: CustomFormats) -> Serializer[Any]:

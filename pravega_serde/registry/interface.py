@@ -80,6 +80,8 @@ class RegistryFormat(ABC):
     """True if readers may consist of columns without a name. They read events of every type of the format."""
     needs_header: bool = False
     """True if events need their encoding header to be read."""
+    has_numbers: bool = False
+    """True if events have the numbers of fields, which a derived schema keeps from the latest schema of its type."""
     compared_by_server: bool = False
     """True if the server compares schemas with the group's policy. It accepts all schemas of other formats."""
     typed_readers_undo_codecs: bool = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Unpack
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ from pravega_serde.registry.settings import (
     SerializerConfig,
     serializer_config,
 )
-from pravega_serde.registry.stores import store_of
+from pravega_serde.registry.stores import latest_or_none, store_of
 from pravega_serde.registry.values import (
     CONVERSIONS,
     Adapt,
@@ -331,7 +331,10 @@ def deserializer(
     chosen = (type,) if isinstance(type, str) else tuple(type or ())
     given = [*schemas] if schema is None else [schema, *schemas]
     name = chosen[0] if len(chosen) == 1 else None
-    readers = tuple(reader_type(each, format=format, type=name, custom_formats=config.custom_formats) for each in given)
+    after = partial(latest_or_none, config)
+    readers = tuple(
+        reader_type(each, format=format, type=name, custom_formats=config.custom_formats, after=after) for each in given
+    )
     others = {name: value for name, value in settings.items() if name not in ("namespace", "create_group")}
     return RegistryDeserializer(
         config,

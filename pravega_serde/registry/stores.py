@@ -71,6 +71,14 @@ def store_of(config: SerializerConfig) -> SchemaStore:
     return (ApicurioStore if config.registry.kind == "apicurio" else ConfluentStore)(config)
 
 
+def latest_or_none(config: SerializerConfig, type: str) -> SchemaInfo | None:  # noqa: A002 -- the registry's word
+    """Return the latest schema of a type in the group of a configuration, or None if there is none."""
+    try:
+        return next((each.schema for each in store_of(config).latest(type) if each.schema.type == type), None)
+    except RegistryNotFoundError:
+        return None
+
+
 def latest_schema(
     registry: str | RegistryConfig,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -29,7 +29,7 @@ from pravega_serde.registry.settings import (
     WriterSettings,
     serializer_config,
 )
-from pravega_serde.registry.stores import store_of
+from pravega_serde.registry.stores import latest_or_none, store_of
 from pravega_serde.registry.values import Adapt, ObjectPayloads, Others, WithSchema
 from pravega_serde.serializer_interface import OnError
 
@@ -421,7 +421,14 @@ def _event_type(
     needs_name = config.registry.kind == "pravega" or part is None or not part.anonymous
     if not needs_name and not isinstance(schema, pa.Schema | pa.StructType):
         type = type or ""  # noqa: A001 -- the registry's word
-    return event_type(schema, format=format, type=type, custom_formats=config.custom_formats, all_files=all_files)
+    return event_type(
+        schema,
+        format=format,
+        type=type,
+        custom_formats=config.custom_formats,
+        all_files=all_files,
+        after=partial(latest_or_none, config),
+    )
 
 
 def _types_by_key(

@@ -1,20 +1,26 @@
 """Schemas that follow from Arrow ones, and Arrow types from JSON schemas."""
 
 import json
-from datetime import UTC, date, datetime, time
+import pickle
+import re
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
 
-from pravega_serde import SchemaError
+from pravega_serde import SchemaError, SerializationError
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import UnsupportedFormatError
 from pravega_serde.json import arrow_type_of_json_schema, json_schema_of
-from pravega_serde.protobuf import protobuf_schema_of
-from pravega_serde.registry import SerializationFormat, event_type
+from pravega_serde.protobuf import ProtobufSerializer, protobuf_schema_of
+from pravega_serde.protobuf.bundled_files import BUNDLED, bundled
+from pravega_serde.protobuf.registry import ProtobufRegistry
+from pravega_serde.registry import SerializationFormat, deserializer, event_type, serializer
 
 POINT = pa.struct([("x", pa.int32()), pa.field("y", pa.float64(), nullable=False)])
 COLUMNS = pa.schema(
@@ -59,14 +65,174 @@ def test_columns_come_back_as_they_were(wanted: str) -> None:
     events = made.payloads.encode_column(made.fitted(column))
     full, empty = made.payloads.decode_column(events).to_pylist(maps_as_pydicts="strict")
     if wanted == "protobuf":
-        # Numbers and text stand for what Protobuf does not have.
-        full |= {"day": date.fromordinal(date(1970, 1, 1).toordinal() + full["day"]), "price": Decimal(full["price"])}
-        moments = pa.array([full["moment"], full["local"]]).cast(pa.timestamp("us")).to_pylist()
-        full |= {"moment": moments[0].replace(tzinfo=UTC), "local": moments[1]}
         assert [empty[name] for name in ("points", "names", "counts", "places")] == [[], [], {}, {}]
         empty |= dict.fromkeys(("points", "names", "counts", "places"))
     assert full == ROW
     assert empty == EMPTY
+
+
+#: Column type -> values, and the type that is read if it is another.
+PROTOBUF: list[tuple[pa.DataType, list[Any], pa.DataType | None]] = [
+    (pa.timestamp("us", "UTC"), [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)], None),
+    (pa.timestamp("ms", "Europe/Berlin"), [datetime(2024, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC")),
+    (pa.timestamp("us"), [datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999_999)], None),
+    (pa.timestamp("s"), [datetime(2024, 1, 1)], pa.timestamp("us")),
+    (pa.duration("us"), [timedelta(days=-3, microseconds=1), timedelta(0)], None),
+    (pa.duration("s"), [timedelta(seconds=5)], pa.duration("us")),
+    (pa.date32(), [date(1, 1, 1), date(1970, 1, 1), date(2024, 2, 29), date(9999, 12, 31)], None),
+    (pa.date64(), [date(2024, 2, 29)], pa.date32()),
+    (pa.time64("us"), [time(0), time(23, 59, 59, 999_999)], None),
+    (pa.time32("ms"), [time(1, 2, 3, 4000)], pa.time64("us")),
+    (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("-0.01"), Decimal("0.00"), Decimal("99999999.99")], None),
+    (pa.decimal128(38, 0), [Decimal("9" * 38)], None),
+    (pa.decimal128(4, -2), [Decimal("12E+2")], None),
+    (pa.decimal256(60, 4), [Decimal("1" * 50 + ".2500")], None),
+    (pa.int8(), [-128, 127], None),
+    (pa.int16(), [-32768], None),
+]
+
+
+def _shaped(shape: str, kind: pa.DataType, values: list[Any]) -> tuple[pa.DataType, list[Any]]:
+    """Return a column type with a type in a shape, and its values."""
+    if shape == "single":
+        return kind, [*values, None]
+    if shape == "list":
+        return pa.list_(pa.field("element", kind)), [values, []]
+    if shape == "map":
+        return pa.map_(pa.string(), kind), [[(str(at), value) for at, value in enumerate(values)], []]
+    return pa.struct([("in", kind)]), [{"in": values[0]}, {"in": None}, None]
+
+
+@pytest.mark.parametrize("shape", ["single", "list", "map", "struct"])
+@pytest.mark.parametrize(("kind", "values", "read"), PROTOBUF, ids=str)
+def test_a_derived_message_accepts_its_columns(shape: str, kind: pa.DataType, values: Any, read: Any) -> None:
+    column_type, items = _shaped(shape, kind, values)
+    wanted, _ = _shaped(shape, read or kind, values)
+    schema = pa.schema([("f", column_type)])
+    made = ProtobufSerializer(protobuf_schema_of(schema, "n.R"))
+    column = pa.StructArray.from_arrays([pa.array(items, column_type)], fields=list(schema))
+    for count in (1, 200):
+        events = made.encode_column(pa.concat_arrays([column] * count))
+        decoded = made.decode_column(events)
+        assert decoded.type == made.arrow_type == pa.struct([("f", wanted)])
+        assert decoded.to_pylist()[: len(items)] == [{"f": item} for item in items]
+    rows = [{"f": dict(item) if shape == "map" else item} for item in items]
+    for row, event in zip(rows, events.to_pylist(), strict=False):
+        assert made.serialize(row) == event
+        assert made.as_dict(made.deserialize(event)) == row
+        assert made.serialize(made.as_dict(made.deserialize(event))) == event
+    again = pickle.loads(pickle.dumps(made))
+    assert again.decode_column(events).equals(decoded)
+
+
+def test_a_derived_message_accepts_a_dictionary() -> None:
+    days = pa.array([date(2024, 1, 1), None, date(2024, 1, 1)]).dictionary_encode()
+    column = pa.StructArray.from_arrays([days], names=["f"])
+    made = ProtobufSerializer(protobuf_schema_of(pa.schema(list(column.type)), "n.R"))
+    assert made.decode_column(made.encode_column(column)).field(0).equals(days.dictionary_decode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "reason"),
+    [
+        (pa.date32(), {"year": 2024}, "date"),
+        (pa.date32(), {"year": 2023, "month": 2, "day": 29}, "2023-02-29|day is out of range"),
+        (pa.decimal128(4, 2), {"value": "1.234"}, "data loss"),
+        (pa.decimal128(4, 2), {"value": "x"}, "decimal"),
+        (pa.time64("us"), 86_400_000_000, "time of day"),
+        (pa.int8(), 300, "300"),
+    ],
+)
+def test_a_value_beyond_its_declared_type_is_malformed(kind: pa.DataType, wrong: Any, reason: str) -> None:
+    made = ProtobufSerializer(protobuf_schema_of(pa.schema([("f", kind)]), "n.R"))
+    good = made.serialize({"f": None})
+    events = pa.array([good, made.serialize({"f": wrong}), good] * 50)
+    errors: list[Any] = []
+    assert made.decode_column(events, on_error=errors.append).null_count == len(errors) == 50
+    assert re.search(reason, str(errors[0]))
+    assert errors[0].field_path == "$.f"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.date32(), datetime(2024, 1, 1)),
+        (pa.timestamp("us"), datetime(2024, 1, 1, tzinfo=UTC)),
+        (pa.decimal128(4, 2), Decimal("100")),
+        (pa.decimal128(4, 2), Decimal("0.125")),
+        (pa.time64("us"), "x"),
+    ],
+)
+def test_a_row_that_its_column_cannot_hold_is_refused(kind: pa.DataType, value: Any) -> None:
+    made = ProtobufSerializer(protobuf_schema_of(pa.schema([("f", kind)]), "n.R"))
+    with pytest.raises(SerializationError, match=r"\$\.f"):
+        made.serialize({"f": value})
+
+
+def test_a_date_that_the_message_cannot_hold_is_refused() -> None:
+    made = ProtobufSerializer(protobuf_schema_of(pa.schema([("f", pa.date32())]), "n.R"))
+    column = pa.array([10**7], pa.int32()).cast(pa.date32())
+    with pytest.raises(SerializationError, match=r"years 1 to 9999 .*\$\.f"):
+        made.encode_column(pa.StructArray.from_arrays([column], names=["f"]))
+
+
+def test_text_of_a_derived_message_keeps_the_types() -> None:
+    registry = ProtobufRegistry()
+    made = event_type(COLUMNS, format="protobuf", type="com.example.Order")
+    text = registry.to_text(made.info, source=True)
+    assert '(confluent.field_meta) = {params: [{key: "arrow", value: "decimal128(12, 3)"}]}' in text.text
+    assert not text.references
+    again = registry.payloads(registry.from_text(text))
+    assert again.arrow_type == made.payloads.arrow_type
+
+
+@pytest.mark.parametrize("names", [("a_b", "aB"), ("a_b_c", "aBC"), ("_a", "A")])
+def test_names_that_are_one_name_in_json_are_refused(names: tuple[str, str]) -> None:
+    clash = pa.struct([(name, pa.int32()) for name in names])
+    for schema in (pa.schema(list(clash)), pa.schema([("in", pa.list_(clash))])):
+        with pytest.raises(SchemaError, match=rf"{names[0]}' and '{names[1]}' .*in JSON; rename one"):
+            protobuf_schema_of(schema, "n.R")
+
+
+def test_numbers_of_fields_stay_when_a_column_goes() -> None:
+    uri = "mock://numbers-of-fields-stay"
+    text = pa.string()
+    made: dict[str, Any] = {"group": "g", "format": "protobuf", "type": "n.R", "register_schema": True}
+    before = pa.schema([("a", text), ("secret", text), ("in", pa.struct([("x", text), ("y", text)]))])
+    after = pa.schema([("in", pa.struct([("y", text)])), ("a", text), ("new", pa.date32())])
+    old = serializer(uri, schema=before, create_group=True, **made)
+    event = old.serialize({"a": "1", "secret": "2", "in": {"x": "3", "y": "4"}})
+    new = serializer(uri, schema=after, **made)
+    row = {"a": "5", "new": date(2024, 1, 1), "in": {"y": "6"}}
+    events = pa.array([event, new.serialize(row)])
+    expected = [{"in": {"y": "4"}, "a": "1", "new": None}, row]
+    for reader in (
+        deserializer(uri, group="g"),
+        deserializer(uri, group="g", schema=after, format="protobuf", type="n.R"),
+    ):
+        assert reader.decode_column(events).to_pylist() == expected
+    narrow = pa.schema([("new", pa.date32())])
+    reader = deserializer(uri, group="g", schema=narrow, format="protobuf", type="n.R", check_readable=False)
+    assert reader.decode_column(events).to_pylist() == [{"new": None}, {"new": date(2024, 1, 1)}]
+
+
+@pytest.mark.parametrize("name", sorted(BUNDLED))
+def test_known_imports_are_complete(name: str) -> None:
+    file = bundled(name)
+    assert file is not None
+    assert file.name == name
+    if name.startswith("google/type/"):
+        theirs = FileDescriptorProto()
+        module = pytest.importorskip(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+        module.DESCRIPTOR.CopyToProto(theirs)
+        ours = DescriptorPool()
+        for each in (*file.dependency, name):
+            ours.AddSerializedFile(cast("Any", bundled(each)).SerializeToString())
+        made = FileDescriptorProto()
+        cast("Any", ours.FindFileByName(name)).CopyToProto(made)
+        for each in (made, theirs):
+            each.ClearField("options")
+        assert made == theirs
 
 
 def test_every_row_of_the_avro_table() -> None:

@@ -1,0 +1,317 @@
+"""Declared Arrow types: the types of columns from which a schema was derived, where Protobuf's own are others.
+
+A derived field has its Arrow type as text in the option ``(confluent.field_meta).params["arrow"]``. On the wire, it is
+an ordinary field, which every reader of Protobuf reads.
+
+| declared | field |
+|---|---|
+| int8, int16 | int32 |
+| date32[day] | google.type.Date |
+| decimal128(p, s), decimal256(p, s) | google.type.Decimal: its digits as text |
+| timestamp[us], without a time zone | int64: microseconds since 1970 in the time of a clock |
+| time64[us] | int64: microseconds since midnight |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf import message_factory
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pb2 import FieldOptions, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+
+from pravega_serde.columnar import Lower, MalformedError, to_micros
+from pravega_serde.columnar.bad_rows import UNFIT, invalid
+from pravega_serde.columnar.lowering import itself, list_lowering, map_lowering, struct_lowering
+from pravega_serde.protobuf.bundled_files import META_OPTION, bundled
+
+_t = pa.types
+_DECIMAL: Final = re.compile(r"decimal(128|256)\((\d{1,2}), (-?\d{1,2})\)")
+_TYPES: Final = {str(kind): kind for kind in (pa.int8(), pa.int16(), pa.date32(), pa.timestamp("us"), pa.time64("us"))}
+#: Kind or message of a field -> declared types that it may have.
+_OF_FIELD: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
+    "int32": lambda kind: kind in (pa.int8(), pa.int16()),
+    "int64": lambda kind: kind in (pa.timestamp("us"), pa.time64("us")),
+    "google.type.Date": _t.is_date32,
+    "google.type.Decimal": _t.is_decimal,
+}
+_KEY: Final = "arrow"
+_DAY: Final = 86_400_000_000
+
+
+def declared_for(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type to declare for a column, or None if Protobuf's own types say it."""
+    if _t.is_date(kind):
+        return pa.date32()
+    if _t.is_time(kind):
+        return pa.time64("us")
+    if _t.is_timestamp(kind) and kind.tz is None:
+        return pa.timestamp("us")
+    if _t.is_decimal(kind):
+        wide = kind.precision > 38
+        return (pa.decimal256 if wide else pa.decimal128)(kind.precision, kind.scale)
+    return kind if kind in (pa.int8(), pa.int16()) else None
+
+
+def declare(options: FieldOptions, kind: pa.DataType) -> None:
+    """Set the option of a field."""
+    made = _options()
+    made.meta.params[_KEY] = str(kind)
+    options.MergeFromString(made.SerializeToString())
+
+
+def option_text(options: FieldOptions) -> str | None:
+    """Return the option of a derived field as text, or None if it has none, or other custom options."""
+    found = _options()
+    found.MergeFromString(options.SerializeToString())
+    text = found.meta.params.get(_KEY)
+    plain = FieldOptions()
+    plain.CopyFrom(options)
+    plain.DiscardUnknownFields()
+    if text is None or (kind := _type(text)) is None:
+        return None
+    declare(plain, kind)
+    written = f'{{key: "{_KEY}", value: "{text}"}}'
+    return f"(confluent.field_meta) = {{params: [{written}]}}" if plain.ByteSize() == options.ByteSize() else None
+
+
+def declared_in(field: FieldDescriptor) -> pa.DataType | None:
+    """Return the declared type of a field. A text that does not fit the field is ignored."""
+    if not field.has_options:
+        return None
+    found = _options()
+    found.MergeFromString(field.GetOptions().SerializeToString())
+    kind = _type(found.meta.params.get(_KEY, ""))
+    name = field.message_type.full_name if field.message_type is not None else _NAMES.get(field.type, "")
+    fits = _OF_FIELD.get(name)
+    return kind if kind is not None and fits is not None and fits(kind) else None
+
+
+_NAMES: Final = {FieldDescriptor.TYPE_INT32: "int32", FieldDescriptor.TYPE_INT64: "int64"}
+
+
+@cache
+def _options_class() -> type[Message]:
+    """Return a message with Confluent's option of a field as an ordinary field.
+
+    As an extension, it would have to be in the pool of the whole program.
+    """
+    pool = DescriptorPool()
+    for name in ("google/protobuf/descriptor.proto", "confluent/meta.proto"):
+        file = bundled(name)
+        assert file is not None
+        pool.AddSerializedFile(file.SerializeToString())
+    holder = FileDescriptorProto(name="options.proto", syntax="proto3", dependency=["confluent/meta.proto"])
+    message = holder.message_type.add(name="Options")
+    message.field.add(name="meta", number=META_OPTION, label=1, type=11, type_name=".confluent.Meta")
+    pool.AddSerializedFile(holder.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Options"))
+
+
+def _options() -> Any:
+    return _options_class()()
+
+
+def _type(text: str) -> pa.DataType | None:
+    found = _DECIMAL.fullmatch(text)
+    if found is None:
+        return _TYPES.get(text)
+    try:
+        return (pa.decimal256 if found[1] == "256" else pa.decimal128)(int(found[2]), int(found[3]))
+    except (pa.ArrowInvalid, ValueError):
+        return None
+
+
+# ---- columns ----
+
+
+def wire_column(declared: pa.DataType, kind: pa.DataType) -> tuple[Lower, pa.DataType] | None:
+    """Return the conversion of a column into the columns of Protobuf's own types, and their type.
+
+    None for a column that already has them, or that does not fit.
+    """
+    if _t.is_date32(declared) and _t.is_date(kind):
+        return _from_date, pa.struct([(name, pa.int32()) for name in ("year", "month", "day")])
+    if _t.is_decimal(declared) and _t.is_decimal(kind):
+        return lambda column: _from_decimal(column.cast(declared)), pa.struct([("value", pa.string())])
+    if _t.is_timestamp(declared) and _t.is_timestamp(kind) and kind.tz is None:
+        return lambda column: to_micros(column, kind.unit, what="time"), pa.int64()
+    if _t.is_time(declared) and _t.is_time(kind):
+        return lambda column: _from_time(column, kind), pa.int64()
+    return None
+
+
+def _from_date(column: pa.Array) -> pa.Array:
+    days = column.cast(pa.date32())
+    parts = [part(days).cast(pa.int32()) for part in (pc.year, pc.month, pc.day)]
+    bounds = pc.min_max(parts[0]).as_py()
+    if bounds["min"] is not None and (bounds["min"] < 1 or bounds["max"] > 9999):
+        raise ValueError("a date outside the years 1 to 9999")
+    return pa.StructArray.from_arrays(parts, names=["year", "month", "day"], mask=column.is_null())
+
+
+def _from_time(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    # Checked in its own unit first: a cast multiplies, and the product may be beyond 64 bits.
+    units = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    _check_time(units, _DAY * _UNITS[kind.unit] // 1_000_000)
+    return column.cast(pa.time64("us"), safe=False).cast(pa.int64())
+
+
+_UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _check_time(units: pa.Array, day: int) -> None:
+    bounds = pc.min_max(units).as_py()
+    if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] < day:
+        raise ValueError("a time of day outside 0 to 24 hours")
+
+
+def _from_decimal(column: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays([column.cast(pa.string())], names=["value"], mask=column.is_null())
+
+
+def raising(wire: pa.DataType, declared: pa.DataType) -> Lower:  # noqa: PLR0911
+    """Return the conversion of columns of Protobuf's own types to the declared ones.
+
+    It raises one of ``UNFIT`` for a value that the declared type cannot hold.
+    """
+    if wire == declared:
+        return itself
+    if _t.is_date32(declared):
+        return _to_date
+    if _t.is_decimal(declared):
+        return lambda column: _none_empty(column).cast(declared)
+    if _t.is_time(declared):
+        return _to_time
+    if _t.is_struct(declared):
+        return struct_lowering(
+            wire,
+            [field.name for field in declared],
+            lower=lambda index, inner, _: _in_field(declared.field(index).name, raising(inner, declared[index].type)),
+            absent=lambda *_: lambda _: None,
+            path="$",
+            what="the message",
+        )
+    if _t.is_list(declared):
+        return list_lowering(raising(wire.value_type, declared.value_type), declared)
+    if _t.is_map(declared):
+        return map_lowering(itself, raising(wire.item_type, declared.item_type), declared)
+    return lambda column: column.cast(declared)
+
+
+def _in_field(name: str, convert: Lower) -> Lower:
+    def run(column: pa.Array) -> pa.Array:
+        try:
+            return convert(column)
+        except UNFIT as error:
+            inner = error if isinstance(error, MalformedError) else MalformedError(str(error))
+            raise inner.within(f".{name}") from error
+
+    return run
+
+
+def _to_date(column: pa.Array) -> pa.Array:
+    years, months, days = column.flatten()
+    day = pc.min_max(days).as_py(), pc.min_max(months).as_py(), pc.min_max(years).as_py()
+    if any(each["min"] is not None and each["min"] < 1 for each in day):
+        raise ValueError("a date without year, month or day")
+    texts = pc.binary_join_element_wise(
+        *(_digits(each, count) for each, count in ((years, 4), (months, 2), (days, 2))), "-"
+    )
+    return texts.cast(pa.date32())
+
+
+def _digits(numbers: pa.Array, count: int) -> pa.Array:
+    return pc.utf8_lpad(numbers.cast(pa.string()), count, "0")
+
+
+def _none_empty(column: pa.Array) -> pa.Array:
+    """Return the texts of decimals. An empty one is zero, as Google's type documents."""
+    (texts,) = column.flatten()
+    return pc.if_else(pc.equal(texts, ""), "0", texts)
+
+
+def _to_time(column: pa.Array) -> pa.Array:
+    _check_time(column, _DAY)
+    return column.cast(pa.time64("us"))
+
+
+# ---- single values ----
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def natural(declared: pa.DataType) -> Callable[[Any], Any] | None:
+    """Return the conversion of a field's value to its natural one, or None if it stays unchanged."""
+    if _t.is_date32(declared):
+        return _date
+    if _t.is_decimal(declared):
+        return _decimal
+    if _t.is_time(declared):
+        return _time
+    return _datetime if _t.is_timestamp(declared) else None
+
+
+def _date(value: Message) -> date:
+    try:
+        return date(value.year, value.month, value.day)  # type: ignore[attr-defined]
+    except ValueError as error:
+        raise MalformedError(f"invalid date: {error}") from None
+
+
+def _decimal(value: Message) -> Decimal:
+    text: str = value.value or "0"  # type: ignore[attr-defined]
+    try:
+        made = Decimal(text)
+    except InvalidOperation:
+        raise MalformedError(f"invalid decimal: {text[:40]!r}") from None
+    if not made.is_finite():
+        raise MalformedError(f"invalid decimal: {text[:40]!r}")
+    return made
+
+
+def _time(micros: int) -> time:
+    if not 0 <= micros < _DAY:
+        raise MalformedError(f"invalid time of day: {micros} µs")
+    return (_EPOCH + timedelta(microseconds=micros)).time()
+
+
+def _datetime(micros: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise MalformedError(f"{micros} µs is outside the range of Python's datetime; read it as a column") from None
+
+
+def wire_value(declared: pa.DataType, value: Any) -> Any:
+    """Return the value of a field for a natural value. Other values remain, such as a mapping of the message."""
+    if isinstance(value, datetime):
+        if not _t.is_timestamp(declared) or value.tzinfo is not None:
+            raise invalid("datetime without a time zone" if _t.is_timestamp(declared) else str(declared), value)
+        return (value - _EPOCH) // _MICROSECOND
+    if isinstance(value, date) and _t.is_date32(declared):
+        return {"year": value.year, "month": value.month, "day": value.day}
+    if _t.is_decimal(declared) and isinstance(value, Decimal | int) and not isinstance(value, bool):
+        return {"value": _digits_of(Decimal(value), declared)}
+    if isinstance(value, time) and _t.is_time(declared):
+        return (datetime.combine(_EPOCH, value.replace(tzinfo=None)) - _EPOCH) // _MICROSECOND
+    return value
+
+
+def _digits_of(value: Decimal, declared: pa.DataType) -> str:
+    """Return the digits with all places after the point, as a column has them."""
+    try:
+        scalar = pa.scalar(value, declared)
+    except pa.ArrowException as error:
+        raise MalformedError(f"{str(value)[:40]} does not fit {declared}: {error}") from None
+    return str(pa.array([scalar.as_py()], declared).cast(pa.string())[0].as_py())
