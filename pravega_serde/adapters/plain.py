@@ -56,13 +56,12 @@ def _key(key: Any, natural: tuple[type, ...]) -> Any:
 
 
 def _object(value: Any, members: tuple[Member, ...], natural: tuple[type, ...]) -> Any:
-    made = {name: plain(found, natural) for name, found in _fields(value, members)}
     config = getattr(value, "__struct_config__", None)
-    if config is None:
-        return made
-    if config.tag is not None:
-        made = {config.tag_field: config.tag, **made}
-    return list(made.values()) if config.array_like else made
+    if config is not None and config.array_like:  # a position names the field, so none is left out
+        items = [plain(getattr(value, attribute), natural) for attribute, _, _ in members]
+        return items if config.tag is None else [config.tag, *items]
+    made = {name: plain(found, natural) for name, found in _fields(value, members)}
+    return made if config is None or config.tag is None else {config.tag_field: config.tag, **made}
 
 
 def _fields(value: Any, members: tuple[Member, ...]) -> Iterable[tuple[str, Any]]:
@@ -70,17 +69,18 @@ def _fields(value: Any, members: tuple[Member, ...]) -> Iterable[tuple[str, Any]
     defaults = _defaults(value.__class__) if config is not None and config.omit_defaults else {}
     for attribute, name, _ in members:
         found = getattr(value, attribute)
-        if found is not msgspec.UNSET and not (attribute in defaults and found == defaults[attribute]):
+        if found is not msgspec.UNSET and not (attribute in defaults and _is_default(found, defaults[attribute])):
             yield name, found
 
 
+def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
+    """Return True for a default as msgspec omits it. An equal value may be another one: -0.0, or 1.00 as a decimal."""
+    return value is field.default or (type(value) is field.default_factory and not value)
+
+
 @lru_cache(maxsize=256)
-def _defaults(kind: Any) -> dict[str, Any]:
-    fields = msgspec.structs.fields(kind)
-    made = {each.name: each.default for each in fields if each.default is not msgspec.NODEFAULT}
-    return made | {
-        each.name: each.default_factory() for each in fields if each.default_factory is not msgspec.NODEFAULT
-    }
+def _defaults(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
+    return {each.name: each for each in msgspec.structs.fields(kind)}
 
 
 # ---- what differs ----
@@ -176,7 +176,7 @@ class _Reviser:
     def _union(self, arguments: tuple[Any, ...]) -> Revise:
         others = [unwrapped(each) for each in arguments if each not in (type(None), msgspec.UnsetType)]
         if len(others) == 1:
-            return self.of(others[0])
+            return _nullable(self.of(others[0]))
         texts = [each for each in others if each is str or _is_enum(each)]
         if len(texts) > 1 and any(map(has_values, texts)):
             names = " and ".join(map(name_of, texts))
@@ -243,6 +243,10 @@ def _later(made: list[Revise]) -> Revise:
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def _nullable(revise: Revise) -> Revise:
+    return revise if revise in (_itself, _number) else lambda value: None if value is None else revise(value)
 
 
 def _number(value: Any) -> Any:

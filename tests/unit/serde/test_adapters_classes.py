@@ -366,6 +366,30 @@ class Wrapped:
     word: Literal["a", "b"] = "a"
 
 
+class Positions(msgspec.Struct, array_like=True, omit_defaults=True):
+    count: int = 0
+    size: int = 5
+    kind: Kinds = Kinds.SMALL
+
+
+class Omitting(msgspec.Struct, omit_defaults=True):
+    kind: Kinds
+    zero: float = 0.0
+    price: Decimal = Decimal("1.0")
+    names: list[str] = []
+
+
+@dataclasses.dataclass
+class Optionals:
+    kind: Kinds | None = None
+    kinds: list[Kinds | None] | None = None
+    either: Kinds | float | None = None
+
+
+class OptionalsModel(pydantic.BaseModel):
+    kind: Kinds | None = None
+
+
 INFINITE = float("inf")
 
 
@@ -382,6 +406,12 @@ INFINITE = float("inf")
         Maybe(),
         Maybe(5, -INFINITE),
         Wrapped(Id(3), Pair(1, INFINITE), Box(Kinds.SMALL), (1, Kinds.SMALL), "b"),
+        Positions(0, 7),
+        Omitting(Kinds.SMALL),
+        Omitting(Kinds.SMALL, -0.0, Decimal("1.00"), [""]),
+        Optionals(),
+        Optionals(Kinds.SMALL, [Kinds.SMALL, None], Kinds.SMALL),
+        OptionalsModel(),
     ],
     ids=repr,
 )
@@ -390,7 +420,9 @@ def test_typed_reads_all_that_it_writes(name: str, value: Any) -> None:
     if kind is Box:
         kind = Box[type(value.content)]  # type: ignore[misc]
     objects = typed({"json": JsonSerializer(), "cbor": CborSerializer()}[name], kind)
-    assert objects.deserialize(objects.serialize(value)) == value
+    found = objects.deserialize(objects.serialize(value))
+    assert found == value
+    assert repr(found) == repr(value)  # also of equal values, such as -0.0
 
 
 def test_json_has_nan_as_jackson_has_it() -> None:
