@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from pravega_connector.reader_group_protocol import GroupConfig
 
 _logger: Final = logging.getLogger(__name__)
-#: Calls that succeed for every stream except one that is being created.
 # Bytes of a text in a request to a segment store, after its length of two bytes.
 _LARGEST_TOKEN: Final = 0xFFFF
+#: Calls that succeed for every stream except one that is being created.
 _OF_EVERY_STREAM: Final = frozenset({calls.CURRENT_SEGMENTS.name, calls.SEGMENTS_AT.name, calls.STREAM_CONFIG.name})
 #: Seconds to wait for another client's creation of a stream.
 _CREATION_SECONDS: Final = 15.0

@@ -35,8 +35,8 @@ _TEXT_VERSION: Final = "0"
 _MAX_ID: Final = 2**63 - 1
 _MAX_OFFSET: Final = 2**63 - 1
 _NUMBER: Final = re.compile(r"\s*([+-]?[0-9]{1,19})\s*", re.ASCII)
-# StreamCut.__str__, with an optional space after each comma.
 _SHOWN_CHARACTERS: Final = 40  # of a text that is not a cut, in its error
+# StreamCut.__str__, with an optional space after each comma.
 _SHOWN: Final = re.compile(r"([^:/]+/[^:/]+):((?:[0-9]{1,10}\.#epoch\.[0-9]{1,10}=-?[0-9]{1,19}(?:, ?|$))*)")
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 _BYTES_VERSION: Final = 1  # the first one with negative offsets

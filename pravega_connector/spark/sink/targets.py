@@ -6,6 +6,7 @@ The rows of one stream keep their order, so the events of a routing key do, too.
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from pravega_connector.errors import AuthenticationError, InvalidNameError, Scop
 from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, LatestTime
 from pravega_connector.spark.sink.kept_writers import KeptWriters, TaskWriter
 from pravega_connector.wire import StreamName
-from pravega_serde.per_process import PerProcess
 
 #: Maximum streams that a task writes to at a time: each has a thread, and memory for unacknowledged events.
 MAX_TARGETS: Final = 64
@@ -69,20 +69,26 @@ def check_target(client: PravegaClient, stream: StreamName, state: StreamName | 
     """
     if stream.is_internal:
         raise InvalidNameError(f"stream {stream} is internal to Pravega: set a stream of events")
-    if stream == state or _tags.get((client, stream), lambda: _is_state(client, stream)):
+    if stream == state or _is_state(client, stream):
         raise InvalidNameError(
             f"stream {stream} has the state of exactly-once writes, which an event would damage: set a stream of events"
         )
 
 
 def _is_state(client: PravegaClient, stream: StreamName) -> bool:
-    try:
-        return STATE_TAG in client.controller.stream_config(stream).tags
-    except (AuthenticationError, StreamNotFoundError, ScopeNotFoundError):  # the writer creates it, or may not ask
-        return False
+    known = _states.setdefault(client, {})
+    if stream not in known:
+        try:
+            known[stream] = STATE_TAG in client.controller.stream_config(stream).tags
+        except AuthenticationError:  # the writer may not ask
+            known[stream] = False
+        except (StreamNotFoundError, ScopeNotFoundError):  # not kept: a ledger of this name may be created later
+            return False
+    return known[stream]
 
 
-_tags: Final[PerProcess[tuple[PravegaClient, StreamName], bool]] = PerProcess()
+#: Whether streams have state, by client.
+_states: Final = weakref.WeakKeyDictionary[PravegaClient, dict[StreamName, bool]]()
 
 
 def checked(

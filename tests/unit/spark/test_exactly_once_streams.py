@@ -139,6 +139,14 @@ def test_a_row_for_a_stream_without_events_is_refused(query: Query, named: str, 
     assert query.seen()["orders"] == [b"1", b"2"]
 
 
+def test_a_row_for_a_ledger_that_was_created_after_a_refused_row_is_refused(query: Query):
+    for error in (StreamNotFoundError, InvalidNameError):
+        with pytest.raises(error):
+            query.commit(0, [("later", b"1")])
+        query.client.create_stream(f"{query.scope}/later", 1, tags=[STATE_TAG], if_exists="ignore")
+    assert query.seen("later") == {"later": []}
+
+
 @pytest.mark.parametrize("mode", ["exactly_once", "at_least_once"])
 def test_a_target_without_events_is_refused(query: Query, mode: str):
     query.commit(0, [("orders", b"1")])
