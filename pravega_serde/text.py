@@ -62,10 +62,11 @@ class UTF8StringSerializer:
 
     def serialize(self, value: str) -> bytes:
         """Return the UTF-8 bytes of a string; see :func:`java_encode`."""
-        if isinstance(value, enum.Enum):
-            value = value.name
-        if not isinstance(value, str):
-            raise SerializationError(f"the string format writes str, not {type(value).__name__}")
+        if type(value) is not str:
+            if isinstance(value, enum.Enum):
+                value = value.name
+            if not isinstance(value, str):
+                raise SerializationError(f"the string format writes str, not {type(value).__name__}")
         return java_encode(value)
 
     def deserialize(self, data: bytes) -> str:

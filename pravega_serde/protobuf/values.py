@@ -250,10 +250,11 @@ def _float(value: Any) -> float:
 
 
 def _string(value: Any) -> str:
-    if isinstance(value, enums.Enum):
-        value = value.name
-    if not isinstance(value, str):
-        raise invalid("string", value)
+    if type(value) is not str:
+        if isinstance(value, enums.Enum):
+            value = value.name
+        if not isinstance(value, str):
+            raise invalid("string", value)
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -282,7 +283,7 @@ def _enum_number(enum: EnumPlan) -> Convert:
     numbers, integer = dict(enum.numbers), _integer(f"number of {enum.name}", -(1 << 31), 1 << 31)
 
     def convert(value: Any) -> int:
-        if isinstance(value, enums.Enum):
+        if type(value) is not str and isinstance(value, enums.Enum):
             value = value.name
         if isinstance(value, str):
             if value in numbers:

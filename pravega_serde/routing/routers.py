@@ -194,9 +194,11 @@ def _no_python_value(batch: pa.RecordBatch) -> SerializationError:
 
 
 def _text(key: object) -> str | None:
+    if key is None or type(key) is str:
+        return key
     if isinstance(key, enum.Enum):
         return key.name
-    if key is None or isinstance(key, str):
+    if isinstance(key, str):
         return key
     if isinstance(key, bool):
         return "true" if key else "false"
