@@ -9,7 +9,8 @@ Theory of operation: retries, tasks that outlive their attempt, and other querie
   with any repetition. A removed entry has no order: an older change that arrives later adds the key again.
 - With versions in the rows, each change has its own condition. If it is refused, and the entry already has the new
   value, an earlier attempt has made the change. If the entry has a third value, another client has changed it. After a
-  lost answer or an earlier attempt of the task, that client may have changed the new value: the outcome is unknown.
+  lost answer, that client may have changed the new value: the outcome is unknown. After an earlier attempt of the task,
+  too, but that attempt usually had the same conflict. So the error says only what this attempt knows.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Upsert:
         for key, other in zip(changes.keys.to_pylist(), changes.segments.to_pylist(), strict=True):
             if other is not None and other != segment_id:
                 raise self._conflict(key, "its version belongs to another entry, or to an earlier table of this name")
-        left, doubted = _made(changes, changes.versions.to_pylist()), self._repeated
+        left, doubted = _made(changes, changes.versions.to_pylist()), False
         for _ in self._rounds():
             try:
                 self._send(segment_id, left)
@@ -139,15 +140,18 @@ class Upsert:
         if doubted:
             raise OutcomeUnknownError(
                 f"whether the entry of key {change.key[:_QUOTED]!r} of table {self._requests.table} was written is "
-                "unknown: an answer was lost, or an earlier attempt of the task ended, and another client has changed "
-                "the entry since. Read the table, and decide again"
+                "unknown: an answer was lost, and another client has changed the entry since. Read the table, and "
+                "decide again"
             )
         raise self._conflict(change.key, "it was changed or removed since its version was read")
 
     def _conflict(self, key: bytes, reason: str) -> TableVersionError:
+        what = "was not written"
+        if self._repeated:
+            what += " by this attempt of the task, but maybe by an earlier one"
         return TableVersionError(
-            f"the entry of key {key[:_QUOTED]!r} of table {self._requests.table} was not written: {reason}; read the "
-            "table, decide again, and write the rows again"
+            f"the entry of key {key[:_QUOTED]!r} of table {self._requests.table} {what}: {reason}; "
+            "read the table, decide again, and write the rows again"
         )
 
     # ---------------------------------------------------------------- inside

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.errors import ConfigError, StepUndecidedError
+from pravega_connector.errors import ConfigError, InvalidNameError, StepUndecidedError
 from pravega_connector.exactly_once.steps import ALL, Life, Outcome, Step, StepLog, Turn, Update
 from pravega_connector.exactly_once.steps.leader import Leader
+from pravega_connector.mirror import mirror
 from pravega_connector.mirror.copier import Copier
 from pravega_connector.mirror.destination import Destination
 from pravega_connector.wire import segment_name
@@ -180,6 +181,17 @@ def test_a_slow_run_does_not_begin_segments_again(
     monkeypatch.undo()
     run()
     assert copied() == each(3 if begun else 2)
+
+
+def test_a_stream_with_state_is_not_a_destination(
+    client: PravegaClient, other: PravegaClient, source: StreamName, target: StreamName, run: Run, write: Write
+) -> None:
+    write(1)
+    run()
+    state = StreamName(target.scope, f"{target.stream}-mirror")
+    with pytest.raises(InvalidNameError, match=rf"stream {state} has the state of exactly-once writes"):
+        mirror(source, state, source_client=client, destination_client=other)
+    run()
 
 
 def test_another_client_scales_the_destination_in_the_middle_of_a_barrier(

@@ -226,7 +226,7 @@ def test_a_second_attempt_of_a_task_does_not_know_what_the_first_has_written(
     second = TaskContext()
     second._attemptNumber = 1
     monkeypatch.setattr(TaskContext, "_taskContext", second)
-    with pytest.raises(OutcomeUnknownError, match="an earlier attempt of the task"):
+    with pytest.raises(TableVersionError, match="not written by this attempt of the task, but maybe by an earlier one"):
         run(query(VERSIONED), row("anna", 2, 2, version=version))
 
 
