@@ -43,6 +43,9 @@ from pravega_serde.errors import SchemaError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
 
+#: Name of a schema that is a union.
+UNION: Final = "union"
+
 
 class AvroRegistry(RegistryFormat):
     """Avro in a registry: schemas as ``Schema.toString()`` prints them, under their own names."""
@@ -68,7 +71,9 @@ class AvroRegistry(RegistryFormat):
         definition = with_definitions(schema)
         if isinstance(definition, str):  # a name of a type, and never the path of a file
             definition = {"type": definition}
-        return SchemaInfo(avro_name(definition), SerializationFormat.AVRO, avro_text(definition).encode())
+        # A union has no name, and only these registries have one.
+        name = UNION if isinstance(definition, list) else avro_name(definition)
+        return SchemaInfo(name, SerializationFormat.AVRO, avro_text(definition).encode())
 
     def writes_alike(self, first: SchemaInfo, second: SchemaInfo) -> bool:
         """Return True if the schemas differ at most in what readers ignore, such as docs."""

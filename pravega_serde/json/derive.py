@@ -12,8 +12,8 @@ Schemas of draft 3 and later are read, as far as they name types. This includes 
 | object with properties; with additionalProperties of one type | struct; map<string, ...> |
 | array with items | list |
 | [T, null]; oneOf or anyOf of T and null | T |
-| an enum of strings without a type | string |
-| $ref inside the schema, by pointer or by an ``id`` | what it refers to |
+| an enum or a const without a type | the type of its values other than null |
+| $ref inside the schema, by pointer, by an ``id``, or by both | what it refers to |
 | anything else: any, several types, no items, a type inside itself | no column; rows have it |
 """
 
@@ -69,7 +69,9 @@ class _Reader:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._columns = ColumnCount()
-        self._ids = {inner["id"]: inner for inner in _schemas(root) if isinstance(inner.get("id"), str)}
+        self._ids = {
+            inner[key]: inner for inner in _schemas(root) for key in ("id", "$id") if isinstance(inner.get(key), str)
+        }
 
     def type_of(self, schema: Any, inside: tuple[int, ...]) -> pa.DataType | None:
         schema = self._target(schema)
@@ -83,8 +85,8 @@ class _Reader:
         kind = schema.get("type")
         if isinstance(kind, list):
             return self._single([{**schema, "type": one} if isinstance(one, str) else one for one in kind], inside)
-        if kind is None and _is_text_enum(schema.get("enum")):
-            kind = "string"
+        if kind is None:
+            kind = _kind_of_values([schema["const"]] if "const" in schema else schema.get("enum"))
         if kind == "object" or (kind is None and "properties" in schema):
             return self._object(schema, inside)
         if kind == "array":
@@ -101,10 +103,9 @@ class _Reader:
         return None
 
     def _referred(self, reference: str) -> Any:
-        if not reference.startswith("#"):
-            return self._ids.get(reference)
-        found = self._root
-        for step in reference[1:].split("/")[1:]:
+        base, _, pointer = reference.partition("#")
+        found = self._ids.get(base) if base else self._root
+        for step in pointer.split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
             found = found.get(name) if isinstance(found, Mapping) else None
         return found
@@ -142,8 +143,16 @@ def is_unicode(name: str) -> bool:
     return not any("\ud800" <= each <= "\udfff" for each in name)
 
 
-def _is_text_enum(values: Any) -> bool:
-    return isinstance(values, list) and bool(values) and all(isinstance(value, str) for value in values)
+def _kind_of_values(values: Any) -> str | None:
+    """Return the type of values other than null, or None for values of several types."""
+    kinds = {_KINDS.get(type(value)) for value in values} if isinstance(values, list) else set()
+    kinds = kinds - {"null"} or kinds
+    if kinds == {"integer", "number"}:
+        return "number"
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+_KINDS: Final = {bool: "boolean", float: "number", int: "integer", str: "string", type(None): "null"}
 
 
 def _scalar(kind: Any, form: Any) -> pa.DataType | None:

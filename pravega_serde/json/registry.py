@@ -47,9 +47,15 @@ class JsonRegistry(RegistryFormat):
         return partial(parse_plainly, decimals=True)
 
     def from_text(self, schema: SchemaText) -> SchemaInfo:
-        """Return the schema under its title. A reader of all types reads the events of a schema without title."""
+        """Return the schema under its title, with the schemas to which it refers as definitions.
+
+        A reader of all types reads the events of a schema without title.
+        """
         info = SchemaInfo("", SerializationFormat.JSON, schema.text.encode())
         loaded = _load(info)
+        if schema.references and isinstance(loaded, dict):
+            loaded = _with_definitions(loaded, schema)
+            info = replace(info, data=json.dumps(loaded, separators=(",", ":"), ensure_ascii=False).encode())
         title = loaded.get("title") if isinstance(loaded, dict) else None
         return replace(info, type=title) if isinstance(title, str) and is_unicode(title) else info
 
@@ -74,6 +80,35 @@ class JsonRegistry(RegistryFormat):
     def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Any, str]:  # noqa: ARG002
         """Return the serializer of the reader; reading needs only the names and types of its columns."""
         return reader.payloads, ""
+
+
+def _with_definitions(loaded: dict[str, Any], schema: SchemaText) -> dict[str, Any]:
+    """Return a schema with those that it refers to as definitions, by the names in the references."""
+    found: dict[str, Any] = {}
+    left = [*schema.references.items()]
+    while left:
+        name, text = left.pop()
+        if name not in found:
+            inner = _load(SchemaInfo(name, SerializationFormat.JSON, text.text.encode()))
+            if isinstance(inner, dict):
+                found[name] = {**_relocated(inner, name, 0), "$id": name}
+            left += text.references.items()
+    given = loaded.get("definitions")
+    return {**loaded, "definitions": {**(given if isinstance(given, dict) else {}), **found}}
+
+
+def _relocated(schema: Any, name: str, depth: int) -> Any:
+    """Return a schema whose references inside itself are references to it by its name."""
+    if depth > _DEPTH:
+        raise SchemaError(f"the JSON schema {name!r} is nested too deeply")
+    if isinstance(schema, list):
+        return [_relocated(each, name, depth + 1) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _relocated(each, name, depth + 1) for key, each in schema.items()}
+    if isinstance(schema.get("$ref"), str) and schema["$ref"].startswith("#"):
+        made["$ref"] = name + schema["$ref"].removesuffix("#")
+    return made
 
 
 def _serializer(text: str) -> JsonSerializer:

@@ -252,14 +252,8 @@ def schema_data(descriptor: Any, *, all_files: bool = False) -> bytes:
     """Return the descriptor set to register for a message: its own file, or the file with all its imports.
 
     It omits the parts that protoc adds to descriptor sets but not to generated code: comments, and JSON names that
-    follow from the names of fields. Raises :class:`SchemaError` for a message inside another, which the registry does
-    not accept.
+    follow from the names of fields.
     """
-    if descriptor.containing_type is not None:
-        raise SchemaError(
-            f"the registry accepts only messages at the top level of their file; {descriptor.full_name} is inside "
-            f"{descriptor.containing_type.full_name}"
-        )
     files = descriptor_set(descriptor).file if all_files else [_proto_of(descriptor)]
     return FileDescriptorSet(file=[_bare(file) for file in files]).SerializeToString()
 

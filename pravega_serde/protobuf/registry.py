@@ -98,7 +98,11 @@ class ProtobufRegistry(RegistryFormat):
 
     def indexes(self, info: SchemaInfo) -> tuple[int, ...]:
         """Return the indexes of the message type in its file."""
-        return _message_names(_files(info).file[-1])[info.type]
+        for file in reversed(_files(info).file):
+            indexes = _message_names(file).get(info.type)
+            if indexes is not None:
+                return indexes
+        raise SchemaError(f"the descriptor set has no message type {info.type!r}")
 
     def type_of(self, value: object) -> str | None:
         """Return the full name of a message's type."""

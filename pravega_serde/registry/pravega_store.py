@@ -108,6 +108,7 @@ class PravegaStore:
         which name what to register.
         """
         client, group = self._client, self._group
+        _check_top_level(schema)
         if self._config.register_schema:
             self._check_evolution(schema)
             version = client.add_schema(group, schema)
@@ -171,6 +172,20 @@ class PravegaStore:
         except RegistryNotFoundError:
             return False
         return True
+
+
+def _check_top_level(schema: SchemaInfo) -> None:
+    """Raise :class:`SchemaError` for a Protobuf message inside another, which the server does not accept."""
+    part = part_of(schema.format)
+    try:
+        indexes = () if part is None else part.indexes(schema)
+    except SchemaError:
+        return  # The server reports an invalid schema.
+    if len(indexes) > 1:
+        raise SchemaError(
+            f"the registry accepts only messages at the top level of their file; {schema.type} is inside "
+            f"{schema.type.rpartition('.')[0]}"
+        )
 
 
 def new_group(format: SerializationFormat) -> GroupProperties:  # noqa: A002

@@ -27,7 +27,7 @@ from pravega_serde.errors import (
     SerdeError,
 )
 from pravega_serde.protobuf import texts
-from pravega_serde.registry import RegistryConfig, confluent_store, deserializer, http, serializer
+from pravega_serde.registry import RegistryConfig, confluent_store, deserializer, http, latest_schema, serializer
 from tests.unit.registry._pace import Clock
 from tests.unit.registry._scripted import Action, answer, hang_up, scripted
 
@@ -368,3 +368,92 @@ def test_groups_that_no_request_can_name(kind: str, group: str, words: str) -> N
             serializer(f"{kind}{registry.uri}", group=group, schema=AVRO, format="avro")
         assert len(str(error.value)) < 1000
         assert registry.requests == []
+
+
+def referring(form: str, schemas: dict[str, Any], root: Any, references: list[str]) -> dict[str, Any]:
+    """Return the answers for a schema with id 7 and the subjects that it and they refer to, which are also names."""
+    kind = {} if form == "AVRO" else {"schemaType": form}
+
+    def body(schema: Any, names: list[str]) -> dict[str, Any]:
+        refs = [{"name": name, "subject": name, "version": 1} for name in names]
+        return {**kind, "schema": json.dumps(schema), "references": refs, "version": 1, "id": 7, "subject": "s"}
+
+    found = {f"/subjects/{name}/versions/1": body(schema, names) for name, (schema, names) in schemas.items()}
+    own = body(root, references)
+    return {**found, "/schemas/ids/7": own, "/subjects/s/versions/latest": own}
+
+
+RECORDS = {name: {"type": "record", "name": f"n.{name}", "fields": [{"name": "x", "type": "int"}]} for name in "AB"}
+
+
+@pytest.mark.parametrize("referred", [False, True])
+def test_a_union_is_read_by_row_and_by_column(referred: bool) -> None:
+    root = ["null", "n.A", "n.B"] if referred else ["null", RECORDS["A"], RECORDS["B"]]
+    names = {f"n.{name}": (record, []) for name, record in RECORDS.items()} if referred else {}
+    with scripted(by_path(referring("AVRO", names, root, list(names)))) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s")
+        events = [EVENT[:5] + payload for payload in (b"\0", b"\x02\x0a", b"\x04\x0c")]
+        assert [reader.deserialize(event) for event in events] == [None, ("n.A", {"x": 5}), ("n.B", {"x": 6})]
+        assert reader.decode_column(pa.array(events)).to_pylist() == [
+            None,
+            {"member0": {"x": 5}, "member1": None},
+            {"member0": None, "member1": {"x": 6}},
+        ]
+
+
+def test_json_that_refers_to_other_subjects_has_their_columns() -> None:
+    schemas: dict[str, Any] = {
+        "customer.json": (
+            {
+                "type": "object",
+                "properties": {"name": {"$ref": "#/definitions/name"}, "home": {"$ref": "address.json#/definitions/A"}},
+                "definitions": {"name": {"type": "string"}},
+            },
+            ["address.json"],
+        ),
+        "address.json": ({"definitions": {"A": {"properties": {"zip": {"type": "integer"}, "up": {"$ref": "#"}}}}}, []),
+    }
+    root = {
+        "title": "Order",
+        "properties": {
+            "id": {"type": "integer"},
+            "buyer": {"$ref": "customer.json"},
+            "all": {"type": "array", "items": {"$ref": "customer.json#"}},
+            "lost": {"$ref": "other.json"},
+        },
+    }
+    value = {"id": 1, "buyer": {"name": "a", "home": {"zip": 5}}, "all": [{"name": "b", "home": None}]}
+    answers = referring("JSON", schemas, root, ["customer.json"])
+    with scripted(by_path(answers)) as registry:
+        uri = f"confluent+{registry.uri}"
+        reader = deserializer(uri, group="s")
+        event = EVENT[:5] + json.dumps(value).encode()
+        assert reader.decode_column(pa.array([event])).to_pylist() == [value]
+        # The latest schema is found again, in spite of the definitions that it has now.
+        again = serializer(uri, group="s", schema=latest_schema(uri, group="s"))
+        assert again.serialize(value)[:5] == EVENT[:5]
+
+
+OUTER = FileDescriptorProto(name="o.proto", package="n", syntax="proto3")
+OUTER.message_type.add(name="Other")
+OUTER.message_type.add(name="Outer").nested_type.add(name="Skipped")
+OUTER.message_type[1].nested_type.add(name="Inner").field.add(name="a", number=1, type=5, label=1)
+FILES = FileDescriptorSet(file=[OUTER])
+
+
+def test_a_message_inside_another_is_written_with_its_indexes() -> None:
+    text = base64.b64encode(OUTER.SerializeToString()).decode()
+    found = {**SCHEMA, "schemaType": "PROTOBUF", "schema": text}
+    with scripted(by_path({"/subjects/s": found, "/schemas/ids/7": found})) as registry:
+        uri = f"confluent+{registry.uri}"
+        write = serializer(uri, group="s", schema=FILES, format="protobuf", type="n.Outer.Inner")
+        event = write.serialize({"a": 5})
+        assert event == EVENT[:5] + b"\x04\x02\x02" + b"\x08\x05"
+        assert deserializer(uri, group="s").deserialize(event).a == 5
+
+
+def test_pravegas_registry_refuses_a_message_inside_another_before_it_is_called() -> None:
+    uri = "mock://message-inside-another"
+    more: dict[str, Any] = {"group": "g", "create_group": True, "register_schema": True}
+    with pytest.raises(SchemaError, match=r"top level of their file; n\.Outer\.Inner is inside n\.Outer"):
+        serializer(uri, schema=FILES, format="protobuf", type="n.Outer.Inner", **more)
