@@ -26,7 +26,7 @@ from typing import Final
 
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
-from pravega_connector.errors import ConfigError
+from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.spark.options import CommonOptions
 
 _KEY: Final = "pravega.options"
@@ -104,12 +104,12 @@ def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str,
 def explains_alterations(schema: StructType) -> Iterator[None]:
     """Add the way back to the error for a column of a SQL table that the events do not have.
 
-    Spark's catalog accepts ALTER TABLE without asking the source.
+    Spark's catalog accepts ALTER TABLE without asking the source. Errors about options and names stay as they are.
     """
     try:
         yield
     except ConfigError as error:
-        if not any(_KEY in field.metadata for field in schema):
+        if type(error) not in (ConfigError, ColumnTypeError) or not any(_KEY in field.metadata for field in schema):
             raise
         raise ConfigError(
             f"{error.message}; the format of a SQL table defines its columns: undo ALTER TABLE with DROP COLUMN or "

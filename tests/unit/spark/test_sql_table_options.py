@@ -3,8 +3,9 @@
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType
 
-from pravega_connector.errors import ConfigError
+from pravega_connector.errors import ColumnTypeError, ConfigError, UnknownOptionError
 from pravega_connector.spark.options.sql_tables import (
+    explains_alterations,
     is_table,
     options_to_read,
     options_to_write,
@@ -52,6 +53,16 @@ def test_options_travel_with_the_columns_but_secrets_do_not():
         read = options_to_read({"start_stream_cut": "latest", "path": "/warehouse/t"},
                                as_spark_has_it(carried, fitted=fitted))  # fmt: skip
         assert read == {"stream": "a/b", "start_stream_cut": "latest"}
+
+
+@pytest.mark.parametrize("kind", [ConfigError, ColumnTypeError, UnknownOptionError])
+def test_only_errors_about_columns_advise_to_undo_alterations(kind: type[ConfigError]):
+    of_a_table = with_options(COLUMNS, OPTIONS)
+    for schema, is_explained in ((COLUMNS, False), (of_a_table, kind is not UnknownOptionError)):
+        with pytest.raises(ConfigError, match="reason") as found, explains_alterations(schema):
+            raise kind("reason")
+        assert ("undo ALTER TABLE" in str(found.value)) is is_explained
+        assert is_explained or type(found.value) is kind
 
 
 def test_properties_of_a_table_are_not_options_of_it():
