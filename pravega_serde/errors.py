@@ -45,10 +45,13 @@ def one_line(text: str) -> str:
     Characters that are not printable, such as escape sequences and the controls of bidirectional text, are escaped. The
     middle of a longer text is left out, because the advice is at its end.
     """
-    line = " ".join((text if len(text) <= _LONGEST else _without_middle(text)).split())
-    if not line.isprintable():
-        line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+    line = escaped(" ".join((text if len(text) <= _LONGEST else _without_middle(text)).split()))
     return line if len(line) <= _LONGEST else _without_middle(line)
+
+
+def escaped(text: str) -> str:
+    """Return a text with escapes in place of characters that are not printable."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _without_middle(text: str) -> str:

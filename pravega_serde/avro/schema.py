@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.errors import SchemaError
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -297,11 +298,6 @@ def _full_name(schema: Mapping[str, Any], kind: str, space: str) -> tuple[str, s
     if not name.rpartition(".")[2]:
         raise SchemaError(f"{kind} without a name")
     return _unicode(name, kind), name.rpartition(".")[0]
-
-
-def has_surrogate(text: str) -> bool:
-    """Return True if a text has an unpaired surrogate, which JSON can escape but UTF-8 cannot encode."""
-    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _unicode(name: str, where: str) -> str:

@@ -46,12 +46,11 @@ from pravega_serde.avro.schema import (
     Record,
     Type,
     Union,
-    has_surrogate,
     kind_of,
     label_of,
 )
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.bad_rows import invalid_utf8
+from pravega_serde.columnar.bad_rows import has_surrogate, invalid_utf8
 
 Converter = Callable[[Any], Any]
 

@@ -72,6 +72,11 @@ def invalid_utf8(error: UnicodeDecodeError) -> MalformedError:
     return MalformedError(f"invalid UTF-8 at byte {error.start} of the string")
 
 
+def has_surrogate(text: str) -> bool:
+    """Return True if a text has an unpaired surrogate, which JSON can escape but UTF-8 and Arrow cannot have."""
+    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def lone_surrogate() -> MalformedError:
     """Return the error of a text that has no UTF-8."""
     return MalformedError("an unpaired surrogate cannot be written as UTF-8")

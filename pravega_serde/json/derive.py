@@ -27,6 +27,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_serde.columnar import no_form
+from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.columnar.limits import ColumnCount
 from pravega_serde.errors import SchemaError
 
@@ -120,7 +121,7 @@ class _Reader:
         properties = schema.get("properties")
         if isinstance(properties, Mapping) and properties:
             found = [(name, self.type_of(inner, inside)) for name, inner in properties.items()]
-            fields = [pa.field(name, kind) for name, kind in found if kind is not None and is_unicode(name)]
+            fields = [pa.field(name, kind) for name, kind in found if kind is not None and not has_surrogate(name)]
             return pa.struct(fields) if fields else None
         value = self.type_of(schema.get("additionalProperties"), inside)
         return None if value is None else pa.map_(pa.string(), value)
@@ -136,11 +137,6 @@ def _schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
             left.extend(inner.values())
         elif isinstance(inner, list):
             left.extend(inner)
-
-
-def is_unicode(name: str) -> bool:
-    """Return False for a name with an unpaired surrogate, which UTF-8 and Arrow cannot have."""
-    return not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 def _kind_of_values(values: Any) -> str | None:

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.errors import SchemaError
-from pravega_serde.json.derive import arrow_type_of_json_schema, is_unicode, json_schema_of
+from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.json.rows import parse_plainly
 from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
@@ -57,7 +58,7 @@ class JsonRegistry(RegistryFormat):
             loaded = _with_definitions(loaded, schema)
             info = replace(info, data=json.dumps(loaded, separators=(",", ":"), ensure_ascii=False).encode())
         title = loaded.get("title") if isinstance(loaded, dict) else None
-        return replace(info, type=title) if isinstance(title, str) and is_unicode(title) else info
+        return replace(info, type=title) if isinstance(title, str) and not has_surrogate(title) else info
 
     def derive(self, columns: pa.Schema, name: str) -> str:
         """Return the schema of objects with the columns as properties; see :func:`json_schema_of`."""

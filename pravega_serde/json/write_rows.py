@@ -33,6 +33,7 @@ import msgspec
 import numpy as np
 
 from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar.bad_rows import has_surrogate
 
 #: Characters that Jackson escapes: controls, quotes, backslashes, and characters above 16 bits.
 _SPECIAL: Final = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff\ud800-\udfff]')
@@ -65,7 +66,7 @@ def quoted(text: str) -> str:
     """Return the JSON string of a text."""
     if _SPECIAL.search(text) is None:
         return f'"{text}"'
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    if has_surrogate(text):
         text = _paired(text)
     return f'"{_SPECIAL.sub(_escape, text)}"'
 

@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.errors import RegistryProtocolError
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ def member(body: object, name: str, kind: type[T]) -> T:
 def text(body: object, name: str) -> str:
     """Return a member that is a string."""
     found = member(body, name, str)
-    if not found.isascii() and any("\ud800" <= each <= "\udfff" for each in found):
+    if has_surrogate(found):
         raise RegistryProtocolError(f"the registry's answer has an unpaired surrogate in {name!r}")
     return found
 

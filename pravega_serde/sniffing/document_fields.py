@@ -15,6 +15,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.sniffing.fields import SniffedField
 
 _DEPTH: Final = 12
@@ -233,7 +234,7 @@ class _Node:
 
 def _is_column_name(name: str) -> bool:
     """True for names other than the empty one, and those with unpaired surrogates."""
-    return bool(name) and not any("\ud800" <= each <= "\udfff" for each in name)
+    return bool(name) and not has_surrogate(name)
 
 
 def _shown(name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from pravega_serde.errors import escaped
 from pravega_serde.sniffing.fields import SniffedField
 from pravega_serde.sniffing.java_classes import SniffedClass
 
@@ -190,8 +191,7 @@ class Sniffed:
 
 def printable(line: str) -> str:
     """Return a line with the names of events in it, without control characters for a terminal, and not too long."""
-    if not line.isprintable():
-        line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+    line = escaped(line)
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
