@@ -20,6 +20,8 @@ from pravega_connector.wire import StreamName
 from pravega_serde.errors import SerializationError
 
 _EVENT: Final = "event"
+#: Metadata of columns that are fields of records, even if the only one is called ``event``.
+OF_FIELDS: Final = {b"pravega.columns": b"fields"}
 _NOT_IN_NAMES: Final = re.compile(r"^(?=[0-9])|[^A-Za-z0-9_]")
 
 
@@ -79,13 +81,15 @@ def encoding_for(
 ) -> Encoding:
     """Return the encoding of records with these columns.
 
-    Without a format, a single column ``event`` is the event itself, and other columns become JSON. If a format needs a
+    Without a format, a single column ``event`` without the metadata ``OF_FIELDS`` is the event itself, and other
+    columns become JSON. If a format needs a
     schema (Avro), and there is neither a schema nor a registry, the schema is derived from ``values``, by default all
     columns. Without a key, ``ordered`` uses the source of an event as its key. Raises ColumnTypeError, ConfigError,
     RegistryErrors.
     """
     made = None
-    if options.format is None and not options.from_registry and schema.names != [_EVENT]:
+    lines = schema.names == [_EVENT] and (schema.metadata or {}).items().isdisjoint(OF_FIELDS.items())
+    if options.format is None and not options.from_registry and not lines:
         options = replace(options, format="json")
     if options.format is not None and (missing := options.derivable()) is not None and not options.from_registry:
         from pravega_serde.registry import registry_format  # noqa: PLC0415 - its import costs as much as all else here

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.ingest.lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
 from pravega_connector.ingest.replayable import Chunk
+from pravega_serde.columnar import holds_bytes, is_text
 from pravega_serde.columnar.found import Found
 
 #: Suffix -> name of the compression in pyarrow; ``xz`` is the standard library's.
@@ -80,11 +82,26 @@ def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return one
     if pa.types.is_null(one):
         return other
+    if _are_apart(one, other):
+        return pa.string()
     try:
         merged = pa.unify_schemas([pa.schema([("x", one)]), pa.schema([("x", other)])], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid):
         return pa.string()
     return merged.field(0).type
+
+
+def _are_apart(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return True for types that Arrow unifies into one that loses something."""
+    return any((first(one) and second(other)) or (first(other) and second(one)) for first, second in _APART)
+
+
+_APART: Final = (
+    (pa.types.is_boolean, lambda kind: not pa.types.is_boolean(kind)),
+    (pa.types.is_decimal, pa.types.is_floating),
+    (pa.types.is_date, pa.types.is_timestamp),
+    (is_text, lambda kind: holds_bytes(kind) and not is_text(kind)),
+)
 
 
 def kind_of(path: str) -> str | None:
@@ -109,7 +126,8 @@ def open_file(path: str) -> Iterator[Any]:
             with lzma.open(path, "rb") as unpacked:
                 yield unpacked
         else:
-            with pa.input_stream(path, compression=compression) as unpacked:
+            # pyarrow accepts a name that is not UTF-8 only as bytes.
+            with pa.CompressedInputStream(pa.OSFile(os.fsencode(path)), compression) as unpacked:
                 yield unpacked
 
 
@@ -169,10 +187,34 @@ def conform(batch: Any, schema: pa.Schema, name: str) -> pa.RecordBatch:
         raise BadRecordError(
             f"{name} {verb} the column {unlike[0]!r}; all sources must have the columns {', '.join(schema.names)}"
         )
+    return pa.RecordBatch.from_arrays([_cast(batch.column(f.name), f, name) for f in schema], schema=schema)
+
+
+def _cast(column: pa.Array, to: pa.Field, name: str) -> pa.Array:
+    if column.type == to.type:
+        return column
     try:
-        return pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
+        values = column.cast(to.type)
+        if pa.types.is_string(to.type) or _is_same(column, values):
+            return values
+        reason = f"a {column.type} would change"
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise BadRecordError(f"{name} has other types than earlier sources: {reason_of(error)}") from error
+        reason = reason_of(error)
+    raise BadRecordError(
+        f"{name} has a value in column {to.name!r} that does not fit {to.type}: {reason}; set the type of the column "
+        f"(--type {to.name}=string)"
+    )
+
+
+def _is_same(column: pa.Array, values: pa.Array) -> bool:
+    """Return True if the values of another type are those of a column."""
+    if _are_apart(column.type, values.type):
+        return False
+    back = values.cast(column.type)
+    if pa.types.is_floating(column.type):
+        one, other = (each.to_numpy(zero_copy_only=False) for each in (column, back))
+        return bool(np.array_equal(one, other, equal_nan=True))
+    return bool(back.equals(column))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,37 +242,3 @@ def _text_batch(lines: Lines) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([column.cast(pa.string())], ["event"])
     except pa.ArrowInvalid:
         raise NotRecordsError("it is not UTF-8; set the encoding of the file (--encoding)") from None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParquetFiles:
-    """Parquet files; the records of a row group are read in parts."""
-
-    sampled: bool = False
-
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
-        """Return the columns of the file's own schema."""
-        with reading(path), self._open(path) as file:
-            return file.schema_arrow.remove_metadata()
-
-    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:  # noqa: ARG002
-        """Yield rows; whole row groups before ``offset`` are not read."""
-        with reading(path), self._open(path) as file:
-            first, group, groups = 0, 0, file.metadata.num_row_groups
-            while group < groups and first + file.metadata.row_group(group).num_rows <= offset:
-                first += file.metadata.row_group(group).num_rows
-                group += 1
-            size = sum(file.metadata.row_group(each).total_byte_size for each in range(groups))
-            per_row = size / max(1, file.metadata.num_rows)
-            for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=range(group, groups), use_threads=False):
-                end = first + batch.num_rows
-                if end > offset:
-                    rows = conform(batch.slice(max(0, offset - first)), schema, path)
-                    yield Chunk(rows, max(first, offset), rows.num_rows, bytes=int(per_row * rows.num_rows))
-                first = end
-
-    @staticmethod
-    def _open(path: str) -> Any:
-        from pyarrow import parquet  # noqa: PLC0415 - only this kind needs it
-
-        return parquet.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=1 << 20)

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -16,15 +17,16 @@ import pyarrow as pa
 from pravega_connector.errors import ConfigError, SourceChangedError, SourceError, SourceUnreadableError
 from pravega_connector.ingest.avro_files import AvroFiles
 from pravega_connector.ingest.csv_files import CsvFiles
+from pravega_connector.ingest.encode import OF_FIELDS
 from pravega_connector.ingest.file_kinds import (
     FileKind,
-    ParquetFiles,
     TextFiles,
     kind_of,
     reading,
     unified,
 )
 from pravega_connector.ingest.json_files import JsonLines
+from pravega_connector.ingest.parquet_files import ParquetFiles
 from pravega_connector.ingest.replayable import Chunk
 from pravega_serde.columnar.found import Found
 
@@ -102,8 +104,9 @@ class FileSource:
         self._kinds = self._options.kinds()
         if self._options.input not in (None, *self._kinds):
             raise ConfigError(f"invalid input {self._options.input!r}; valid inputs: {', '.join(sorted(self._kinds))}")
-        self._base = None if self._options.base is None else os.path.join(os.path.abspath(self._options.base), "")
+        self._base = None if self._options.base is None else os.path.join(os.path.realpath(self._options.base), "")
         self._found: dict[str, str] = {}  # id -> kind
+        self._paths_of: dict[str, str] = {}  # ids that are not paths
         self._schema: pa.Schema | None = None
 
     @property
@@ -120,7 +123,7 @@ class FileSource:
     def ids(self) -> list[str]:
         """Return the files that exist now, sorted by name. Raises SourceUnreadableError, ConfigError."""
         listing = self.listing()
-        self._found = {self._id(path): kind for path, kind in listing.files.items()}
+        self._found = {self._id(path): kind for path, kind in sorted(listing.files.items())}
         ids = sorted(self._found)
         return [id_ for id_ in ids if self._is_settled(id_)] if self._options.settle else ids
 
@@ -171,13 +174,22 @@ class FileSource:
         return self._kinds[self._found[id_]]
 
     def _id(self, path: str) -> str:
-        if self._base is None:
-            return path
-        if not path.startswith(self._base):
-            raise ConfigError(f"{path} is not in the base folder {self._base}: set a base that contains all files")
-        return path.removeprefix(self._base).replace(os.sep, "/")
+        id_ = path
+        if self._base is not None:
+            if not path.startswith(self._base):
+                raise ConfigError(
+                    f"{shown(path)} is not in the base folder {self._base}: set a base that contains all files"
+                )
+            id_ = path.removeprefix(self._base).replace(os.sep, "/")
+        if shown(id_) != id_:  # a name that is not UTF-8
+            id_ = shown(id_)
+            self._paths_of[id_] = path
+        return id_
 
     def _path(self, id_: str) -> str:
+        path = self._paths_of.get(id_)
+        if path is not None:
+            return path
         return id_ if self._base is None else self._base + id_.replace("/", os.sep)
 
     def _is_settled(self, id_: str) -> bool:
@@ -210,7 +222,10 @@ class FileSource:
                 found.merge(columns)
         if found is None and not told:
             raise errors[0]
-        return self._with_types(unified(told if found is None else [_plain(found.schema()), *told]))
+        schema = unified(told if found is None else [_plain(found.schema()), *told])
+        if set(self._found.values()) != {"text"}:
+            schema = schema.with_metadata(OF_FIELDS)
+        return self._with_types(schema)
 
     def _with_types(self, schema: pa.Schema) -> pa.Schema:
         for name, kind in self._options.types.items():
@@ -258,24 +273,26 @@ class Listing:
     """Files that were found."""
 
     files: dict[str, str] = field(default_factory=dict)
-    """Absolute path -> kind, in no order."""
+    """Absolute path, without links -> kind, in no order."""
     ignored: list[str] = field(default_factory=list)
-    """Files in folders that no kind was known for."""
+    """Entries of folders that are not regular files, or that no kind was known for."""
 
 
 def list_files(paths: Sequence[str], kind: str | None) -> Listing:
-    """Return the files that paths name; directories include all their files.
+    """Return the files that paths name; directories include all their files. Links are followed; a file is found once.
 
     ``kind`` is the kind of all files. Without it, their names determine the kind, and files in directories without a
     known suffix are ignored. Hidden files in directories are left out. Raises SourceUnreadableError for a path that
-    does not exist or a directory without read permission, ConfigError for a named file of unknown kind.
+    does not exist, is not a regular file, or is a directory without read permission, ConfigError for a named file of
+    unknown kind.
     """
     found = Listing()
+    seen: set[str] = set()
     for path in paths:
         for each in _expanded(path):
             absolute = os.path.abspath(each)
             if os.path.isdir(absolute):
-                for file in _in_folder(absolute):
+                for file in _in_folder(absolute, seen):
                     _add(found, file, kind, named=False)
             else:
                 _add(found, absolute, kind, named=True)
@@ -286,32 +303,56 @@ def _expanded(path: str) -> list[str]:
     if os.path.lexists(path):
         return [path]
     if not glob.has_magic(path):
-        raise SourceUnreadableError(f"{path} does not exist: check the path")
-    return glob.glob(path, recursive=True)
+        raise SourceUnreadableError(f"{shown(path)} does not exist: check the path")
+    if "**" not in path:
+        return glob.glob(path)
+    # Unlike glob's, this one does not follow links without end.
+    parts = Path(path).parts
+    first = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    root = Path(*parts[:first])
+    found = root.glob(os.path.join(*parts[first:]))
+    return [str(each) for each in found if not any(name.startswith(".") for name in each.relative_to(root).parts)]
 
 
-def _in_folder(folder: str) -> Iterator[str]:
+def _in_folder(folder: str, seen: set[str]) -> Iterator[str]:
+    """Yield the files of a folder that was not ``seen``, also through links."""
+    real = os.path.realpath(folder)
+    if real in seen:
+        return
+    seen.add(real)
     try:
-        entries = list(os.scandir(folder))
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except PermissionError:
-        raise SourceUnreadableError(f"the folder {folder} cannot be read: permission denied") from None
+        raise SourceUnreadableError(f"the folder {shown(folder)} cannot be read: permission denied") from None
     for entry in entries:
         if entry.name.startswith(_HIDDEN) or entry.name.endswith(_UNFINISHED):
             continue
-        if entry.is_dir():
-            yield from _in_folder(entry.path)
+        if os.path.isdir(entry.path):
+            yield from _in_folder(entry.path, seen)
         else:
             yield entry.path
 
 
 def _add(found: Listing, path: str, kind: str | None, *, named: bool) -> None:
+    real = os.path.realpath(path)
+    # A link to nothing stays: reading it raises the error.
+    regular = os.path.isfile(real) or not os.path.exists(real)
     kind = kind or kind_of(path)
-    if kind is not None:
-        found.files[path] = kind
+    if kind is not None and regular:
+        found.files.setdefault(real, kind)
+    elif named and not regular:
+        raise SourceUnreadableError(
+            f"{shown(path)} is a pipe, a device or a socket, which cannot be read again: use pravega-serde write"
+        )
     elif named:
-        raise ConfigError(f"unknown kind of file {path}: set input (--input) to the kind, such as csv or jsonl")
+        raise ConfigError(f"unknown kind of file {shown(path)}: set input (--input) to the kind, such as csv or jsonl")
     else:
-        found.ignored.append(path)
+        found.ignored.append(shown(path))
+
+
+def shown(path: str) -> str:
+    """Return a path as text; bytes that are not UTF-8 are escaped."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def parse_types(texts: Iterable[str]) -> dict[str, pa.DataType]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, ColumnTypeError, ConfigError
-from pravega_connector.ingest.encode import Encoding, encoding_for
+from pravega_connector.ingest.encode import OF_FIELDS, Encoding, encoding_for
 from pravega_connector.ingest.replayable import Chunk, Rejected
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.options.source import SourceOptions
@@ -122,7 +122,7 @@ class RecordColumns:
         else:
             kind = schema.field(_VALUE).type
             values = pa.schema(list(kind) if pa.types.is_struct(kind) else [schema.field(_VALUE)])
-        return encoding_for(schema, options, ordered=False, values=values)
+        return encoding_for(schema.with_metadata(OF_FIELDS), options, ordered=False, values=values)
 
     def chunk(self, name: str, schema: pa.Schema, messages: Sequence[Any], *, reject: bool) -> Chunk:
         """Return the records of a partition. ``name`` is the routing key of records without a key.
