@@ -279,7 +279,9 @@ class Listing:
 
 
 def list_files(paths: Sequence[str], kind: str | None) -> Listing:
-    """Return the files that paths name; directories include all their files. Links are followed; a file is found once.
+    """Return the files that paths name. Directories include all their files.
+
+    Links are followed, and a file is found once.
 
     ``kind`` is the kind of all files. Without it, their names determine the kind, and files in directories without a
     known suffix are ignored. Hidden files in directories are left out. Raises SourceUnreadableError for a path that

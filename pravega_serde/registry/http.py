@@ -48,6 +48,8 @@ _LONGEST_PAUSE: Final = 2.0
 _FIRST_SHARE: Final = 1 / 3
 # Share of an attempt for the connection; the rest is for the answer.
 _CONNECT_SHARE: Final = 0.25
+# Seconds for which httpx keeps an idle connection: until then, a call does not resolve the name again.
+_KEPT: Final = 5.0
 # Enough for a group of ten thousand schemas of some KiB.
 _LARGEST_ANSWER: Final = 64 << 20
 # Separate from the program's own seeded sequence.
@@ -62,6 +64,7 @@ class Http:
         self._config = config
         self._credential = _kept_credential(config)
         self._client: httpx.Client | None = httpx.Client(**_settings(config))
+        self._answered_at = -math.inf
         self._inherited: list[httpx.Client | None] = []
         after_fork.register(self)
 
@@ -100,7 +103,8 @@ class Http:
             client = self._client = httpx.Client(**_settings(self._config))
         if not tries.is_authorized():
             tries.authorize()
-        tries.resolve()
+        if time.monotonic() - self._answered_at > _KEPT:
+            tries.resolve()
         try:
             with client.stream(**tries.request()) as response:
                 content = bytearray()
@@ -110,6 +114,7 @@ class Http:
             raise tries.broken(error) from error
         except (httpx.InvalidURL, UnicodeError) as error:
             raise tries.unsendable(error) from error
+        self._answered_at = time.monotonic()
         return tries.result(response, bytes(content))
 
 

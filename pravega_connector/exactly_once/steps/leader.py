@@ -365,7 +365,7 @@ class Leader(ABC):
         return StepUndecidedError(
             f"the servers have forgotten {names} (they do so after 24 h), so it is unknown whether each stream has its "
             f"events of {self._content_of(step)}. Look for these events in each stream, then restart once with "
-            f"resolve={{{', '.join(repr(str(named.id)) + ': …' for named in forgotten)}}}: committed if the stream has "
+            "resolve={ID: OUTCOME} (--resolve ID=OUTCOME) for each of these transactions: committed if its stream has "
             "them, aborted if not"
         )
 
