@@ -35,11 +35,13 @@ takeover_after: Final = click.option(
 def _resolutions(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[UUID, Resolution]:
     found: dict[UUID, Resolution] = {}
     for text in given:
-        id_, _, outcome = text.partition("=")
+        id_, _, word = text.partition("=")
         try:
-            found[UUID(id_)] = next(known for known in RESOLUTIONS if known == outcome)
+            transaction, outcome = UUID(id_), next(known for known in RESOLUTIONS if known == word)
         except (ValueError, StopIteration):
             raise click.BadParameter(f"{text!r}: write ID=committed or ID=aborted") from None
+        if found.setdefault(transaction, outcome) != outcome:
+            raise click.BadParameter(f"transaction {transaction} has two outcomes: write one of them")
     return found
 
 

@@ -266,7 +266,8 @@ class PravegaClient(Reads):
         an earlier process of the program has left. Then ``version`` is the number of the new transaction.
 
         ``lease`` is the number of seconds that the transaction stays open without a ping. ``timeout`` is in seconds,
-        for each write. Raises ConfigError, TornBatchError, OutcomeUnknownError.
+        for each write. Raises ConfigError, TornBatchError, OutcomeUnknownError, and InvalidNameError for a stream that
+        has no events, such as another ledger.
         """
         from pravega_connector.exactly_once.streams_transaction import StreamsTransaction  # noqa: PLC0415 - most have none
 

@@ -309,8 +309,10 @@ class ReaderGroup(HintedNames, ProcessBound):
         ``serializer`` is for the events that are read, ``output`` for those that are written. ``options`` are those of
         :meth:`PravegaClient.transactions`. A transaction holds ``interval`` seconds of work. The transaction of a
         failed process expires after at most ``lease`` seconds. All readers of the group must be of this kind, because
-        the ledger (the stream ``<group>-positions``) has no positions of other readers. Raises ReaderOnlineError.
+        the ledger (the stream ``<group>-positions``) has no positions of other readers. Raises ReaderOnlineError, and
+        InvalidNameError for an output that has no events, such as a ledger.
         """
+        from pravega_connector.exactly_once.batch_commit.state import check_target  # noqa: PLC0415
         from pravega_connector.exactly_once.group_reader import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
 
         arguments.instance("reader_id", reader_id, str, _OF_A_READER, optional=False)
@@ -318,6 +320,7 @@ class ReaderGroup(HintedNames, ProcessBound):
         arguments.wait("interval", interval)
         chosen = arguments.serializer_of(serializer, "deserialize")
         target = self._client.require_stream(to)
+        check_target(self._client.controller, target)
         writer = self._client.transactions(target, output, lease=lease, **options)
         return ExactlyOnceReader(
             self._client.stores,

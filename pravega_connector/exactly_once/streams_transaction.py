@@ -31,7 +31,7 @@ from pravega_connector.exactly_once.batch_commit.entries import SEVERAL_STREAMS,
 from pravega_connector.exactly_once.batch_commit.machine import Commit, Job, Role
 from pravega_connector.exactly_once.batch_commit.outcomes import check_program, is_taken
 from pravega_connector.exactly_once.batch_commit.servers import MAX_CALLS, Servers, await_visible, carry_out, stream_of
-from pravega_connector.exactly_once.batch_commit.state import Ledger, target_of
+from pravega_connector.exactly_once.batch_commit.state import Ledger, check_target, target_of
 from pravega_connector.exactly_once.batch_commit.table import Outcome, Phase
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName
@@ -64,6 +64,7 @@ class Decisions:
         self._lock = io.lock()
         self._ledgers: dict[StreamName, Ledger] = {}
         self._creations: dict[tuple[StreamName, int], str] = {}
+        self._with_events = set[StreamName]()
 
     def ledger(self, name: StreamName) -> Ledger:
         """Return the ledger of this name. It is created if it does not exist."""
@@ -71,6 +72,11 @@ class Decisions:
             if name not in self._ledgers:
                 self._ledgers[name] = Ledger(self.stores, name)
             return self._ledgers[name]
+
+    def check_target(self, stream: StreamName) -> None:
+        """Raise InvalidNameError for a stream that has no events, such as another ledger."""
+        if stream not in self._with_events and check_target(self.stores.controller, stream):
+            self._with_events.add(stream)
 
     def creation(self, transaction: OpenTransaction[bytes]) -> str:
         """Return the stream of a transaction with its creation. A recreated stream has other segment numbers."""
@@ -106,6 +112,8 @@ class StreamsTransaction(HintedNames, ProcessBound, Generic[T]):
         scope: str | None = None,
     ) -> None:
         """``serializers`` are by stream; None for events that are bytes. ``scope`` is that of names without one."""
+        for stream in serializers:
+            decisions.check_target(stream)
         self.app_id, self.lease = app_id, lease
         self._decisions, self._ledger, self._scope = decisions, decisions.ledger(ledger), scope
         options: dict[str, Any] = {"lease": lease, "max_event_size": max_event_size, "timeout": timeout}

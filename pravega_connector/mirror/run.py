@@ -12,9 +12,8 @@ from uuid import UUID
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core.arguments import Place
-from pravega_connector.core.values import STATE_TAG
-from pravega_connector.errors import InvalidNameError, StepsStateError, StreamNotFoundError
-from pravega_connector.exactly_once.batch_commit.state import target_of
+from pravega_connector.errors import StepsStateError, StreamNotFoundError
+from pravega_connector.exactly_once.batch_commit.state import check_target, target_of
 from pravega_connector.exactly_once.steps import Life, StepLog
 from pravega_connector.exactly_once.steps.takeover import Resolution, resolutions, this_run
 from pravega_connector.mirror.circle import check_no_circle, check_not_itself, mirror_id
@@ -146,7 +145,11 @@ class _Streams:
         return cut if place is None else valid_cut(self.source_client, cut)
 
     def check(self) -> None:
-        """Raise ConfigError for a mirror of a stream to itself, and for a new mirror that closes a circle."""
+        """Raise ConfigError for a mirror of a stream to itself, and for a new mirror that closes a circle.
+
+        Raises InvalidNameError for a destination that has no events, such as a ledger.
+        """
+        check_target(self.target_client.controller, self.target)
         sides = self.source_client, self.source, self.target_client, self.target
         check_not_itself(*sides)
         if not self.target_client.controller.stream_exists(self.state):
@@ -155,23 +158,17 @@ class _Streams:
     def create_target(self) -> None:
         """Create the destination with the settings of the source, unless it exists.
 
-        Raises StreamNotFoundError if it was deleted, and InvalidNameError if it has state instead of events.
+        Raises StreamNotFoundError if it was deleted.
         """
-        controller, source = self.target_client.controller, self.source_client.controller
+        controller = self.target_client.controller
         if controller.stream_exists(self.target):
-            is_state = STATE_TAG in controller.stream_config(self.target).tags
-            if is_state and STATE_TAG not in source.stream_config(self.source).tags:
-                raise InvalidNameError(
-                    f"stream {self.target} has the state of exactly-once writes, which events would damage: set "
-                    "another destination"
-                )
             return
         if controller.stream_exists(self.state):
             raise StreamNotFoundError(
                 f"stream {self.target} was deleted, but the state of its mirror exists: use another name for it, or "
                 f"delete stream {self.state}"
             )
-        config = source.stream_config(self.source)
+        config = self.source_client.controller.stream_config(self.source)
         Destination(self.target_client.stores, self.target).create(config)
         _log.info("stream %s was created", self.target)
 

@@ -13,8 +13,10 @@ from pravega_connector.core import io
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import STATE_TAG, StreamConfig
 from pravega_connector.errors import (
+    AuthenticationError,
     ConfigError,
     DataLossError,
+    InvalidNameError,
     LedgerTruncatedError,
     NoSuchSegmentError,
     OutcomeUnknownError,
@@ -154,6 +156,32 @@ def target_of(controller: ControllerClient, stream: StreamName) -> str:
     """
     first = min(segment_number(segment.id) for segment in controller.epoch_segments(stream, 0))
     return f"{stream}#{first}"
+
+
+def check_target(controller: ControllerClient, stream: StreamName) -> bool:
+    """Return False for a stream that does not exist yet.
+
+    Raises InvalidNameError for a stream that has no events: one of Pravega's internal streams, or a stream with the
+    state of exactly-once writes, such as a ledger.
+    """
+    if stream.is_internal:
+        raise InvalidNameError(f"stream {stream} is internal to Pravega: set a stream of events")
+    try:
+        tags = controller.stream_config(stream).tags
+    except AuthenticationError:  # the writer may not ask
+        return True
+    except (StreamNotFoundError, ScopeNotFoundError):
+        return False
+    if STATE_TAG in tags:
+        raise has_state(stream)
+    return True
+
+
+def has_state(stream: StreamName) -> InvalidNameError:
+    """Return the error for events in a stream with the state of exactly-once writes."""
+    return InvalidNameError(
+        f"stream {stream} has the state of exactly-once writes, which an event would damage: set a stream of events"
+    )
 
 
 def is_deleted(controller: ControllerClient, target: str) -> bool:

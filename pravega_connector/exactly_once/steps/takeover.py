@@ -23,15 +23,18 @@ RESOLUTIONS: Final[tuple[Resolution, ...]] = ("committed", "aborted")
 
 def resolutions(given: Mapping[uuid.UUID, Resolution] | Mapping[str, Resolution] | None) -> dict[uuid.UUID, bool]:
     """Return an operator's decisions on forgotten transactions: True for each committed one. Raises ConfigError."""
-    decided = {}
+    if not isinstance(given, Mapping | None):
+        raise ConfigError(f"argument 'resolve' must have an outcome for each transaction id, not {given!r}")
+    decided: dict[uuid.UUID, bool] = {}
     for id_, outcome in (given or {}).items():
         try:
             transaction = id_ if isinstance(id_, uuid.UUID) else uuid.UUID(id_)
-        except ValueError:
+        except (ValueError, TypeError, AttributeError):
             raise ConfigError(f"resolve: {id_!r} is not a transaction id, such as the error shows") from None
         if outcome not in RESOLUTIONS:
             raise ConfigError(f"resolve: transaction {transaction} is {outcome!r}; set {' or '.join(RESOLUTIONS)}")
-        decided[transaction] = outcome == "committed"
+        if decided.setdefault(transaction, outcome == "committed") != (outcome == "committed"):
+            raise ConfigError(f"resolve: transaction {transaction} has two outcomes; set one of them")
     return decided
 
 

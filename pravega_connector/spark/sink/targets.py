@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.core.values import STATE_TAG
-from pravega_connector.errors import AuthenticationError, InvalidNameError, ScopeNotFoundError, StreamNotFoundError
+from pravega_connector.errors import InvalidNameError
+from pravega_connector.exactly_once.batch_commit.state import check_target as check_events
+from pravega_connector.exactly_once.batch_commit.state import has_state
 from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, LatestTime
 from pravega_connector.spark.sink.kept_writers import KeptWriters, TaskWriter
 from pravega_connector.wire import StreamName
@@ -67,28 +68,16 @@ def check_target(client: PravegaClient, stream: StreamName, state: StreamName | 
     These are Pravega's internal streams, and streams with the state of exactly-once writes, such as ledgers. ``state``
     is such a stream that the writer uses itself.
     """
-    if stream.is_internal:
-        raise InvalidNameError(f"stream {stream} is internal to Pravega: set a stream of events")
-    if stream == state or _is_state(client, stream):
-        raise InvalidNameError(
-            f"stream {stream} has the state of exactly-once writes, which an event would damage: set a stream of events"
-        )
+    if stream == state:
+        raise has_state(stream)
+    known = _with_events.setdefault(client, set())
+    # A stream that does not exist is asked for again: a ledger of its name may be created.
+    if stream not in known and check_events(client.controller, stream):
+        known.add(stream)
 
 
-def _is_state(client: PravegaClient, stream: StreamName) -> bool:
-    known = _states.setdefault(client, {})
-    if stream not in known:
-        try:
-            known[stream] = STATE_TAG in client.controller.stream_config(stream).tags
-        except AuthenticationError:  # the writer may not ask
-            known[stream] = False
-        except (StreamNotFoundError, ScopeNotFoundError):  # not kept: a ledger of this name may be created later
-            return False
-    return known[stream]
-
-
-#: Whether streams have state, by client.
-_states: Final = weakref.WeakKeyDictionary[PravegaClient, dict[StreamName, bool]]()
+#: Streams that have events, by client.
+_with_events: Final = weakref.WeakKeyDictionary[PravegaClient, set[StreamName]]()
 
 
 def checked(

@@ -26,7 +26,7 @@ _DECIDING: Final = (
 def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
     """Check, before the first event, that the dead-letter queue exists. A directory is created.
 
-    Raises StreamNotFoundError, ConfigError, OutputFileError.
+    Raises StreamNotFoundError, ConfigError, OutputFileError, and InvalidNameError for a stream without events.
     """
     if options.dead_letter_stream is not None:
         letters = options.dead_letter_stream_name()
@@ -36,6 +36,9 @@ def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
                 "again; set another stream"
             )
         client.require_stream(letters)
+        from pravega_connector.exactly_once.batch_commit.state import check_target  # noqa: PLC0415 - most have no queue
+
+        check_target(client.controller, letters)
     if options.dead_letter_path is not None:
         try:
             Path(options.dead_letter_path).mkdir(parents=True, exist_ok=True)

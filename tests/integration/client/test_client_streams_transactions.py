@@ -17,6 +17,7 @@ from pravega_connector.errors import (
     ConfigError,
     DeadlineExceededError,
     FencedError,
+    InvalidNameError,
     LeaseExpiredError,
     StreamNotFoundError,
     TornBatchError,
@@ -321,6 +322,20 @@ def test_a_lease_that_ends_before_the_commit_is_reported(program: Program):
     with pytest.raises(LeaseExpiredError, match="Nothing of it is visible"):
         transaction.commit()
     assert program.has()
+
+
+def test_a_stream_without_events_is_refused(program: Program):
+    with program.begin() as transaction:
+        program.write(transaction, "a")
+    ledger = f"{program.scope}/decisions"
+    for stream, reason in (
+        (ledger, "has the state of exactly-once writes"),
+        (f"{program.scope}/_MARKx", "is internal"),
+    ):
+        with pytest.raises(InvalidNameError, match=f"{stream} {reason}"):
+            program.client.transaction_over([stream], ledger=f"{program.scope}/other", app_id="other")
+    assert not program.client.stream_exists(f"{program.scope}/other")
+    assert program.begin().version == 1, "the ledger is not damaged"
 
 
 def test_a_transaction_without_events_has_a_version(program: Program):

@@ -17,7 +17,8 @@ import pytest
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.config import PravegaConfig
-from pravega_connector.errors import ConfigError, ReaderOfflineError, TransactionAbortedError
+from pravega_connector.core.values import STATE_TAG
+from pravega_connector.errors import ConfigError, InvalidNameError, ReaderOfflineError, TransactionAbortedError
 from pravega_connector.exactly_once.group_reader import ExactlyOnceReader
 from pravega_connector.exactly_once.steps import StepsState
 from tests.conftest import Eventually
@@ -76,6 +77,13 @@ def assert_exact(found: list[str], expected: list[str]) -> None:
 
 def steps_of(reader: ExactlyOnceReader[str]) -> StepsState:
     return reader._steps.read()
+
+
+def test_an_output_without_events_is_refused(client: PravegaClient, group: ReaderGroup) -> None:
+    client.create_stream(StreamName(group.scope, "decisions"), 1, tags=[STATE_TAG])
+    with pytest.raises(InvalidNameError, match="has the state of exactly-once writes"):
+        group.exactly_once("a", "string", to=f"{group.scope}/decisions")
+    assert group.state.readers == 0
 
 
 def test_the_output_has_each_event_once_through_scaling_to_the_end(

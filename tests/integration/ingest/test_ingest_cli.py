@@ -99,6 +99,9 @@ def test_the_operator_must_choose(run: Callable[..., Result], write: Write, step
     assert f"transaction {step.transaction} of stream" in result.output
     result = run("--resolve", "aborted")
     assert (result.exit_code, "write ID=committed or ID=aborted" in result.output) == (2, True)
+    both = [f"--resolve={step.transaction}={outcome}" for outcome in ("committed", "aborted")]
+    result = run(*both)
+    assert (result.exit_code, "has two outcomes" in result.output) == (2, True)
     assert run("--resolve", f"{step.transaction}=aborted").exit_code == 0
     assert len(events()) == 30
 
@@ -144,7 +147,7 @@ def test_sigterm_in_the_middle_of_a_step_is_recorded(
     eventually: Callable[..., None],
 ):
     write(0, MANY)
-    eventually(lambda: steps.read().steps, seconds=120)
+    eventually(lambda: steps.read().steps or steps.state.positions, seconds=120)
     follower.send_signal(signal.SIGTERM)
     assert follower.wait(STEP_ENDS_WITHIN) == 143
     state = steps.read()

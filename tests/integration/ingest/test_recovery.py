@@ -84,8 +84,17 @@ def test_a_forgotten_transaction_is_the_operators(
     assert events() == []
     other = write(1)
     step = record(steps, FileSource([other]), uuid.uuid4())
-    with pytest.raises(ConfigError, match="not a transaction id"):
-        ingest([other], target, client=client, resolve={"committed": "committed"})
+    wrong: list[tuple[Any, str]] = [
+        ({"committed": "committed"}, "not a transaction id"),
+        ({1: "committed"}, "not a transaction id"),
+        ({str(step.transaction): "done"}, "set committed or aborted"),
+        ({step.transaction: "committed", str(step.transaction): "aborted"}, "has two outcomes"),
+        ("committed", "must have an outcome for each transaction id, not 'committed'"),
+        ([step.transaction], "must have an outcome for each transaction id"),
+    ]
+    for resolve, reason in wrong:
+        with pytest.raises(ConfigError, match=reason):
+            ingest([other], target, client=client, resolve=resolve)
     ingest([other], target, client=client, resolve={str(step.transaction): "aborted"})
     assert events() == [(1, sample) for sample in range(30)]
 

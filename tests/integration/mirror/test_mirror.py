@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName
-from pravega_connector.errors import ConfigError, DataLossError, StepsStateError, StreamNotFoundError, StreamSealedError
+from pravega_connector.core.values import STATE_TAG
+from pravega_connector.errors import (
+    ConfigError,
+    DataLossError,
+    InvalidNameError,
+    StepsStateError,
+    StreamNotFoundError,
+    StreamSealedError,
+)
 from pravega_connector.mirror import MirrorCounts, mirror, mirror_status
 from pravega_connector.mirror.source import Source
 from pravega_connector.testing import InProcessPravega
@@ -408,6 +416,17 @@ def test_a_stream_is_not_mirrored_to_itself_under_another_address(
                 mirror(source, source, source_client=client, destination_client=destination)
     assert client.tail(source) == before
     assert not client.stream_exists(StreamName(source.scope, f"{source.stream}-mirror"))
+
+
+def test_a_destination_without_events_is_refused(client: PravegaClient, source: StreamName, write: Write) -> None:
+    write(1)
+    ledger, internal = (StreamName(source.scope, name) for name in ("decisions", f"_MARK{source.stream}"))
+    client.create_stream(ledger, 1, tags=[STATE_TAG])
+    for stream, reason in ((ledger, "has the state of exactly-once writes"), (internal, "is internal")):
+        with pytest.raises(InvalidNameError, match=f"{stream} {reason}"):
+            mirror(source, stream, source_client=client, destination_client=client)
+    assert client.tail(ledger) == client.head(ledger)
+    assert not client.stream_exists(StreamName(source.scope, "decisions-mirror"))
 
 
 def test_a_stream_is_mirrored_to_its_name_in_another_cluster(

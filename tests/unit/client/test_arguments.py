@@ -1,6 +1,7 @@
 """Arguments of a wrong kind: one line at the call says what it takes, before anything is asked of a server."""
 
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
+from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper
 from pravega_serde import PravegaError
@@ -89,6 +91,13 @@ WRONG = {
     "a serializer for one way": (lambda c: c.revisioned("s/x", print), "an object with serialize and deserialize"),
     "no scope": (lambda c: c.streams(), "no scope is set"),
 }
+
+
+@pytest.fixture
+def pravega() -> Iterator[InProcessPravega]:
+    """Servers for ``pravega_client`` and ``pravega_stream``, also if other tests use real ones."""
+    with InProcessPravega() as servers:
+        yield servers
 
 
 @pytest.mark.parametrize(("call", "says"), WRONG.values(), ids=WRONG)

@@ -7,12 +7,15 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pravega_connector.client import PravegaClient
+from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import ColumnTypeError, ConfigError, InvalidNameError
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.options import parse_options
 from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.sink.encoding import encoder_for
-from pravega_connector.spark.sink.targets import Written, parts_of
+from pravega_connector.spark.sink.targets import Written, check_target, parts_of
+from pravega_connector.spark.source.dead_letters import check_letter_box
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 
@@ -111,3 +114,29 @@ def test_a_stream_that_was_deleted_is_made_again_by_the_next_batch():
             client.delete_stream("s/again")
         source.writer(columns, overwrite=False)
         assert client.stream_exists("s/again")
+
+
+def test_a_ledger_is_not_a_dead_letter_queue():
+    with InProcessPravega() as pravega, pravega.client() as client:
+        client.create_scope("a")
+        client.create_stream("a/ledger", 1, tags=[STATE_TAG])
+        client.create_stream("a/letters", 1)
+        options = {
+            name: parse_options(SourceOptions, {"path": "a/x", "format": "json", "dead_letter_stream": name})
+            for name in ("letters", "ledger")
+        }
+        check_letter_box(client, options["letters"])
+        with pytest.raises(InvalidNameError, match="a/ledger has the state of exactly-once writes"):
+            check_letter_box(client, options["ledger"])
+
+
+def test_a_refused_stream_that_was_recreated_for_events_is_accepted():
+    stream = StreamName("a", "x")
+    with InProcessPravega() as pravega, pravega.client() as client:
+        client.create_scope("a")
+        client.create_stream(stream, 1, tags=[STATE_TAG])
+        with pytest.raises(InvalidNameError):
+            check_target(client, stream)
+        client.delete_stream(stream)
+        client.create_stream(stream, 1)
+        check_target(client, stream)
