@@ -393,7 +393,7 @@ class TransactionalWriter(HintedNames, Generic[T]):
 
         Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError if it is not open.
         """
-        arguments.instance("transaction", transaction, uuid.UUID, "the id of an open transaction", optional=False)
+        arguments.instance("transaction", transaction, uuid.UUID, "transaction.id, uuid.UUID(text)", optional=False)
         controller = self._stores.controller
         status = controller.transaction_status(self.stream, transaction)
         if status is not TransactionStatus.OPEN:

@@ -74,14 +74,23 @@ def option_text(options: FieldOptions) -> str | None:
     found = _options()
     found.MergeFromString(options.SerializeToString())
     text = found.meta.params.get(_KEY)
-    plain = FieldOptions()
-    plain.CopyFrom(options)
-    plain.DiscardUnknownFields()
     if text is None or (kind := _type(text)) is None:
         return None
+    plain = plain_options(options)
     declare(plain, kind)
     written = f'{{key: "{_KEY}", value: "{text}"}}'
     return f"(confluent.field_meta) = {{params: [{written}]}}" if plain.ByteSize() == options.ByteSize() else None
+
+
+def plain_options(options: FieldOptions) -> FieldOptions:
+    """Return the options of a field without custom ones, also if the program knows Confluent's as an extension."""
+    found = _options()
+    found.MergeFromString(options.SerializeToString())
+    found.ClearField("meta")
+    found.DiscardUnknownFields()
+    plain = FieldOptions()
+    plain.MergeFromString(found.SerializeToString())
+    return plain
 
 
 def declared_in(field: FieldDescriptor) -> pa.DataType | None:

@@ -11,14 +11,13 @@ from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     EnumDescriptorProto,
     FieldDescriptorProto,
-    FieldOptions,
     FileDescriptorProto,
     MethodDescriptorProto,
 )
 from google.protobuf.message import Message
 
 from pravega_serde.errors import SchemaError
-from pravega_serde.protobuf.declared import option_text
+from pravega_serde.protobuf.declared import option_text, plain_options
 from pravega_serde.protobuf.derive import json_name
 
 _F = FieldDescriptorProto
@@ -125,11 +124,8 @@ def _field(
     else:
         label = "optional " if field.proto3_optional or (syntax == "proto2" and not in_oneof) else ""
         kind = _LABELS.get(field.label, label) + _type(field)
-    known = FieldOptions()
-    known.CopyFrom(field.options)
     declared = option_text(field.options)
-    if declared is not None:
-        known.DiscardUnknownFields()
+    known = field.options if declared is None else plain_options(field.options)
     options = [*_options(known, where), *([declared] if declared else [])]
     if field.HasField("default_value"):
         options.append(f"default = {_default(field)}")

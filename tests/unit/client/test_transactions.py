@@ -276,6 +276,6 @@ def test_a_timeout_that_is_no_time_is_refused_and_ends_nothing(stream, transacti
 @pytest.mark.parametrize("given", ["abc", "8dbdf0ff-1b4e-4a5c-8a0c-2f6f2f9f3a11", None, 5])
 def test_a_transaction_is_joined_by_its_id(client, stream, given):
     with pytest.raises(
-        ConfigError, match=r"argument 'transaction' must be a UUID \(the id of an open transaction\), not"
+        ConfigError, match=r"argument 'transaction' must be a UUID \(transaction.id, uuid.UUID\(text\)\), not"
     ):
         client.transactions(stream.name).join(given)

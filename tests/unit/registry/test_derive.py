@@ -1,5 +1,6 @@
 """Schemas that follow from Arrow ones, and Arrow types from JSON schemas."""
 
+import importlib
 import json
 import pickle
 import re
@@ -177,6 +178,8 @@ def test_a_date_that_the_message_cannot_hold_is_refused() -> None:
 
 
 def test_text_of_a_derived_message_keeps_the_types() -> None:
+    # A program that has imported confluent-kafka knows the option as an extension.
+    importlib.import_module("confluent_kafka.schema_registry.confluent.meta_pb2")
     registry = ProtobufRegistry()
     made = event_type(COLUMNS, format="protobuf", type="com.example.Order")
     text = registry.to_text(made.info, source=True)
