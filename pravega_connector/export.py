@@ -12,7 +12,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,10 +35,11 @@ from pravega_connector.spark.source.columns import Decoder, decoded_fields, key_
 from pravega_connector.spark.source.inference import event_columns
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
+from pravega_serde.columnar.found import without_nulls
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS
 from pravega_serde.json import JsonSerializer
-from pravega_serde.json.exact import ExactJsonSerializer, JsonTextSerializer
+from pravega_serde.json.exact import ExactJsonSerializer, Inference, JsonTextSerializer
 
 __all__ = ["FILE_FORMATS", "ExportSummary", "export_stream", "file_format"]
 
@@ -215,6 +216,14 @@ def _is_plain_json(options: SourceOptions) -> bool:
     return isinstance(serializer, JsonSerializer) and serializer.schema is None
 
 
+def _json_columns(batches: Iterable[EventBatch]) -> pa.Schema:
+    """Return columns for all values of JSON events. Raises SchemaError if there are too many."""
+    inference = Inference(mixed=True)
+    for batch in batches:
+        inference.add(batch.events)
+    return pa.schema([entry.with_type(without_nulls(entry.type)) for entry in inference.schema()])
+
+
 def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:
     """Return the schema of the rows, and their decoder.
 
@@ -226,7 +235,9 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
     if wanted is None and options.format is not None and FORMATS[options.format].infer and not options.from_registry:
         otherwise = "pass the columns with schema=, or omit 'format' to export the bytes of the events"
         with closing(events()) as batches:
-            wanted = event_columns(batches, options, otherwise)
+            wanted = _json_columns(batches) if _is_plain_json(options) else event_columns(batches, options, otherwise)
+            if not len(wanted):
+                raise ColumnTypeError(f"there are no {options.format} events to infer columns from: {otherwise}")
         if _is_plain_json(options):
             decoder: Decoder = Portable(ExactJsonSerializer(arrow_type=wanted))
             return pa.schema(decoded_fields(options, decoder)), decoder

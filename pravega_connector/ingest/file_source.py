@@ -28,7 +28,7 @@ from pravega_connector.ingest.file_kinds import (
 from pravega_connector.ingest.json_files import JsonLines
 from pravega_connector.ingest.parquet_files import ParquetFiles
 from pravega_connector.ingest.replayable import Chunk
-from pravega_serde.columnar.found import Found
+from pravega_serde.columnar.found import Found, without_nulls
 
 _SAMPLED_FILES: Final = 20
 _DIGEST_BYTES: Final = 16
@@ -222,7 +222,7 @@ class FileSource:
                 found.merge(columns)
         if found is None and not told:
             raise errors[0]
-        schema = unified(told if found is None else [_plain(found.schema()), *told])
+        schema = unified(told if found is None else [_plain(found), *told])
         if set(self._found.values()) != {"text"}:
             schema = schema.with_metadata(OF_FIELDS)
         return self._with_types(schema)
@@ -255,17 +255,8 @@ def _spread(ids: list[str], count: int) -> list[str]:
     return [ids[round(number * (len(ids) - 1) / (count - 1))] for number in range(count)]
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return the columns with text for values that were null in all records."""
-    return pa.schema([pa.field(each.name, _plain_type(each.type)) for each in schema])
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, _plain_type(each.type)) for each in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_plain_type(kind.value_type))
-    return pa.string() if pa.types.is_null(kind) else kind
+def _plain(found: Found) -> pa.Schema:
+    return pa.schema([entry.with_type(without_nulls(entry.type)) for entry in found.schema()])
 
 
 @dataclass(slots=True)

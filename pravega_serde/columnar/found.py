@@ -85,6 +85,15 @@ class Found:
                 self.item = Found()
             self.item.merge(other.item)
 
+    def mixed(self, path: str = "$") -> str | None:
+        """Return the path of the first place with values of different types, which are text; None without any."""
+        if len(self.kinds) > 1 and not self.kinds <= _NUMBERS:
+            return path
+        inside = [(f"{path}.{name}", inner) for name, inner in self.fields.items()]
+        if self.item is not None:
+            inside.append((f"{path}[]", self.item))
+        return next((found for step, inner in inside if (found := inner.mixed(step)) is not None), None)
+
     def schema(self) -> pa.Schema:
         """Return the columns of its objects. Raises SchemaError if there are too many."""
         kind = self._object()
@@ -130,3 +139,12 @@ class Found:
 
 def _columns(kind: pa.DataType) -> int:
     return 1 + sum(_columns(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def without_nulls(kind: pa.DataType) -> pa.DataType:
+    """Return a type with text for values that were always null."""
+    if pa.types.is_struct(kind):
+        return pa.struct([entry.with_type(without_nulls(entry.type)) for entry in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(without_nulls(kind.value_type))
+    return pa.string() if pa.types.is_null(kind) else kind

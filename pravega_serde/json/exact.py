@@ -342,7 +342,9 @@ _FIRST_ROWS: Final = 64
 class Inference:
     """Inference of columns from events; text stays text even if it looks like a time. Malformed events are left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, mixed: bool = False) -> None:
+        """With ``mixed``, values of different types are text, which only exact columns read."""
+        self._mixed = mixed
         self.found = Found()
         """The objects that were found."""
         self._reader: ExactReader | None = None
@@ -358,7 +360,9 @@ class Inference:
             at, self._rows = at + len(part), _ROWS_AT_ONCE
 
     def schema(self) -> pa.Schema:
-        """Return the columns of all events. Raises SchemaError if there are too many."""
+        """Return the columns of all events. Raises SchemaError for too many of them, and for values of several types."""
+        if not self._mixed and (path := self.found.mixed()) is not None:
+            raise SchemaError(f"{path} has values of different types")
         return self.found.schema()
 
     def _add(self, events: pa.BinaryArray) -> None:

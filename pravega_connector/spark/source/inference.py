@@ -107,14 +107,15 @@ def columns_in(batches: Iterable[Sample], format_name: str, otherwise: str) -> p
     ``otherwise`` is the fix that the error suggests if there are none. Raises ColumnTypeError.
     """
     inference = imported(FORMATS[format_name].infer)()
+    found = pa.schema([])
     for batch in batches:
         try:
             inference.add(batch.events)
+            found = inference.schema()
         except SchemaError as error:
             raise ColumnTypeError(
                 f"the events of {batch.stream} do not have columns in common ({error.message}): {otherwise}"
             ) from None
-    found = inference.schema()
     if not len(found):
         raise ColumnTypeError(f"there are no {format_name} events to infer columns from: {otherwise}")
     return pa.schema([field.with_type(_known(field.type)) for field in found])
