@@ -165,13 +165,24 @@ def _type_of(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
     members = members_of(kind)
     if members is not None:
         return pa.struct([(member.name, _type_of(member.type, (*inside, kind))) for member in members])
+    if origin is typing.Literal:
+        return _literal(kind, arguments)
     if isinstance(origin, type):
-        return _container(kind, origin, [each for each in arguments if each is not Ellipsis], inside)
+        # The items of a tuple have one type in a column.
+        same = arguments[:1] if origin is tuple and len(set(arguments)) == 1 else arguments
+        return _container(kind, origin, [each for each in same if each is not Ellipsis], inside)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return pa.string()
     if kind not in _SCALARS:
         raise SchemaError(f"{name_of(kind)} has no Arrow type; set the type of the columns yourself")
     return _SCALARS[kind]
+
+
+def _literal(kind: Any, values: tuple[Any, ...]) -> pa.DataType:
+    kinds = {str if isinstance(value, enum.Enum) else type(value) for value in values if value is not None}
+    if len(kinds) != 1:
+        raise SchemaError(f"{kind} has no single Arrow type")
+    return _type_of(kinds.pop(), ())
 
 
 def _union(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:

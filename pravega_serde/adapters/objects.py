@@ -6,9 +6,10 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
-from pravega_serde.adapters.classes import classes_in, members_of, name_of
+from pravega_serde.adapters.classes import arrow_type_of, classes_in, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion, conversion_of
 from pravega_serde.adapters.java_objects import JavaConversion
 from pravega_serde.cbor import CborSerializer
@@ -45,7 +46,7 @@ class _HasTypes(Protocol):
 class TypedSerializer(Generic[T]):
     """Serializer with objects of a class, or of several, as single values. Create one with :func:`typed`.
 
-    Columns are those of the wrapped serializer. They do not hold objects.
+    Columns are those of the wrapped serializer, or of the class if it has none. They do not hold objects.
     """
 
     def __init__(
@@ -72,10 +73,21 @@ class TypedSerializer(Generic[T]):
     def __repr__(self) -> str:
         return f"typed({self._inner!r}, {_shown(self._kind)})"
 
+    @cached_property
+    def _columns(self) -> Serializer[Any]:
+        """Serializer of columns: the wrapped one, or one with the columns of the class if it defines none."""
+        inner = self._inner
+        if isinstance(inner, JsonSerializer | CborSerializer) and not inner.has_columns:
+            return inner.with_columns(arrow_type_of(self._kind))
+        return inner
+
     @property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of the wrapped serializer."""
-        return self._inner.arrow_type
+        """Arrow type of the wrapped serializer, or of the class if the format defines no columns.
+
+        Raises :class:`SchemaError` for a class without columns: see :func:`arrow_type_of`.
+        """
+        return self._columns.arrow_type
 
     def serialize(self, value: T) -> bytes:
         """Return the event of an object of the class. Raises :class:`SerializationError` for any other value."""
@@ -100,8 +112,8 @@ class TypedSerializer(Generic[T]):
         return self._inner.encode_column(column)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Return the wrapped serializer's values of a column."""
-        return self._inner.decode_column(column, on_error=on_error)
+        """Return the values of a column of events, in :attr:`arrow_type`."""
+        return self._columns.decode_column(column, on_error=on_error)
 
 
 @overload

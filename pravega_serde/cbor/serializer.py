@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
@@ -54,6 +54,15 @@ class CborSerializer(ColumnSerializer):
     def _arguments(self) -> dict[str, Any]:
         given: dict[str, Any] = {"arrow_type": self._arrow_type}
         return given | {"deterministic": True} if self._deterministic else given
+
+    @property
+    def has_columns(self) -> bool:
+        """True if the type of columns is known."""
+        return self._arrow_type is not None
+
+    def with_columns(self, arrow_type: pa.DataType | pa.Schema) -> Self:
+        """Return the serializer with the type of columns."""
+        return type(self)(**{**self._arguments(), "arrow_type": arrow_type})
 
     @property
     def arrow_type(self) -> pa.DataType:

@@ -360,7 +360,7 @@ class Inference:
             at, self._rows = at + len(part), _ROWS_AT_ONCE
 
     def schema(self) -> pa.Schema:
-        """Return the columns of all events. Raises SchemaError for too many of them, and for values of several types."""
+        """Return the columns of all events. Raises SchemaError for too many, and for values of several types."""
         if not self._mixed and (path := self.found.mixed()) is not None:
             raise SchemaError(f"{path} has values of different types")
         return self.found.schema()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,15 @@ class JsonSerializer(ColumnSerializer):
     def schema(self) -> str | None:
         """Compact text of the JSON Schema that validates events; None without one."""
         return None if self._schema is None else self._schema.text
+
+    @property
+    def has_columns(self) -> bool:
+        """True if the type of columns is known."""
+        return self._arrow_type is not None
+
+    def with_columns(self, arrow_type: pa.DataType | pa.Schema) -> Self:
+        """Return the serializer with the type of columns."""
+        return type(self)(**{**self._arguments(), "arrow_type": arrow_type})
 
     @property
     def arrow_type(self) -> pa.DataType:

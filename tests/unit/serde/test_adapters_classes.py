@@ -149,6 +149,25 @@ def test_columns_are_the_wrapped_serializers() -> None:
     assert lines.decode_column(events).to_pylist() == [{"sku": "a", "count": 1, "price": 2}]
 
 
+@pytest.mark.parametrize("format_of", [JsonSerializer, CborSerializer])
+def test_a_format_without_columns_has_those_of_the_class(format_of: Any) -> None:
+    value = Wrapped(Id(3), Pair(1, 2.5), Box(Kinds.SMALL), (1, Kinds.SMALL), "b")
+    with pytest.raises(SchemaError, match="no Arrow type"):
+        _ = typed(format_of(), Wrapped).arrow_type  # its tuple has two types
+    pairs = typed(format_of(), Pairs)
+    assert pairs.arrow_type == arrow_type_of(Pairs)
+    one = Pairs(Id(3), Pair(1, 2.5), Box(Kinds.SMALL, [Kinds.SMALL]), (1, 2), "b")
+    events = pa.array([pairs.serialize(one), None])
+    row = {"id": 3, "pair": {"left": 1, "right": 2.5}, "box": {"content": "SMALL", "kept": ["SMALL"]}}
+    decoded = pairs.decode_column(events)
+    assert decoded.to_pylist() == [{**row, "both": [1, 2], "word": "b", "level": None}, None]
+    assert [pairs.deserialize(event) for event in pairs.encode_column(decoded).to_pylist()[:1]] == [one]
+    assert pickle.loads(pickle.dumps(pairs)).arrow_type == pairs.arrow_type
+    assert typed(format_of(), Wrapped).deserialize(typed(format_of(), Wrapped).serialize(value)) == value
+    with pytest.raises(SchemaError, match="contains itself"):
+        _ = typed(format_of(), Node).arrow_type
+
+
 def test_types_made_of_classes_will_do() -> None:
     lines = typed(JsonSerializer(), list[Line])
     value = [Line("a", 1, Decimal("1.5"))]
@@ -388,6 +407,16 @@ class Optionals:
 
 class OptionalsModel(pydantic.BaseModel):
     kind: Kinds | None = None
+
+
+@dataclasses.dataclass
+class Pairs:
+    id: Id
+    pair: Pair
+    box: Box[Kinds]
+    both: tuple[int, int]
+    word: Literal["a", "b"] = "a"
+    level: Literal[1, 2] | None = None
 
 
 INFINITE = float("inf")
