@@ -8,13 +8,14 @@ import pytest
 from pravega_connector.client import StreamName
 from pravega_connector.errors import TransactionAbortedError
 from pravega_connector.spark.sink.transactions import KeptTransactions, WriteId
+from pravega_connector.writer.transactions import Transaction
 
 
-class Pinged:
+class Pinged(Transaction):
     """A transaction as the lease keeper sees it; so short a lease is pinged every tenth of a second."""
 
     lease = 0.1
-    lease_left = 0.0  # so the first ping comes at once
+    lease_left = 0.0  # type: ignore[assignment]  # so the first ping comes at once
 
     def __init__(self) -> None:
         self.id, self.pings, self.dead = uuid.uuid4(), 0, False
@@ -35,8 +36,8 @@ def finished() -> Iterator[Finish]:
 
     def finish(app: str, batch: int) -> Pinged:
         transaction = Pinged()
-        kept.add(transaction)  # type: ignore[arg-type]
-        kept.finish(WriteId(app, app, "run", batch), transaction)  # type: ignore[arg-type]
+        kept.add(transaction)
+        kept.finish(WriteId(app, app, "run", batch), transaction)
         return transaction
 
     yield finish
@@ -83,7 +84,7 @@ def test_the_oldest_is_given_up_where_there_are_too_many(
 def test_one_that_died_is_no_result_of_a_task(eventually: Callable[..., None]):
     kept, transaction = KeptTransactions(), Pinged()
     transaction.dead = True
-    kept.add(transaction)  # type: ignore[arg-type]
+    kept.add(transaction)
     try:
         eventually(lambda: transaction.pings == 1)
         with pytest.raises(TransactionAbortedError, match="somebody has aborted it"):
