@@ -16,10 +16,9 @@ from pravega_connector.core.values import STATE_TAG, TransactionStatus
 from pravega_connector.errors import ConfigError, ConnectorError, StreamSealedError
 from pravega_connector.exactly_once.batch_commit.entries import name_of
 from pravega_connector.exactly_once.batch_commit.state import target_of
-from pravega_connector.exactly_once.steps import StepsState, Update
-from pravega_connector.exactly_once.steps.state import StepsJson
+from pravega_connector.exactly_once.steps import StepsState
+from pravega_connector.exactly_once.steps.runner import synchronizer
 from pravega_connector.mirror.copier import positions_of
-from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError
 
@@ -107,14 +106,7 @@ def _links(client: PravegaClient, stream: StreamName) -> list[_Link]:
 
 def _state(client: PravegaClient, name: StreamName) -> StepsState | None:
     """Return the state in a log of steps, or None for a stream with other contents. Nothing is written."""
-    log: StateSynchronizer[StepsState, StepsState, Update] = StateSynchronizer(
-        client.stores,
-        name,
-        create=lambda state: state,
-        apply=lambda state, update: state.apply(update),
-        init_serializer=StepsJson(StepsState),
-        update_serializer=StepsJson(Update),
-    )
+    log = synchronizer(client.stores, name)
     try:
         log.fetch_updates()
         return log.state

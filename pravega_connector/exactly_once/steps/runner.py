@@ -42,6 +42,18 @@ _DOUBTS: Final = 3
 _DOUBT_SECONDS: Final = 1.0
 
 
+def synchronizer(stores: SegmentStores, name: StreamName) -> StateSynchronizer[StepsState, StepsState, Update]:
+    """Return the state synchronizer of a log of steps, which nothing has read yet."""
+    return StateSynchronizer(
+        stores,
+        name,
+        create=lambda state: state,
+        apply=lambda state, update: state.apply(update),
+        init_serializer=StepsJson(StepsState),
+        update_serializer=StepsJson(Update),
+    )
+
+
 class StepLog:
     """Log of one program, shared by its runs. Creates the stream if it does not exist. Not thread safe."""
 
@@ -57,14 +69,7 @@ class StepLog:
         # Creating a stream needs a permission on the whole scope, which using an existing one does not need.
         if not stores.controller.stream_exists(name):
             stores.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
-        self._shared: StateSynchronizer[StepsState, StepsState, Update] = StateSynchronizer(
-            stores,
-            name,
-            create=lambda state: state,
-            apply=lambda state, update: state.apply(update),
-            init_serializer=StepsJson(StepsState),
-            update_serializer=StepsJson(Update),
-        )
+        self._shared = synchronizer(stores, name)
         try:
             self._shared.initialize(StepsState(life))
         except BaseException:
