@@ -62,6 +62,8 @@ class KafkaBroker:
             "transaction.state.log.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
+            # The tests write records with old timestamps, which the default of a week deletes at some moment.
+            "log.retention.ms": -1,
         }
         self._properties = folder / "server.properties"
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

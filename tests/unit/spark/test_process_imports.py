@@ -38,7 +38,7 @@ EXPECTED: dict[str, tuple[set[str], int]] = {
     "task of an exactly-once write": (ARROW | GRPC | PANDAS, 111),
     "commit of a micro-batch": (ARROW | GRPC, 115),
     "task of a read of avro": (ARROW | {"pyruhvro"}, 123),
-    "task of a read of protobuf": (ARROW | {"google", "ptars"}, 121),
+    "task of a read of protobuf": (ARROW | {"google", "ptars"}, 123),
     "task of a read of json": (ARROW, 119),
     "task of a read of java": (ARROW, 126),
     "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 148),
