@@ -9,11 +9,9 @@ Dates and times come in many forms: with the tags of the standard, and as Jackso
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from datetime import date, datetime
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, Overflow
-from typing import Any, Final
+from datetime import date
+from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import cbor2
@@ -21,18 +19,12 @@ import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.building import decimal_fitter, millis
-from pravega_serde.columnar.parsed import Convert, ParsedValues
+from pravega_serde.columnar.parsed import Convert, ParsedValues, local_time, seconds_to_micros
 from pravega_serde.errors import SchemaError
-
-#: Holds every decimal number that Python can have, exactly.
-EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, Overflow])
 
 #: Tags of texts of instants and of dates; the other tags of dates and times, and that of UUIDs.
 DATE_TIME, DATE_TEXT = 0, 1004
 _SECONDS, _DAYS, _UUID = 1, 100, 37
-
-#: Digits of the seconds that 64 bits of microseconds can reach.
-_SECONDS_DIGITS: Final = 13
 
 
 class _CborValues(ParsedValues):
@@ -88,7 +80,7 @@ class _CborValues(ParsedValues):
             if type(value) is str:
                 return self.time_of(value, kind, wanted)
             if type(value) is list:
-                return self._of_parts(value, wanted, date, 3, 3)
+                return self.of_parts(value, wanted, date, 3, 3)
             content = value.value if isinstance(value, cbor2.CBORTag) else None
             if isinstance(content, str) and value.tag == DATE_TEXT:
                 return self.time_of(content, kind, wanted)
@@ -109,58 +101,22 @@ class _CborValues(ParsedValues):
             if type(value) is str:
                 return self.time_of(value, kind, wanted)
             if type(value) is Decimal:
-                return _micros(value)
+                return seconds_to_micros(value)
             if type(value) is list and kind.tz is None:
-                return self._of_parts(value, wanted, _local, 5, 7)
+                return self.of_parts(value, wanted, local_time, 5, 7)
             content = value.value if isinstance(value, cbor2.CBORTag) else None
             if isinstance(content, str) and value.tag == DATE_TIME:
                 return self.time_of(content, kind, wanted)
             if isinstance(content, int | float) and not isinstance(content, bool) and value.tag == _SECONDS:
-                return _micros(content)
+                return seconds_to_micros(content)
             raise self.wrong(wanted, value)
 
         return convert
-
-    def _of_parts(self, value: list[Any], wanted: str, make: Callable[..., Any], least: int, most: int) -> Any:
-        """Return one of Java's dates or times from the array of its parts."""
-        if not least <= len(value) <= most or not all(type(part) is int for part in value):
-            raise self.wrong(wanted, value)
-        try:
-            return make(*value)
-        except (OverflowError, ValueError) as error:
-            raise MalformedError(f"invalid parts of {wanted}: {error}") from None
 
     def check_keys(self, kind: pa.DataType, path: str) -> None:
         t = pa.types
         if not (t.is_string(kind) or t.is_binary(kind) or t.is_integer(kind)):
             raise SchemaError(f"the keys of CBOR maps are texts, byte strings and integers, not {kind} (at {path})")
-
-
-def _micros(seconds: float | Decimal) -> int:
-    """Return the microseconds of seconds since 1970.
-
-    A decimal number is rounded down, a float to the nearest microsecond.
-    """
-    if not seconds:
-        return 0
-    size = seconds.adjusted() if isinstance(seconds, Decimal) else math.log10(abs(seconds))
-    if not size < _SECONDS_DIGITS:  # nor is NaN
-        raise MalformedError("a number of seconds beyond the range of a timestamp")
-    if isinstance(seconds, int):
-        return seconds * 1_000_000
-    if isinstance(seconds, Decimal):
-        # Only the sign of a number this small counts; its exponent can be anything.
-        if size < -_SECONDS_DIGITS:
-            return -int(seconds < 0)
-        return int(seconds.scaleb(6, EXACT).to_integral_value(ROUND_FLOOR))
-    whole = math.floor(seconds)
-    return whole * 1_000_000 + round((seconds - whole) * 1_000_000)
-
-
-def _local(*parts: int) -> datetime:
-    """Return the date and time of year, month, day, hour, minute and perhaps second and nanosecond."""
-    year, month, day, hour, minute, second, nano = (*parts, 0, 0)[:7]
-    return datetime(year, month, day, hour, minute, second, nano // 1000)
 
 
 converter = _CborValues().converter

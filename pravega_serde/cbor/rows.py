@@ -30,10 +30,11 @@ from uuid import UUID
 import cbor2
 import pyarrow as pa
 
-from pravega_serde.cbor.convert import EXACT, converter
+from pravega_serde.cbor.convert import converter
 from pravega_serde.cbor.scan import MAX_DEPTH, REFERENCES, check, check_cost
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.limits import ItemLimit
+from pravega_serde.columnar.parsed import EXACT
 from pravega_serde.errors import DeserializationError, SchemaError
 
 #: Bytes of a bignum: some 2,400 digits, which Python still writes as text.

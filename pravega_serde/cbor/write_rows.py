@@ -31,10 +31,11 @@ from typing import Any, Final
 import cbor2
 import numpy as np
 
-from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME, EXACT
+from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME
 from pravega_serde.cbor.scan import MAX_DEPTH
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import lone_surrogate
+from pravega_serde.columnar.parsed import EXACT
 
 #: Arrays, maps and tags inside each other. A decimal number has two levels itself.
 _DEEPEST: Final = MAX_DEPTH - 2

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from decimal import Decimal
+from datetime import datetime
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
@@ -17,6 +18,12 @@ import pyarrow as pa
 from pravega_serde.columnar.bad_rows import MalformedError
 from pravega_serde.columnar.building import integer_bounds, parse_times
 from pravega_serde.errors import SchemaError
+
+#: Holds every decimal number that Python can have, exactly.
+EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, Overflow])
+
+#: Digits of the seconds that 64 bits of microseconds can reach.
+_SECONDS_DIGITS: Final = 13
 
 #: Converts a parsed value to one that ``pa.array`` accepts, possibly in place. Raises :class:`MalformedError`.
 Convert = Callable[[Any], Any]
@@ -126,11 +133,21 @@ class ParsedValues:
         if not isinstance(value, str):
             raise self.wrong(wanted, value)
         try:
-            time = parse_times(pa.array([value]), kind).cast(pa.int64() if kind.bit_width == 64 else pa.int32())
+            # Java's formatters accept letters in lower case.
+            time = parse_times(pa.array([value.upper()]), kind).cast(pa.int64() if kind.bit_width == 64 else pa.int32())
             return int(time[0].as_py())
         except (pa.ArrowInvalid, UnicodeEncodeError):
             zone = "" if wanted == "a date" else " with its zone" if kind.tz else " without a zone"
             raise MalformedError(f"{value[:40]!r} is not {wanted} in ISO 8601{zone}") from None
+
+    def of_parts(self, value: list[Any], wanted: str, make: Callable[..., Any], least: int, most: int) -> Any:
+        """Return one of Java's dates or times from the array of its parts."""
+        if not least <= len(value) <= most or not all(type(part) is int for part in value):
+            raise self.wrong(wanted, value)
+        try:
+            return make(*value)
+        except (OverflowError, ValueError) as error:
+            raise MalformedError(f"invalid parts of {wanted}: {error}") from None
 
     def items(self, kind: pa.DataType, path: str) -> Convert:
         """Conversion to a list."""
@@ -186,6 +203,33 @@ class ParsedValues:
             return tuple(record)
 
         return convert
+
+
+def seconds_to_micros(seconds: float | Decimal) -> int:
+    """Return the microseconds of seconds since 1970.
+
+    A decimal number is rounded down, a float to the nearest microsecond.
+    """
+    if not seconds:
+        return 0
+    size = seconds.adjusted() if isinstance(seconds, Decimal) else math.log10(abs(seconds))
+    if not size < _SECONDS_DIGITS:  # nor is NaN
+        raise MalformedError("a number of seconds beyond the range of a timestamp")
+    if isinstance(seconds, int):
+        return seconds * 1_000_000
+    if isinstance(seconds, Decimal):
+        # Only the sign of a number this small counts; its exponent can be anything.
+        if size < -_SECONDS_DIGITS:
+            return -int(seconds < 0)
+        return int(seconds.scaleb(6, EXACT).to_integral_value(ROUND_FLOOR))
+    whole = math.floor(seconds)
+    return whole * 1_000_000 + round((seconds - whole) * 1_000_000)
+
+
+def local_time(*parts: int) -> datetime:
+    """Return the date and time of year, month, day, hour, minute and perhaps second and nanosecond."""
+    year, month, day, hour, minute, second, nano = (*parts, 0, 0)[:7]
+    return datetime(year, month, day, hour, minute, second, nano // 1000)
 
 
 #: Which method of :class:`ParsedValues` converts to which types.

@@ -407,10 +407,12 @@ def _entries_writer(arrow_type: pa.DataType, shape: Shape | None) -> Callable[[A
     return write
 
 
-def _uuid(value: str) -> uuid.UUID:
+def _uuid(value: str | uuid.UUID) -> uuid.UUID:
+    if isinstance(value, uuid.UUID):
+        return value
     try:
         return uuid.UUID(value)
-    except ValueError as error:
+    except (AttributeError, TypeError, ValueError) as error:
         msg = f"invalid UUID {value!r}"
         raise SerializationError(msg) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -145,7 +145,7 @@ class JavaSerializer(ColumnSerializer):
         self._cache = DescriptorCache()
         self._given = {"java_type": java_type, "sample": sample, "arrow_type": arrow_type, "limits": limits}
         self._given_type, self._shape = arrow_type, None
-        self._rows: dict[frozenset[str], ColumnType] = {}
+        self._rows: dict[frozenset[str], tuple[ColumnType, dict[str, str]]] = {}
         self.java_type = _checked_type(java_type)
         if sample is not None and java_type is None:
             self.java_type, self._shape = self._learn(_sampled(sample))
@@ -165,20 +165,44 @@ class JavaSerializer(ColumnSerializer):
     def _column(self) -> ColumnType | None:
         return column_type(self.java_type, self._given_type, self._shape)
 
-    def _row_type(self, fields: frozenset[str]) -> ColumnType:
-        """Return the type of rows that are a dict with these fields: that of a column with them."""
-        kind = self._rows.get(fields)
-        if kind is None:
-            assert isinstance(self.java_type, ClassDescriptor)
-            for name in fields.difference(self.java_type.field_names):
-                raise no_such_field(self.java_type, name)
-            known = self._given_type or struct_of(self.java_type, self._shape, list(fields))
-            written = pa.struct([each for each in known if each.name in fields])
-            kind = column_type(self.java_type, self._given_type, self._shape, written=written)
-            assert kind is not None
-            if len(self._rows) < _ROW_TYPES:
-                self._rows[fields] = kind
-        return kind
+    def _object(self, descriptor: ClassDescriptor, value: dict[str, Any]) -> Any:
+        """Return the object of a dict: with the types of columns where a field has one, or else the value as it is."""
+        fields = frozenset(value)
+        if fields not in self._rows:
+            if len(self._rows) >= _ROW_TYPES:
+                self._rows.clear()
+            self._rows[fields] = self._row_type(descriptor, fields)
+        kind, others = self._rows[fields]
+        if not others:
+            return _made(kind, value)
+        made = _made(kind, {name: inner for name, inner in value.items() if name not in others})
+        for name, declared in others.items():
+            _check_container(name, declared, value[name])
+            made[name] = value[name]
+        return made
+
+    def _row_type(self, descriptor: ClassDescriptor, fields: frozenset[str]) -> tuple[ColumnType, dict[str, str]]:
+        """Return the type of rows that are a dict with these fields: that of a column with them.
+
+        Also return the fields without a column, such as a list without a sample, and their Java types.
+        """
+        for name in fields.difference(descriptor.field_names):
+            raise no_such_field(descriptor, name)
+        known, others = [], {}
+        for name, (_, field) in zip(descriptor.field_names, descriptor.all_fields, strict=True):
+            if name not in fields:
+                continue
+            try:
+                given = self._given_type or struct_of(descriptor, self._shape, [name])
+            except SchemaError:
+                if self._shape is not None:
+                    raise
+                others[name] = field.source_type
+            else:
+                known += [each for each in given if each.name == name]
+        kind = column_type(descriptor, self._given_type, self._shape, written=pa.struct(known))
+        assert kind is not None
+        return kind, others
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -206,7 +230,7 @@ class JavaSerializer(ColumnSerializer):
         if event is not None:
             return event
         if type(value) is dict and isinstance(self.java_type, ClassDescriptor):
-            value = _made(self._row_type(frozenset(value)), value)
+            value = self._object(self.java_type, value)
         writer = Writer()
         writer.write(value)
         return bytes(writer.out)
@@ -279,6 +303,18 @@ def _few_rows(kind: ColumnType) -> int:
         return 24
     # A primitive field is one NumPy operation. A string or box needs many, for any number of rows.
     return 6 + 5 * sum(not each.primitive for _, each in kind.java_type.all_fields)
+
+
+def _check_container(name: str, declared: str, value: Any) -> None:
+    """Raise :class:`SerializationError` for a value that a collection of Java cannot be, which Java could not read."""
+    if not declared.startswith("java.util.") or value is None:
+        return
+    is_map = declared.endswith(("Map", "Dictionary", "Hashtable", "Properties"))
+    if isinstance(value, str | bytes | int | float) or isinstance(value, Mapping) != is_map:
+        raise SerializationError(
+            f"a {type(value).__name__} cannot be written as {declared}: pass a {'dict' if is_map else 'list or set'}",
+            field_path=f"$.{name}",
+        )
 
 
 def _made(kind: ColumnType, value: Any) -> Any:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import binascii
 import math
+from collections.abc import Callable
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -14,14 +16,14 @@ import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.building import decimal_fitter, millis
-from pravega_serde.columnar.parsed import Convert, ParsedValues
+from pravega_serde.columnar.parsed import Convert, ParsedValues, local_time, seconds_to_micros
 from pravega_serde.errors import SchemaError
 
 
-def contains_decimal(kind: pa.DataType) -> bool:
-    """True if a type contains decimals, so that numbers must keep all their digits."""
-    inside = [kind.field(i).type for i in range(kind.num_fields)]
-    return bool(pa.types.is_decimal(kind)) or any(contains_decimal(inner) for inner in inside)
+def contains(kind: pa.DataType, fits: Callable[[pa.DataType], bool]) -> bool:
+    """Return True if a type, or a type inside it, fits."""
+    inside = (kind.field(i).type for i in range(kind.num_fields))
+    return fits(kind) or any(contains(inner, fits) for inner in inside)
 
 
 #: Jackson's texts of numbers that JSON does not have.
@@ -69,7 +71,8 @@ class JsonValues(ParsedValues):
             if not isinstance(value, str):
                 raise self.wrong("a Base64 string", value)
             try:
-                return binascii.a2b_base64(value, strict_mode=True)
+                # Jackson skips line ends and blanks, which the variant of MIME has.
+                return binascii.a2b_base64("".join(value.split()), strict_mode=True)
             except ValueError as error:
                 raise MalformedError(f"invalid Base64: {error}") from error
 
@@ -91,12 +94,28 @@ class JsonValues(ParsedValues):
         return convert
 
     def date(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
-        """Conversion to ``date32``, from ISO 8601."""
-        return lambda value: self.time_of(value, kind, "a date")
+        """Conversion to ``date32``, from ISO 8601 or Jackson's ``[year, month, day]``."""
+
+        def convert(value: Any) -> Any:
+            if type(value) is list:
+                return self.of_parts(value, "a date", date, 3, 3)
+            return self.time_of(value, kind, "a date")
+
+        return convert
 
     def timestamp(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
-        """Conversion to a timestamp, from ISO 8601 or milliseconds."""
-        return lambda value: millis(value) if type(value) is int else self.time_of(value, kind, "a timestamp")
+        """Conversion of Jackson's forms too: milliseconds, seconds with a fraction, the parts of a local time."""
+
+        def convert(value: Any) -> Any:
+            if type(value) is int:
+                return millis(value)
+            if type(value) is Decimal and kind.tz is not None:
+                return seconds_to_micros(value)
+            if type(value) is list and kind.tz is None:
+                return self.of_parts(value, "a timestamp", local_time, 5, 7)
+            return self.time_of(value, kind, "a timestamp")
+
+        return convert
 
     def check_keys(self, kind: pa.DataType, path: str) -> None:
         """Raise :class:`SchemaError` for keys that are not strings."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError
-from pravega_serde.json.convert import contains_decimal, converter
+from pravega_serde.json.convert import contains, converter
 
 #: Events up to this many bytes are never slow: msgspec needs some 8 µs for a number near the ends of the range of
 #: doubles, Python 0.3 µs. Such a short event has too few of them to matter.
@@ -89,19 +89,30 @@ class TypedReader:
     Members that the type lacks are ignored, absent ones are null. Types are strict: a string is not read as a number.
     """
 
-    __slots__ = ("_convert", "_decimals", "_limit")
+    __slots__ = ("_convert", "_decimals", "_limit", "_seconds")
 
     def __init__(self, kind: pa.DataType) -> None:
         self._limit = ItemLimit(kind)
         self._convert = converter(kind)
-        self._decimals = contains_decimal(kind)
+        self._decimals = contains(kind, pa.types.is_decimal)
+        # Seconds with a fraction may be an instant, whose digits a double does not have.
+        self._seconds = not self._decimals and contains(kind, pa.types.is_timestamp)
+
+    def _parse(self, data: bytes) -> Any:
+        if not self._seconds:
+            return parse_plainly(data, decimals=self._decimals)
+        try:
+            return parse_plainly(data, decimals=True)
+        except DeserializationError:
+            # A number of another field may have an exponent that only a double can have.
+            return parse_plainly(data)
 
     def __call__(self, data: bytes) -> Any:
         """Return the value of an event, as ``pa.array`` accepts it for the type.
 
         Raises :class:`DeserializationError`.
         """
-        value = parse_plainly(data, decimals=self._decimals)
+        value = self._parse(data)
         try:
             self._limit.check(len(data), value)
             return self._convert(value)

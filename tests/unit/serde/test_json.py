@@ -1,5 +1,6 @@
 """JSON: the text that Jackson writes, read by rows and columns alike."""
 
+import base64
 import enum
 import json
 import math
@@ -705,3 +706,46 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     with pytest.raises(SerializationError, match="object is not supported by JSON") as caught:
         ROWS.serialize(deep)
     assert str(caught.value.field_path).startswith("$[0][0]")
+
+
+LOCAL, DAY = pa.timestamp("us"), pa.date32()
+UTC_TIME = pa.timestamp("us", "UTC")
+#: JSON of Jackson 2 with its default settings, and of other writers of RFC 3339: type, text, and value or reason.
+JACKSON: list[tuple[pa.DataType, str, Any]] = [
+    (UTC_TIME, "1777636800.123456789", datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)),
+    (UTC_TIME, "1777636800.0", datetime(2026, 5, 1, 12, tzinfo=UTC)),
+    (UTC_TIME, "-0.000001", datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)),
+    (UTC_TIME, "253402300799.999999999", datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)),
+    (UTC_TIME, "1777636800000", datetime(2026, 5, 1, 12, tzinfo=UTC)),
+    (UTC_TIME, '"2026-05-01t12:00:00.5z"', datetime(2026, 5, 1, 12, 0, 0, 500000, tzinfo=UTC)),
+    (UTC_TIME, '"2026-05-01t14:00:00+02:00"', datetime(2026, 5, 1, 12, tzinfo=UTC)),
+    (UTC_TIME, "1e40", "beyond the range"),
+    (UTC_TIME, "[2026,5,1,12,0]", "an array where a timestamp"),
+    (LOCAL, "[2026,5,1,12,0]", datetime(2026, 5, 1, 12)),
+    (LOCAL, "[2026,5,1,12,0,7,123456789]", datetime(2026, 5, 1, 12, 0, 7, 123456)),
+    (LOCAL, '"2026-05-01t12:00:00"', datetime(2026, 5, 1, 12)),
+    (LOCAL, "1777636800.5", "a number where a timestamp"),
+    (LOCAL, "[2026,13,1,12,0]", "invalid parts of a timestamp"),
+    (DAY, "[2026,5,1]", date(2026, 5, 1)),
+    (DAY, "[2026,2,30]", "invalid parts of a date"),
+    (DAY, "[2026,5]", "an array where a date"),
+    (DAY, '[2026,5,"1"]', "an array where a date"),
+    (DAY, "20000", "a number where a date"),
+    (pa.binary(), json.dumps(base64.encodebytes(bytes(100)).decode()), bytes(100)),
+    (pa.binary(), '"AAE=\\r\\n"', b"\0\1"),
+    (pa.binary(), '"AA\\u0000E="', "invalid Base64"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "expected"), JACKSON)
+@pytest.mark.parametrize("count", [1, 100])
+def test_columns_of_jacksons_default_forms(kind: pa.DataType, text: str, expected: Any, count: int) -> None:
+    serializer = JsonSerializer(arrow_type=pa.schema([("x", kind), ("n", pa.float64())]))
+    events = pa.array([f'{{"x":{text},"n":0.1}}'.encode(), b'{"x":null}'] * count, pa.binary())
+    if isinstance(expected, str):
+        with pytest.raises(DeserializationError, match=expected):
+            serializer.decode_column(events)
+    else:
+        assert (
+            serializer.decode_column(events).to_pylist() == [{"x": expected, "n": 0.1}, {"x": None, "n": None}] * count
+        )
