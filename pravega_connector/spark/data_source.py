@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyspark
 from pyspark.sql.datasource import DataSource
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from pravega_connector.errors import ColumnTypeError, ConfigError, UnsupportedModeError
+from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
     from pravega_connector.spark.options.sink import SinkOptions
     from pravega_connector.spark.options.source import SourceOptions
@@ -118,7 +118,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
                 from pravega_connector.spark.tables.reader import TableReader  # noqa: PLC0415
 
                 options = self._table_source_options(self._options_to_read(schema))
-                return TableReader(options, _columns_of(schema))
+                return TableReader(options, _arrow_columns(schema))
             return self._event_reader(schema)
 
     def _event_reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
@@ -127,7 +127,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         if options.metadata is not None:
             from pravega_connector.spark.source.metadata import MetadataReader  # noqa: PLC0415
 
-            return MetadataReader(options, _columns_of(schema))
+            return MetadataReader(options, _arrow_columns(schema))
         from pravega_connector.spark.source.readers import batch_reader  # noqa: PLC0415
 
         return batch_reader(*self.reader_arguments(schema))
@@ -225,7 +225,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
             raise UnsupportedModeError(f"metadata={options.metadata} is for batch reads: use spark.read, or omit it")
         from pravega_connector.spark.source.columns import schema_ids_of, serializer_of  # noqa: PLC0415
 
-        arrow = _columns_of(schema)
+        arrow = _arrow_columns(schema)
         # Raise for columns that cannot be decoded before any task starts.
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
@@ -238,34 +238,19 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
         options = stream_options(SinkOptions, raw, self.defaults)
         options.mode(streaming=streaming)
-        return options, encoder_for(_columns_of(schema), options, streaming=streaming)
+        return options, encoder_for(_arrow_columns(schema), options, streaming=streaming)
 
     def _table_writer_arguments(self, raw: Mapping[str, str], schema: StructType) -> tuple[TableSinkOptions, pa.Schema]:
         from pravega_connector.spark.options.selection import table_options  # noqa: PLC0415
         from pravega_connector.spark.options.tables import TableSinkOptions  # noqa: PLC0415
 
-        return table_options(TableSinkOptions, raw, self.defaults), _columns_of(schema)
+        return table_options(TableSinkOptions, raw, self.defaults), _arrow_columns(schema)
 
 
-def _columns_of(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema of columns. Raises ColumnTypeError for two columns or fields of the same name."""
-    _check_names(schema, "the DataFrame", "column")
-    return to_arrow_schema(schema, timezone="UTC")
+def _arrow_columns(schema: StructType) -> pa.Schema:
+    from pravega_connector.spark.arrow_columns import arrow_columns  # noqa: PLC0415
 
-
-def _check_names(schema: StructType, owner: str, kind: str) -> None:
-    names = set()
-    for field in schema.fields:
-        if field.name in names:
-            raise ColumnTypeError(f"{owner} has two {kind}s {field.name!r}; rename one of them with alias")
-        names.add(field.name)
-        inner = field.dataType
-        while not isinstance(inner, StructType) and (
-            deeper := getattr(inner, "elementType", None) or getattr(inner, "valueType", None)
-        ):
-            inner = deeper
-        if isinstance(inner, StructType):
-            _check_names(inner, f"{kind} {field.name!r}", "field")
+    return arrow_columns(schema)
 
 
 def _check_reader(options: SourceOptions) -> None:
