@@ -8,7 +8,6 @@ the plain path reads those and limits their number.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +28,7 @@ from pravega_serde.avro.resolve import (
 )
 from pravega_serde.avro.rows import MEMORY, default_array
 from pravega_serde.avro.schema import Fixed, Primitive
-from pravega_serde.avro.values import INT64_MAX, UUID_PATTERN
+from pravega_serde.avro.values import INT64_MAX, UUID_PATTERN, is_long_decimal
 from pravega_serde.columnar import (
     Attempt,
     ByteColumn,
@@ -38,7 +37,6 @@ from pravega_serde.columnar import (
     MemoryBudget,
     bools_of,
     bounds_of,
-    cut,
     expand,
     list_offsets,
     number_column,
@@ -293,10 +291,8 @@ def _bytes(node: Leaf, kind: pa.DataType) -> Read:
     logical = target.logical
     if logical is not None and logical.name == "uuid" and kind == pa.string():
         return _uuid
-    if logical is not None and logical.name == "decimal":
-        if node.wire == "string":
-            raise FallbackError
-        return partial(_large_decimal, size=size, surely=logical.precision * 3321 // 8000)
+    if is_long_decimal(logical):
+        raise FallbackError
     if kind == pa.string():
         return _strings
     if node.wire == "string":
@@ -322,16 +318,6 @@ def _uuid(cursor: Cursor) -> pa.Array:
     text = _strings(cursor)
     cursor.fail(~bools_of(pc.match_substring_regex(text, UUID_PATTERN)))
     return text
-
-
-def _large_decimal(cursor: Cursor, *, size: int | None, surely: int) -> pa.Array:
-    """Compile the bytes of a decimal without an Arrow type.
-
-    The plain path counts digits if there may be too many.
-    """
-    starts, ends = cursor.spans(_lengths(cursor, size))
-    cursor.fail((ends == starts) | (ends - starts > surely))
-    return cut(cursor.data, starts, np.where(cursor.bad, starts, ends))
 
 
 def _boolean(cursor: Cursor) -> pa.Array:

@@ -28,7 +28,7 @@ from pravega_serde.avro.schema import (
     branches_of,
     kind_of,
 )
-from pravega_serde.avro.values import PRIMITIVE_TYPES, UUID_PATTERN, is_decimal, list_type
+from pravega_serde.avro.values import PRIMITIVE_TYPES, UUID_PATTERN, is_decimal, is_long_decimal, list_type
 from pravega_serde.columnar import Lower, at_path, days_of, holds_bytes, is_text, time_of_day, to_micros
 from pravega_serde.columnar.lowering import (
     Absent,
@@ -52,6 +52,8 @@ def storage_type(schema: Type) -> pa.DataType:
 def _leaf_storage(schema: Primitive | Fixed) -> pa.DataType:
     if schema.logical is not None and is_decimal(schema.logical):
         return pa.decimal128(schema.logical.precision, schema.logical.scale)
+    if is_long_decimal(schema.logical):
+        return pa.string()
     return pa.binary() if isinstance(schema, Fixed) else PRIMITIVE_TYPES[schema.name]
 
 
@@ -100,6 +102,10 @@ def _leaf(schema: Primitive | Fixed, kind: pa.DataType, path: str) -> Lower:
         if not pa.types.is_decimal(kind) or kind.precision - kind.scale > 38:
             raise _misfit(schema, kind, path, "; cast it to decimal")
         return lambda column: _exactly(column, target)
+    if is_long_decimal(schema.logical):
+        if not pa.types.is_decimal(kind) and not is_text(kind):
+            raise _misfit(schema, kind, path, "; cast it to string")
+        return itself if kind == target else lambda column: column.cast(target)
     if not _TAKES[schema.name if isinstance(schema, Primitive) else "bytes"](kind):
         raise _misfit(schema, kind, path, _HINTS.get(logical, "; cast the column"))
     return itself if kind == target else lambda column: column.cast(target)

@@ -13,7 +13,7 @@ are those that ``pa.array(..., type)`` accepts without loss: a timestamp after P
 | local-timestamp-millis, -micros | datetime without zone | timestamp[us] |
 | timestamp-nanos, local- | int | int64: microseconds would lose digits, and Spark has no finer type |
 | time-millis, time-micros | time | int32, int64, as in Spark's own Avro reader; Spark's time type is new |
-| decimal | Decimal | decimal128; binary for more than 38 digits, Spark's limit |
+| decimal | Decimal | decimal128; string for more than 38 digits, Spark's limit |
 | uuid | UUID | string, or binary if it annotates a fixed |
 | duration | bytes | binary |
 | array, map | list, dict | list<element>, map<key, value> |
@@ -92,11 +92,18 @@ def is_decimal(logical: Logical | None) -> bool:
     return logical is not None and logical.name == "decimal" and logical.precision <= MAX_DECIMAL_DIGITS
 
 
+def is_long_decimal(logical: Logical | None) -> bool:
+    """Return True if a type is a decimal with more digits than that: its column is text."""
+    return logical is not None and logical.name == "decimal" and logical.precision > MAX_DECIMAL_DIGITS
+
+
 def arrow_leaf_type(target: Primitive | Fixed) -> pa.DataType:
     """Return the Arrow type of a primitive or fixed."""
     logical = target.logical
     if logical is not None and is_decimal(logical):
         return pa.decimal128(logical.precision, logical.scale)
+    if is_long_decimal(logical):
+        return pa.string()
     if isinstance(target, Fixed):
         return pa.binary()
     return _LOGICAL_TYPES.get(logical.name if logical else "", PRIMITIVE_TYPES[target.name])
@@ -172,7 +179,7 @@ def arrow_converter(target: Primitive | Fixed) -> Converter | None:
         return None
     if logical.name == "decimal":
         read = partial(_decimal, logical=logical)
-        return read if is_decimal(logical) else _unchanged(read)
+        return read if is_decimal(logical) else lambda data: format(read(data), "f")
     if logical.name == "uuid" and isinstance(target, Primitive):
         return _unchanged(_uuid)
     return _ARROW.get(logical.name)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pravega_serde.avro.columns import within
 from pravega_serde.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branches_of, kind_of
 from pravega_serde.avro.storage import lowering
-from pravega_serde.avro.values import is_decimal
+from pravega_serde.avro.values import is_decimal, is_long_decimal
 from pravega_serde.avro.write_rows import RowWriter
 from pravega_serde.columnar import (
     FallbackError,
@@ -69,6 +69,8 @@ def _write(schema: Type, column: pa.Array) -> list[Piece]:
 def _leaf(schema: Primitive | Fixed, column: pa.Array) -> list[Piece]:
     if schema.logical is not None and is_decimal(schema.logical):
         return _decimal(schema, column)
+    if is_long_decimal(schema.logical):
+        raise FallbackError
     if isinstance(schema, Fixed):
         if pc.any(pc.not_equal(pc.binary_length(column), schema.size)).as_py():
             raise FallbackError

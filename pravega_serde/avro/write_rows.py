@@ -13,7 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from pravega_serde.avro.schema import (
@@ -31,7 +31,7 @@ from pravega_serde.avro.schema import (
     kind_of,
     label_of,
 )
-from pravega_serde.avro.values import default_value, is_decimal, is_uuid, shape_of
+from pravega_serde.avro.values import default_value, is_decimal, is_long_decimal, is_uuid, shape_of
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import invalid, lone_surrogate, raw_bytes
 from pravega_serde.errors import SchemaError, SerializationError
@@ -617,6 +617,16 @@ def _from_arrow(target: Primitive | Fixed) -> Callable[[Any], Any] | None:
     logical = target.logical
     if logical is not None and is_decimal(logical):
         return _from_decimal(logical, target.size if isinstance(target, Fixed) else None)
+    if logical is not None and is_long_decimal(logical):
+        write = _from_decimal(logical, target.size if isinstance(target, Fixed) else None)
+        return lambda text: write(_decimal_of(text))
     if logical is not None and logical.name in ("timestamp-millis", "local-timestamp-millis"):
         return lambda micros: micros // 1000
     return None
+
+
+def _decimal_of(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise invalid("decimal", text) from None

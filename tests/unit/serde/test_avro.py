@@ -49,7 +49,7 @@ TYPES = [
     (logical("long", "local-timestamp-micros"), pa.timestamp("us"), LOCAL, None),
     (logical("bytes", "decimal", precision=5, scale=2), pa.decimal128(5, 2), Decimal("-1.50"), None),
     (logical("fixed", "decimal", precision=5, scale=2, name="D", size=4), pa.decimal128(5, 2), Decimal("1.50"), None),
-    (logical("bytes", "decimal", precision=40, scale=0), pa.binary(), Decimal(10**39), (10**39).to_bytes(17, "big")),
+    (logical("bytes", "decimal", precision=40, scale=0), pa.string(), Decimal(10**39), str(10**39)),
     (logical("string", "uuid"), pa.string(), uuid.UUID(int=7), str(uuid.UUID(int=7))),
     (logical("fixed", "uuid", name="U", size=16), pa.binary(), uuid.UUID(int=7), bytes(15) + b"\x07"),
     (logical("fixed", "duration", name="P", size=12), pa.binary(), bytes(12), None),
@@ -314,12 +314,23 @@ def test_the_text_of_a_uuid_is_given_back_as_it_was() -> None:
     assert serializer.encode_column(column).to_pylist() == [event]
 
 
-def test_a_large_decimal_is_checked_and_kept_as_its_bytes() -> None:
+def test_a_long_decimal_is_text_in_columns() -> None:
     serializer = AvroSerializer(record(("x", logical("bytes", "decimal", precision=40, scale=2))))
     numbers = [Decimal((sign, (9,) * digits, -2)) for sign in (0, 1) for digits in (1, 38, 40)]
     events = [serializer.serialize({"x": number}) for number in numbers]
     column = serializer.decode_column(pa.array(events))
+    assert column.field("x").to_pylist() == [format(number, "f") for number in numbers]
     assert serializer.encode_column(column).to_pylist() == events
+    other = pa.StructArray.from_arrays([pa.array(numbers, pa.decimal256(60, 5))], ["x"])
+    assert serializer.encode_column(other).to_pylist() == events
+
+
+@pytest.mark.parametrize("text", ["1.005", "9" * 39, "NaN", "x", ""])
+def test_a_text_that_is_not_the_decimal_of_its_schema_is_refused(text: str) -> None:
+    serializer = AvroSerializer(record(("x", logical("bytes", "decimal", precision=40, scale=2))))
+    with pytest.raises(SerializationError) as caught:
+        serializer.encode_column(pa.array([{"x": "0"}, {"x": text}]))
+    assert (caught.value.row, caught.value.field_path) == (1, "$.x")
 
 
 def test_a_signalling_nan_is_promoted_without_a_word() -> None:
