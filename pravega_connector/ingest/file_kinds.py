@@ -195,7 +195,7 @@ def _cast(column: pa.Array, to: pa.Field, name: str) -> pa.Array:
         return column
     try:
         values = column.cast(to.type)
-        if pa.types.is_string(to.type) or _is_same(column, values):
+        if pa.types.is_string(to.type) or pa.types.is_binary(to.type) or _is_same(column, values):
             return values
         reason = f"a {column.type} would change"
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pravega_connector.errors import SourceUnreadableError
+from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.ingest.file_kinds import ROWS_AT_ONCE, conform, reading
+from pravega_connector.ingest.lines import reason_of
 from pravega_connector.ingest.replayable import Chunk
 from pravega_serde.columnar import list_items, list_offsets, map_entries
 
@@ -45,6 +46,7 @@ class ParquetFiles:
                 end = first + batch.num_rows
                 if end > offset:
                     rows = conform(_without_extensions(batch.slice(max(0, offset - first))), schema, path)
+                    _check_text(rows, path)
                     yield Chunk(rows, max(first, offset), rows.num_rows, bytes=int(per_row * rows.num_rows))
                 first = end
 
@@ -55,6 +57,20 @@ class ParquetFiles:
         file = pa.OSFile(os.fsencode(path))  # a name that is not UTF-8 must be bytes
         # Nanoseconds hold only the years 1677 to 2262, and INT96 any year.
         return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, coerce_int96_timestamp_unit="us")
+
+
+def _check_text(rows: pa.RecordBatch, path: str) -> None:
+    """Raise BadRecordError for text that is not UTF-8, which writers of Parquet do not check."""
+    for entry, column in zip(rows.schema, rows.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            fix = "write the file with binary columns"
+            if not pa.types.is_nested(entry.type):
+                fix = f"set the type of the column to keep its bytes (--type {entry.name}=binary)"
+            raise BadRecordError(
+                f"{path} has a value in column {entry.name!r} that is not UTF-8 ({reason_of(error)}); {fix}"
+            ) from error
 
 
 _UUID = "arrow.uuid"

@@ -56,6 +56,23 @@ def test_extension_types(tmp_path: Path, shape: str):
         assert found == [expected, None]
 
 
+@shapes
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_text_that_is_not_utf8_is_an_error(tmp_path: Path, shape: str, kind: pa.DataType):
+    text = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xff")]
+    )
+    column, _ = wrapped(text.cast(pa.binary()).cast(kind, safe=False) if kind != pa.string() else text, shape)
+    pq.write_table(pa.table({"x": column}), tmp_path / "x.parquet")
+    with pytest.raises(BadRecordError, match=r"x\.parquet has a value in column 'x' that is not UTF-8"):
+        events(FileSource([tmp_path / "x.parquet"]))
+    if shape == "column":
+        assert events(FileSource([tmp_path / "x.parquet"], FileOptions(types={"x": pa.binary()}))) == [
+            '{"x":"YQ=="}',
+            '{"x":"/w=="}',
+        ]
+
+
 @pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.time64("ns")])
 def test_nanoseconds_are_an_error_whose_fix_works(tmp_path: Path, kind: pa.DataType):
     path = tmp_path / "x.parquet"
