@@ -54,9 +54,9 @@ class TestScaling:
         fake.on("getCurrentSegments", self.BEFORE).on("scale", self.STARTED)
         fake.on("checkScale", pb.ScaleStatusResponse(status="IN_PROGRESS"))
         started = Stopwatch()
-        with pytest.raises(DeadlineExceededError, match=r"was not scaled within 1 s; the controller continues"):
-            self.scale(client, timeout=1)
-        assert started.within(10)
+        with pytest.raises(DeadlineExceededError, match=r"was not scaled within 4 s; the controller continues"):
+            self.scale(client, timeout=4)  # on a busy machine, an answer of the fake takes more than a second
+        assert started.within(20)
 
     def test_a_lost_answer_after_it_was_done(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("getCurrentSegments", self.BEFORE, self.AFTER).on("scale", Code.UNAVAILABLE)
