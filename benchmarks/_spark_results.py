@@ -19,11 +19,11 @@ from benchmarks._stats import Result, Runs
 
 __all__ = ["Measured", "Results", "document", "plot"]
 
-_DOCS: Final = Path(__file__).parent.parent / "docs"
-_PAGE: Final = _DOCS / "measurements/spark-performance.md"
-_PLOT: Final = _DOCS / "measurements/spark-benchmark.svg"
-_GUIDE: Final = _DOCS / "operate/tuning.md"
-_GUIDE_PLOT: Final = _DOCS / "measurements/spark-throughput.svg"
+_RESULTS: Final = Path(__file__).parent / "results"
+_PAGE: Final = _RESULTS / "spark-performance.md"
+_PLOT: Final = _RESULTS / "spark-benchmark.svg"
+_GUIDE: Final = _RESULTS.parents[1] / "docs/operate/tuning.md"
+_GUIDE_PLOT: Final = _RESULTS / "spark-throughput.svg"
 #: Rows of the guide.
 _OF_GUIDE: Final = (
     *("read 100 B, event alone", "read 100 B, five columns", "read 100 B, count"),
@@ -163,7 +163,7 @@ class _Line:
 
 
 def document(results: Results) -> None:
-    """Write the table into docs/measurements/spark-performance.md, the plot next to it, and both shorter for the guide.
+    """Write the table into the page of results, the plot next to it, and both shorter for the guide.
 
     Raises ValueError if there are no results.
     """
@@ -187,7 +187,7 @@ def _guide(lines: Sequence[_Line]) -> str:
     """Return the short table of the guide: the ratio of each of our readers."""
     ratios = {line.name: f"{line.ratio[0]:.2f}" for line in lines}
     rows = [f"| {name} | {ratios[name]} | {ratios.get(name + _IN_JVM, '')} |" for name in _OF_GUIDE if name in ratios]
-    head = [f"![Ratios to the Scala connector](../measurements/{_GUIDE_PLOT.name})", ""]
+    head = [f"![Ratios to the Scala connector](../../benchmarks/results/{_GUIDE_PLOT.name})", ""]
     return "\n".join((*head, "| Spark | ratio | with the reader in the JVM |", "|---|--:|--:|", *rows))
 
 

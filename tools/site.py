@@ -115,17 +115,31 @@ def lay_out(folder: Path) -> None:
     """Create the folder: all pages, the files that they link to, and the theme's style sheet and script."""
     shutil.rmtree(folder, ignore_errors=True)
     every = pages()
-    for file in {*every, *(file for page in every for file in linked(page))}:
+    for result in ROOT.glob("benchmarks/results/*.md"):  # on the forge, where the site links to
+        list(linked(result.relative_to(ROOT)))
+    for file in {*every, *(file for page in every for file in linked(page) if file in every or file.suffix != ".md")}:
         target = folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         if file in every:
             text = (ROOT / file).read_text()
             description = json.dumps(describe(text), ensure_ascii=False)
-            target.write_text(f"---\ndescription: {description}\n---\n{_without_escapes(text)}")
+            target.write_text(f"---\ndescription: {description}\n---\n{_without_escapes(_on_the_forge(file, text))}")
         else:
             shutil.copyfile(ROOT / file, target)
     for name in ("site.css", "site.js"):
         shutil.copyfile(THEME / name, folder / name)
+
+
+def _on_the_forge(page: Path, text: str) -> str:
+    """Return a page whose links to Markdown outside the site lead to the forge."""
+
+    def address(link: re.Match[str]) -> str:
+        target, rest = re.fullmatch(r"\]\(([^#)]+)(.*\))", link[0]).groups()  # type: ignore[union-attr]
+        file = Path(os.path.normpath(page.parent / target))
+        return link[0] if file.suffix != ".md" or file in every else f"]({home()}/blob/main/{file.as_posix()}{rest}"
+
+    every = set(pages())
+    return _LINK.sub(address, text)
 
 
 def _without_escapes(text: str) -> str:

@@ -3,7 +3,7 @@
 The protocol is in :mod:`pravega_connector.exactly_once.steps`, and the run in its ``leader``. A source is an item, and
 its position a :class:`~.feed.Progress`.
 
-docs/measurements/ingestion.md describes all cases.
+benchmarks/results/ingestion.md describes all cases.
 """
 
 from __future__ import annotations

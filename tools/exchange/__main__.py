@@ -31,7 +31,7 @@ from tools.exchange._trips import FORMATS, Format, expected, key
 from tools.faults.record import write_into
 
 _HERE: Final = Path(__file__).parent
-_DOCUMENT: Final = _HERE.parents[1] / "docs" / "measurements/exchange.md"
+_DOCUMENT: Final = _HERE.parents[1] / "benchmarks/results/exchange.md"
 _PATH: Final = click.Path(path_type=Path)
 _SCOPE: Final = "exchange"
 #: Parts of a stream, between which it is scaled, or a time is noted; in transactions each is one.
@@ -264,7 +264,7 @@ def _shown(cells: Sequence[Cell], reasons: dict[str, int]) -> str:
 @click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), default=MODES)
 @click.option("--flink-jars", type=_PATH, help="Folder with jars of Flink, its Pravega connector, and all they need.")
 @click.option("--json", "file", type=_PATH, help="Keep the cells there; what is right there is not played again.")
-@click.option("--document", is_flag=True, help="Only write the tables of --json into docs/measurements/exchange.md.")
+@click.option("--document", is_flag=True, help="Only write the tables of --json into benchmarks/results/exchange.md.")
 def main(
     only: tuple[str, ...],
     modes: tuple[str, ...],

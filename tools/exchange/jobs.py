@@ -1,6 +1,6 @@
 """Flink beside Python: jobs that copy exactly once, fail and restart from a checkpoint; tables of Flink's SQL.
 
-``python -m tools.exchange.jobs JARS``, with the jars of docs/measurements/exchange.md. Each printed line was checked.
+``python -m tools.exchange.jobs JARS``, with the jars of benchmarks/results/exchange.md. Each printed line was checked.
 """
 
 from __future__ import annotations

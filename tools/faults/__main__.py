@@ -67,7 +67,7 @@ def main(
     results = record.table(abouts, table.columns, by_seed=table.by_seed)
     if document:
         page, _, name = table.page.partition(" ")
-        write_into(ROOT / "docs" / page, name, results)
+        write_into(ROOT / "benchmarks/results" / page, name, results)
         return
     print(results)
     # Verdicts without a scenario are of a whole setup.

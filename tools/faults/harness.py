@@ -108,7 +108,7 @@ class Table:
     """Default settings, a dataclass."""
     columns: Sequence[Column]
     page: str = ""
-    """Page of docs/ that shows the results, and their name there: ``measurements/cluster-faults.md cluster``."""
+    """Page of benchmarks/results/ that shows the results, and their name there: ``cluster-faults.md cluster``."""
     by_seed: bool = False
     """Whether the results have a row for each seed instead of each scenario."""
 

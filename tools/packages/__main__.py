@@ -23,7 +23,7 @@ _PACKAGES: Final = ("connector", "pravega_connector", "pravega_serde", "pyspark_
 _OF_THE_CHECKOUT: Final = ("demo", "dev", "docs", "rust", "test")
 #: What users have beside it.
 _BESIDE: Final = ("pytest", "mypy", "pyright[nodejs]")
-_PAGE: Final = _build.ROOT / "docs" / "measurements/packaging.md"
+_PAGE: Final = _build.ROOT / "benchmarks/results/packaging.md"
 _BEGIN: Final = "<!-- made by python -m tools.packages install --document -->\n\n"
 _END: Final = "<!-- end -->"
 _PYRIGHT: Final = {"typeCheckingMode": "standard", "reportUnnecessaryTypeIgnoreComment": "error"}

@@ -1,4 +1,4 @@
-"""Pages of ``docs`` that are made from the code, whole or in part: ``python -m tools.pages`` writes all of them anew.
+"""Pages that are made from the code, whole or in part: ``python -m tools.pages`` writes all of them anew.
 
 A page is a function that takes the text as it is and returns it as it is to be.
 """
@@ -11,21 +11,22 @@ from typing import Final
 
 from tools.pages import api, commands, errors, java_coverage, ledger, metrics, names, options
 
-__all__ = ["DOCS", "PAGES"]
+__all__ = ["DOCS", "PAGES", "ROOT"]
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs"
 PAGES: Final[dict[str, Callable[[str], str]]] = {
-    "reference/cli-options.md": commands.page,
-    "reference/errors.md": errors.page,
-    "measurements/exactly-once-tables.md": ledger.page,
-    "reference/java-coverage.md": java_coverage.page,
-    "reference/metrics.md": metrics.page,
-    "get-started/from-java.md": names.page("Pravega's Java client"),
-    "get-started/from-kafka.md": names.page("Kafka's clients"),
-    "get-started/from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
-    "reference/names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
-    "reference/options.md": options.page,
-    "reference/operator-options.md": options.operator_page,
-    "reference/api/index.md": api.index,
-    **{path: api.page(name) for path, name in api.API.items()},
+    "benchmarks/results/exactly-once-tables.md": ledger.page,
+    "docs/reference/cli-options.md": commands.page,
+    "docs/reference/errors.md": errors.page,
+    "docs/reference/java-coverage.md": java_coverage.page,
+    "docs/reference/metrics.md": metrics.page,
+    "docs/get-started/from-java.md": names.page("Pravega's Java client"),
+    "docs/get-started/from-kafka.md": names.page("Kafka's clients"),
+    "docs/get-started/from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
+    "docs/reference/names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
+    "docs/reference/options.md": options.page,
+    "docs/reference/operator-options.md": options.operator_page,
+    "docs/reference/api/index.md": api.index,
+    **{f"docs/{path}": api.page(name) for path, name in api.API.items()},
 }

@@ -1,10 +1,10 @@
 """``python -m tools.pages``: see the package."""
 
-from tools.pages import DOCS, PAGES
+from tools.pages import PAGES, ROOT
 
 for name, page in PAGES.items():
-    written = (DOCS / name).read_text() if (DOCS / name).exists() else ""
+    written = (ROOT / name).read_text() if (ROOT / name).exists() else ""
     made = page(written)
     if made != written:
-        (DOCS / name).write_text(made)
+        (ROOT / name).write_text(made)
         print(f"written anew: docs/{name}")

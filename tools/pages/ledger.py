@@ -1,4 +1,4 @@
-"""The ledger's commit table, a part of ``docs/measurements/exactly-once-tables.md``."""
+"""The ledger's commit table, a part of ``benchmarks/results/exactly-once-tables.md``."""
 
 from __future__ import annotations
 

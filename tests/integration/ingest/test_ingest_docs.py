@@ -1,4 +1,4 @@
-"""The state of an ingestion is as docs/measurements/ingestion.md shows it."""
+"""The state of an ingestion is as benchmarks/results/ingestion.md shows it."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from pravega_connector.exactly_once.steps import StepsState, Update
 from pravega_connector.ingest.feed import Progress
 
-PAGE = (Path(__file__).parents[3] / "docs" / "measurements/ingestion.md").read_text()
+PAGE = (Path(__file__).parents[3] / "benchmarks/results/ingestion.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

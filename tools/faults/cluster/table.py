@@ -308,6 +308,4 @@ def _scenarios() -> Iterator[ClusterScenario]:
     yield one("micro-batches", "none, for many micro-batches", _micro_batches, Servers.SAMPLED, by_name=True)
 
 
-TABLE: Final = Table(
-    tuple(_scenarios()), ClusterSetup, ClusterSettings(), COLUMNS, "measurements/cluster-faults.md cluster"
-)
+TABLE: Final = Table(tuple(_scenarios()), ClusterSetup, ClusterSettings(), COLUMNS, "cluster-faults.md cluster")

@@ -57,6 +57,6 @@ TABLE: Final = Table(
         Column("Java's", _texts("java_checkpoints")),
         Column("faults", _faults, "---"),
     ),
-    "measurements/reader-groups.md groups",
+    "reader-groups.md groups",
     by_seed=True,
 )

@@ -155,5 +155,5 @@ TABLE: Final = Table(
     PeerSetup,
     PeerSettings(),
     (Column("rows written", measured("rows")), PROOFS),
-    "measurements/exactly-once-tables.md peer",
+    "exactly-once-tables.md peer",
 )

@@ -560,5 +560,5 @@ TABLE: Final = Table(
     SinkSetup,
     SinkSettings(),
     (Column("reported lost", measured("reported")), Column("left open", measured("left_open")), PROOFS),
-    "measurements/exactly-once-tables.md kills",
+    "exactly-once-tables.md kills",
 )

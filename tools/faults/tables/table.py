@@ -323,5 +323,5 @@ TABLE: Final = Table(
     TableSetup,
     TableSettings(),
     tuple(_columns()),
-    "measurements/key-value-tables.md faults",
+    "key-value-tables.md faults",
 )
