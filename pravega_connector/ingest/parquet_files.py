@@ -88,8 +88,15 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if t.is_list(kind) or t.is_large_list(kind):
         inner = kind.value_field
         return pa.list_(pa.field(inner.name, _plain_type(inner.type), inner.nullable))
-    nanos = (t.is_timestamp(kind) or t.is_time64(kind)) and kind.unit == "ns"
-    return kind if not nanos else pa.time64("us") if t.is_time64(kind) else pa.timestamp("us", kind.tz)
+    if not (t.is_timestamp(kind) or t.is_time64(kind) or t.is_duration(kind)) or kind.unit != "ns":
+        return kind
+    return (
+        pa.timestamp("us", kind.tz)
+        if t.is_timestamp(kind)
+        else pa.time64("us")
+        if t.is_time(kind)
+        else pa.duration("us")
+    )
 
 
 def _without_extensions(batch: pa.RecordBatch) -> pa.RecordBatch:

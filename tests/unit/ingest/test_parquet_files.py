@@ -85,6 +85,14 @@ def test_nanoseconds_are_an_error_whose_fix_works(tmp_path: Path, kind: pa.DataT
     assert "000001001" in found[0]
 
 
+def test_nanoseconds_of_durations_are_not_cut(tmp_path: Path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": pa.array([-28_524, 2000], pa.duration("ns"))}), path)
+    files = FileSource([path])
+    with pytest.raises(BadRecordError, match=r"x.parquet has a value in column 'x' .*--type x=string"):
+        next(files.read(*files.ids()))
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
