@@ -313,10 +313,11 @@ class StreamNotFoundError(ControllerError):
     """The stream does not exist.
 
     Cause: the name is misspelled, the scope or cluster is another one, or the stream was not created. A read never
-    creates a stream; a write does so only with ``allow_create_stream``.
+    creates a stream; a write does so only with ``allow_create_stream``. A writer also raises it if its stream was
+    deleted, even if the stream was recreated.
 
     Fix: check the name. To create the stream, use ``client.create_stream``, ``allow_create_stream`` or ``pravega-serde
-    stream create``.
+    stream create``. For a recreated stream, open a new writer.
     """
 
     code = "PRAVEGA-STREAM-NOT-FOUND"
@@ -331,6 +332,11 @@ class StreamNotFoundError(ControllerError):
     def deleted(cls, stream: object) -> StreamNotFoundError:
         """The error for a stream that was there before."""
         return cls(f"stream {stream} was deleted while it was in use")
+
+    @classmethod
+    def recreated(cls, stream: object) -> StreamNotFoundError:
+        """The error for a stream that was replaced by one with its name."""
+        return cls(f"stream {stream} was deleted and recreated while it was in use: open the new stream")
 
 
 class StreamSealedError(ControllerError):

@@ -111,6 +111,15 @@ class FakeStream(ControllerClient):
         for number in numbers:
             self.store.seal(self.segment(number))
 
+    def recreate(self) -> None:
+        """Delete the stream and create it again. The numbers of its segments continue."""
+        first = 1 + max(r.id & 0xFFFFFFFF for r in self.ranges)
+        self.store.segments.clear()
+        self.ranges = [SegmentRange(first + i, r.low, r.high) for i, r in enumerate(self.ranges)]
+        self._followers, self._epoch, self.head = {}, 0, {r.id: 0 for r in self.ranges}
+        for r in self.ranges:
+            self.store.create(self.segment(r.id))
+
     # ---------------------------------------------------------------- calls of a client
 
     def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
@@ -143,6 +152,10 @@ class FakeStream(ControllerClient):
     def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         self._ask("delegation_token")
         return self.valid_token
+
+    def ever_had(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> bool:
+        self._ask("ever_had")
+        return segment_id in self._followers or any(r.id == segment_id for r in self.ranges)
 
     def stream_exists(self, stream: StreamName) -> bool:
         self._ask("stream_exists")

@@ -47,7 +47,7 @@ from pravega_connector.errors import (
     StreamSealedError,
     TableNotFoundError,
 )
-from pravega_connector.wire import SegmentRange, StreamCut, StreamName, TableName
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName, TableName, segment_epoch
 
 if TYPE_CHECKING:
     from pravega_connector.reader_group_protocol import GroupConfig
@@ -278,13 +278,23 @@ class ControllerClient:
         request = calls.stream_without_token(stream)
         return calls.decode_ranges(self._call(calls.CURRENT_SEGMENTS, request, stream, deadline).segmentRanges)
 
-    def epoch_segments(self, stream: StreamName, epoch: int) -> list[SegmentRange]:
+    def epoch_segments(self, stream: StreamName, epoch: int, *, deadline: Deadline | None = None) -> list[SegmentRange]:
         """Return the segments that accepted events in an epoch, by id.
 
         Raises ControllerError for an epoch that never existed.
         """
         request = pb.GetEpochSegmentsRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
-        return calls.decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream).segmentRanges)
+        return calls.decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream, deadline).segmentRanges)
+
+    def ever_had(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> bool:
+        """Return True if the stream has or had a segment. Segments of a deleted stream of this name do not count."""
+        try:
+            created_with = self.epoch_segments(stream, segment_epoch(segment_id), deadline=deadline)
+        except ControllerError as error:
+            if type(error) is not ControllerError:  # the code of a missing epoch; others have their own class
+                raise
+            return False
+        return any(each.id == segment_id for each in created_with)
 
     def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
         """Return the stream cut of the oldest events that the stream still has."""

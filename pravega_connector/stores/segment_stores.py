@@ -511,9 +511,9 @@ class SegmentCalls:
         """Return the error for a segment that does not exist: its stream was deleted, or was scaled."""
         if not self._stores.controller.stream_exists(self._stream):
             return StreamNotFoundError.deleted(self._stream)
-        return NoSuchSegmentError(
-            f"segment {self._name} does not exist anymore: the stream was deleted and recreated, or scaled"
-        )
+        if not self._stores.controller.ever_had(self._stream, self._id):
+            return StreamNotFoundError.recreated(self._stream)
+        return NoSuchSegmentError(f"segment {self._name} does not exist anymore: the stream was scaled and truncated")
 
     def _ask(self, request: Callable[[int, str], Message], kind: type[R]) -> R:
         """Return the reply to ``request(number, token)``. Each attempt uses a new number and token."""

@@ -76,8 +76,8 @@ class StreamDestination:
     def successors(self, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> list[Successor]:
         """The segments after one that has ended. Raises StreamSealedError, StreamNotFoundError, WrongHostError.
 
-        A segment that is missing while its stream is there, and not current, was sealed, and truncated away since then:
-        nothing of what waits for it can be in it.
+        A segment of the stream that is missing and not current was sealed, and truncated since then. So it has none of
+        the waiting events. A recreated stream never had the segment, so it has no successors of it.
         """
         try:
             current = self._controller.current_segments(self.stream, deadline=deadline)
@@ -89,6 +89,8 @@ class StreamDestination:
             successors = self._controller.successors(self.stream, segment_id, deadline=deadline)
             if successors:
                 return successors
+            if not self._controller.ever_had(self.stream, segment_id, deadline=deadline):
+                raise StreamNotFoundError.recreated(self.stream)
         raise WrongHostError(
             f"{error.message}, reports a segment store, but the controller reports that the segment has not ended"
         )

@@ -1,5 +1,6 @@
 """Scaling, sealing and deleting under writers and readers."""
 
+import asyncio
 import itertools
 import threading
 import time
@@ -7,8 +8,14 @@ import time
 import pyarrow as pa
 import pytest
 
+from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.client import PravegaClient
-from pravega_connector.errors import StreamNotFoundError, StreamSealedError
+from pravega_connector.errors import (
+    StreamNotFoundError,
+    StreamSealedError,
+    TransactionAbortedError,
+    TransactionUnknownError,
+)
 from pravega_connector.wire import StreamCut, segment_epoch
 
 KEYS = [f"key-{i}" for i in range(40)]
@@ -205,6 +212,71 @@ def test_a_stream_deleted_under_a_writer_ends_it(client, stream_name):
     with pytest.raises(StreamNotFoundError, match=str(stream_name)):
         writer.flush()
     writer.abandon()
+
+
+def recreate(client, stream):
+    client.controller.seal_stream(stream)
+    client.controller.delete_stream(stream)
+    assert client.create_stream(stream)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_stream_recreated_under_a_writer_ends_it(client, stream_name, epochs):
+    client.create_stream(stream_name)
+    for _ in range(1, epochs):
+        scale(client, stream_name, 0.0, 0.5, 1.0)
+    writer = client.writer(stream_name)
+    acknowledgements = [writer.write_with_ack(b"old", key) for key in KEYS]
+    writer.flush()
+    recreate(client, stream_name)
+    writer.write(b"lost")
+    with pytest.raises(StreamNotFoundError, match=f"{stream_name} was deleted and recreated"):
+        writer.flush()
+    writer.abandon()
+    assert [each.exception() for each in acknowledgements] == [None] * len(KEYS)
+    with client.writer(stream_name) as again:
+        again.write(b"new")
+    assert list(client.read(stream_name)) == [b"new"]
+
+
+def test_a_stream_recreated_under_writers_of_other_kinds_ends_them(client, config, stream_name):
+    client.create_stream(stream_name)
+    transaction = client.transactions(stream_name).begin()
+    transaction.write(b"lost")
+    transaction.flush()
+    single = client.revisioned(stream_name)
+    start = single.latest_revision()
+    single.write_unconditionally(b"old")
+    binary = client.byte_writer(stream_name)
+    binary.write(b"old")
+    binary.flush()
+
+    async def write_late():
+        async with AsyncPravegaClient(config) as own:
+            writer = own.writer(stream_name)
+            await writer.write(b"old")
+            await writer.flush()
+            await asyncio.to_thread(recreate, client, stream_name)
+            await writer.write(b"lost")
+            with pytest.raises(StreamNotFoundError, match="recreated"):
+                await writer.flush()
+            await writer.abandon()
+
+    asyncio.run(write_late())
+    transaction.write(b"lost")
+    with pytest.raises((TransactionAbortedError, TransactionUnknownError)):
+        transaction.commit()
+    binary.write(b"lost")
+    with pytest.raises(StreamNotFoundError, match="recreated"):
+        binary.flush()
+    for attempt in (
+        lambda: single.write_unconditionally(b"lost"),
+        lambda: single.write_conditionally(start, b"lost"),
+        single.latest_revision,
+    ):
+        with pytest.raises(StreamNotFoundError, match="recreated"):
+            attempt()
+    assert list(client.read(stream_name)) == []
 
 
 def test_a_stream_that_was_deleted_and_made_again_is_a_new_one(client, stream_name):

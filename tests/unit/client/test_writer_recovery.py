@@ -17,6 +17,7 @@ from pravega_connector.wire import (
     AppendSetup,
     AuthTokenCheckFailed,
     ConditionalBlockEnd,
+    CreateTransientSegment,
     ErrorMessage,
     InvalidEventNumber,
     MergeSegments,
@@ -289,6 +290,38 @@ def test_a_deleted_stream_ends_the_writer(client, stream, store):
     with pytest.raises(StreamNotFoundError, match="scope/stream was deleted"):
         writer.flush()
     writer.abandon()
+
+
+@pytest.mark.parametrize("at", [SetupAppend, Append, CreateTransientSegment, MergeSegments])
+def test_a_stream_recreated_under_a_writer_ends_it_and_gets_none_of_its_events(client, stream, store, at):
+    def recreate(session, request):
+        stream.recreate()
+        session.reply(NoSuchSegment(request.request_id, stream.segment(0), "stack", -1))
+
+    store.on(at, recreate)
+    writer = client.writer(stream.name, max_event_size=10 << 20)
+    writer.write_column(pa.array([b"a", LARGE]))
+    with pytest.raises(StreamNotFoundError, match="scope/stream was deleted and recreated"):
+        writer.flush(20)
+    with pytest.raises(StreamNotFoundError, match="recreated"):
+        writer.close(5)
+    assert store.unused_rules == 0
+    assert events_of(stream, 1) == []
+
+
+def test_a_stream_recreated_while_a_connection_is_lost_ends_the_writer(client, stream, store):
+    def recreate(session, request):
+        stream.recreate()
+        session.drop()
+
+    store.on(Append, recreate)
+    writer = client.writer(stream.name)
+    acknowledgement = writer.write_with_ack(b"a")
+    with pytest.raises(StreamNotFoundError, match="recreated"):
+        writer.flush(20)
+    writer.abandon()
+    with pytest.raises(StreamNotFoundError, match="recreated"):
+        acknowledgement.result(0)
 
 
 # ---------------------------------------------------------------- large events
