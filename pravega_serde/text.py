@@ -12,8 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pravega_serde.columnar import PlainPath, as_binary, as_column, bisecting, decode_rows, is_text
-from pravega_serde.columnar.arrays import holds_bytes
+from pravega_serde.columnar import PlainPath, as_binary, as_column, bisecting, decode_rows, holds_bytes, is_text
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.serializer_interface import OnError
 

@@ -29,18 +29,17 @@ from pravega_serde.avro.schema import (
     kind_of,
 )
 from pravega_serde.avro.values import PRIMITIVE_TYPES, UUID_PATTERN, is_decimal, is_long_decimal, list_type
-from pravega_serde.columnar import Lower, at_path, days_of, holds_bytes, is_text, time_of_day, to_micros
+from pravega_serde.columnar import Lower, at_path, days_of, is_text, time_of_day, to_micros
 from pravega_serde.columnar.lowering import (
     Absent,
     dictionary_lowering,
-    fits_64_bits,
-    is_any_list,
     itself,
     list_lowering,
     map_lowering,
     null_lowering,
     struct_lowering,
 )
+from pravega_serde.columnar.types import fits_bits, is_any_list, is_family, stored
 from pravega_serde.errors import SchemaError, SerializationError
 
 
@@ -77,11 +76,11 @@ _STORAGE: Final[Mapping[type, Callable[[Any], pa.DataType]]] = {
 
 def lowering(schema: Type, kind: pa.DataType, path: str = "$") -> Lower:
     """Return the conversion of columns of a type. Raises :class:`SchemaError` if the type does not fit."""
-    if pa.types.is_dictionary(kind):
+    if is_family(kind, "dictionary"):
         return dictionary_lowering(lowering(schema, kind.value_type, path))
     if isinstance(schema, Union):
         return _union(schema, kind, path)
-    if pa.types.is_null(kind):
+    if is_family(kind, "null"):
         return null_lowering(storage_type(schema))
     lower = _BUILDERS[type(schema)](schema, kind, path)
     return at_path(lower, path) if isinstance(schema, Primitive | Fixed | Enum) and lower is not itself else lower
@@ -98,12 +97,12 @@ def _leaf(schema: Primitive | Fixed, kind: pa.DataType, path: str) -> Lower:
     special = _SPECIAL.get(logical)
     if special is not None and isinstance(schema, Primitive) and (lower := special(kind)) is not None:
         return lower
-    if pa.types.is_decimal(target):
-        if not pa.types.is_decimal(kind) or kind.precision - kind.scale > 38:
+    if is_family(target, "decimal"):
+        if not is_family(kind, "decimal") or kind.precision - kind.scale > 38:
             raise _misfit(schema, kind, path, "; cast it to decimal")
         return lambda column: _exactly(column, target)
     if is_long_decimal(schema.logical):
-        if not pa.types.is_decimal(kind) and not is_text(kind):
+        if not is_family(kind, "decimal", "text"):
             raise _misfit(schema, kind, path, "; cast it to string")
         return itself if kind == target else lambda column: column.cast(target)
     if not _TAKES[schema.name if isinstance(schema, Primitive) else "bytes"](kind):
@@ -130,47 +129,39 @@ def _exactly(column: pa.Array, target: pa.DataType) -> pa.Array:
         return column
 
 
-def _is_small_int(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind)) and kind not in (pa.int64(), pa.uint64(), pa.uint32())
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return holds_bytes(kind) and not is_text(kind)
-
-
 _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
-    "null": pa.types.is_null,
-    "boolean": pa.types.is_boolean,
-    "int": _is_small_int,
-    "long": fits_64_bits,
+    "null": lambda kind: is_family(kind, "null"),
+    "boolean": lambda kind: is_family(kind, "boolean"),
+    "int": lambda kind: fits_bits(kind, 32),
+    "long": lambda kind: fits_bits(kind, 64),
     "float": lambda kind: kind in (pa.float16(), pa.float32()),
-    "double": lambda kind: pa.types.is_floating(kind) or _is_small_int(kind) or kind == pa.uint32(),
-    "bytes": _is_bytes,
+    "double": lambda kind: is_family(kind, "floating") or fits_bits(kind, 33),
+    "bytes": lambda kind: is_family(kind, "binary", "null"),
     "string": is_text,
 }
 
 
 def _timestamp(kind: pa.DataType, *, local: bool) -> Lower | None:
-    if pa.types.is_timestamp(kind) and (kind.tz is None) == local:
+    if is_family(kind, "timestamp") and (kind.tz is None) == local:
         return lambda column: to_micros(column, kind.unit, what="timestamp")
     return None
 
 
 def _timestamp_millis(kind: pa.DataType, *, local: bool) -> Lower | None:
-    if fits_64_bits(kind):
+    if fits_bits(kind, 64):
         # Numbers are written unchanged: milliseconds.
         return lambda column: to_micros(column, "ms", what="timestamp")
     return _timestamp(kind, local=local)
 
 
 def _date(kind: pa.DataType) -> Lower | None:
-    return (lambda column: days_of(column).cast(pa.int32())) if pa.types.is_date(kind) else None
+    return (lambda column: days_of(column).cast(pa.int32())) if is_family(kind, "date") else None
 
 
 def _time(kind: pa.DataType, unit: str, target: pa.DataType) -> Lower | None:
-    if pa.types.is_time(kind):
+    if is_family(kind, "time"):
         return lambda column: time_of_day(column, unit).cast(target)
-    if _is_small_int(kind) or (fits_64_bits(kind) and target == pa.int64()):
+    if fits_bits(kind, target.bit_width):
         # Numbers are written unchanged. A number that is not a time of day cannot be read.
         as_time = pa.time32(unit) if target == pa.int32() else pa.time64(unit)
         return lambda column: time_of_day(column.cast(target).cast(as_time), unit).cast(target)
@@ -215,14 +206,14 @@ def _array(schema: Array, kind: pa.DataType, path: str) -> Lower:
 
 
 def _map(schema: Map, kind: pa.DataType, path: str) -> Lower:
-    if not pa.types.is_map(kind) or not is_text(kind.key_type):
+    if not is_family(kind, "entries") or not is_text(stored(kind.key_type)):
         raise _misfit(schema, kind, path, "; it requires maps with string keys")
     item = lowering(schema.values, kind.item_type, f"{path}{{}}")
     return map_lowering(lambda keys: keys.cast(pa.string()), item, storage_type(schema))
 
 
 def _record(schema: Record, kind: pa.DataType, path: str) -> Lower:
-    if not pa.types.is_struct(kind):
+    if not is_family(kind, "fields"):
         raise _misfit(schema, kind, path, f"; record {schema.name} requires a struct, or a record batch")
     fields = schema.fields
 
@@ -254,7 +245,7 @@ def _union(schema: Union, kind: pa.DataType, path: str) -> Lower:
 def _members(schema: Union, others: list[Type], kind: pa.DataType, path: str) -> Lower:
     """Convert a struct of members, the form of such unions. A missing member means that it never occurs."""
     names = [f"member{index}" for index in range(len(others))]
-    if not pa.types.is_struct(kind) or not {entry.name for entry in kind} <= set(names):
+    if not is_family(kind, "fields") or not {entry.name for entry in kind} <= set(names):
         raise _misfit(schema, kind, path, f"; a union requires a struct of {', '.join(names)}")
     return struct_lowering(
         kind,

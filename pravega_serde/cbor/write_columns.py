@@ -28,7 +28,8 @@ from pravega_serde.columnar import (
     to_micros,
 )
 from pravega_serde.columnar.base import Write
-from pravega_serde.columnar.lowering import check_between, is_any_list
+from pravega_serde.columnar.lowering import check_between
+from pravega_serde.columnar.types import is_any_list
 from pravega_serde.errors import SchemaError
 
 #: Returns the values of a column as cbor2 writes them, None for null.

@@ -1,5 +1,6 @@
 """Shared parts of the columnar paths of all formats.
 
+- ``types`` has the forms of Arrow types in each format, and the walk over nested types.
 - ``arrays`` reads Arrow columns and opens columns of bytes.
 - ``cursor`` reads all events of such a column at once, with the numbers of ``varints``.
 - ``building`` makes arrays of Python values.
@@ -19,8 +20,6 @@ from pravega_serde.columnar.arrays import (
     days_of,
     expand,
     floor_divide,
-    holds_bytes,
-    is_text,
     list_items,
     list_offsets,
     map_entries,
@@ -56,7 +55,8 @@ from pravega_serde.columnar.base import (
 )
 from pravega_serde.columnar.cursor import Cursor
 from pravega_serde.columnar.limits import MemoryBudget, MemoryLimit, RoundBudget
-from pravega_serde.columnar.lowering import Lower, at_path, no_form
+from pravega_serde.columnar.lowering import Lower, at_path
+from pravega_serde.columnar.types import holds_bytes, is_text, no_form
 
 __all__ = [
     "Attempt",

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pravega_serde.columnar.types import holds_bytes
 from pravega_serde.errors import SchemaError, SerializationError
 
 Bools = npt.NDArray[np.bool_]
@@ -209,18 +210,6 @@ def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
     if not holds_bytes(column.type):
         raise SchemaError(f"a column of type {column.type} cannot contain events; pass a binary or string column")
     return column.cast(pa.binary())
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """True if a type is one of Arrow's string types."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def holds_bytes(kind: pa.DataType) -> bool:
-    """True if a type is one of Arrow's binary or string types, or null."""
-    t = pa.types
-    binary = t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind)
-    return bool(is_text(kind) or binary or t.is_null(kind))
 
 
 def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:

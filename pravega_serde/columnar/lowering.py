@@ -38,11 +38,6 @@ def at_path(convert: Lower, path: str) -> Lower:
     return run
 
 
-def no_form(kind: pa.DataType, form: str, path: str, advice: str = "cast it") -> SchemaError:
-    """Return the error of a column with a type that a format cannot hold."""
-    return SchemaError(f"a column of type {kind} is not supported by {form} (at {path}); {advice}")
-
-
 def itself(column: pa.Array) -> pa.Array:
     """Return the lowering of a column that is in storage form already."""
     return column
@@ -63,17 +58,6 @@ def check_between(numbers: pa.Array, low: int, high: int, refusal: str) -> None:
     bounds = pc.min_max(numbers).as_py()
     if bounds["min"] is not None and (bounds["min"] < low or bounds["max"] > high):
         raise SerializationError(refusal)
-
-
-def fits_64_bits(kind: pa.DataType) -> bool:
-    """True if a signed 64-bit integer holds all values of a type."""
-    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
-
-
-def is_any_list(kind: pa.DataType) -> bool:
-    """True if a type is one of Arrow's list types, except views."""
-    t = pa.types
-    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
 
 
 def list_lowering(item: Lower, target: pa.DataType) -> Lower:

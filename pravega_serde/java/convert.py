@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar.lowering import is_any_list
+from pravega_serde.columnar.types import is_any_list
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject, signature
 from pravega_serde.java.types import (

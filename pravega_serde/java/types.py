@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar.lowering import is_any_list
+from pravega_serde.columnar.types import is_any_list
 from pravega_serde.errors import SchemaError
 from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject
 from pravega_serde.java.values import (

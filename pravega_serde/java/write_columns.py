@@ -25,7 +25,7 @@ from pravega_serde.columnar import (
     time_of_day,
     to_micros,
 )
-from pravega_serde.columnar.lowering import is_any_list
+from pravega_serde.columnar.types import is_any_list
 from pravega_serde.errors import SerializationError
 from pravega_serde.java.columns import BOXES, STRING, Bools, Int64s, class_bytes, object_prefix
 from pravega_serde.java.convert import ColumnType

@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar import no_form
 from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.columnar.limits import ColumnCount
+from pravega_serde.columnar.types import SchemaWalk, is_family
 from pravega_serde.errors import SchemaError
 
 #: Objects inside objects, so that no schema makes Python recurse without end.
@@ -167,75 +167,34 @@ def json_schema_of(schema: pa.Schema, name: str) -> str:
     float16 is float. A nullable field may be null; any other field is required. Raises :class:`SchemaError` for types
     that JSON cannot hold: times, durations.
     """
-    text = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **_struct(list(schema), "$")}
+    text = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **_Schemas().object(schema, "$")}
     return json.dumps(text, separators=(",", ":"), ensure_ascii=False)
 
 
-def _struct(fields: list[pa.Field], path: str) -> dict[str, Any]:
-    properties = {field.name: _nullable(field, f"{path}.{field.name}") for field in fields}
-    if len(properties) < len(fields):
-        raise SchemaError(f"two columns have the same name (at {path}); a JSON object has one value for each name")
-    required = [field.name for field in fields if not field.nullable]
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+class _Schemas(SchemaWalk[dict[str, Any]]):
+    language, column = "JSON schema", "schema"
 
+    def field(self, field: pa.Field, path: str) -> dict[str, Any]:
+        schema = self.of(field.type, path)
+        return {**schema, "type": [schema["type"], "null"]} if field.nullable and schema["type"] != "null" else schema
 
-def _nullable(field: pa.Field, path: str) -> dict[str, Any]:
-    schema = _of(field.type, path)
-    return {**schema, "type": [schema["type"], "null"]} if field.nullable and schema["type"] != "null" else schema
+    def leaf(self, kind: pa.DataType, path: str, form: str) -> dict[str, Any]:  # noqa: ARG002
+        if is_family(kind, "decimal"):
+            form = form.replace("p,s", f"{kind.precision},{kind.scale}")
+        name, _, text = form.partition(", format ")
+        return {"type": name, **({"format": text} if text else {})}
 
+    def items(self, kind: pa.ListType, path: str) -> dict[str, Any]:
+        return {"type": "array", "items": self.item(kind, path)}
 
-def _of(kind: pa.DataType, path: str) -> dict[str, Any]:
-    for fits, build in _BUILDERS:
-        if fits(kind):
-            return build(kind, path)
-    raise no_form(kind, "JSON", path)
+    def entries(self, kind: pa.MapType, path: str) -> dict[str, Any]:
+        self.check_keys(kind, path, "text")
+        return {"type": "object", "additionalProperties": self.value(kind, path)}
 
+    def fields(self, kind: pa.StructType, path: str) -> dict[str, Any]:
+        return self.object(kind, path)
 
-_Build = Callable[[pa.DataType, str], dict[str, Any]]
-
-
-def _constant(kind: str, form: str | None = None) -> _Build:
-    return lambda _, __: {"type": kind, **({"format": form} if form else {})}
-
-
-def _map(kind: pa.MapType, path: str) -> dict[str, Any]:
-    if not pa.types.is_string(kind.key_type):
-        raise no_form(kind, "JSON", path, "cast its keys to string")
-    return {"type": "object", "additionalProperties": _nullable(kind.item_field, f"{path}{{}}")}
-
-
-def _list(kind: pa.ListType, path: str) -> dict[str, Any]:
-    return {"type": "array", "items": _nullable(kind.value_field, f"{path}[]")}
-
-
-def _decimal(kind: pa.DataType, path: str) -> dict[str, Any]:
-    if kind.scale < 0:
-        raise no_form(kind, "JSON schema", path)
-    return {"type": "number", "format": f"decimal({kind.precision},{kind.scale})"}
-
-
-def _timestamp(kind: pa.DataType, path: str) -> dict[str, Any]:  # noqa: ARG001
-    return {"type": "string", "format": "local-date-time" if kind.tz is None else "date-time"}
-
-
-_t = pa.types
-_SMALL: Final = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
-_BUILDERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Build], ...]] = (
-    (_t.is_dictionary, lambda kind, path: _of(kind.value_type, path)),
-    (_t.is_null, _constant("null")),
-    (_t.is_boolean, _constant("boolean")),
-    (lambda kind: kind in _SMALL, _constant("integer", "int32")),
-    (_t.is_uint64, _constant("number", "decimal(20,0)")),
-    (_t.is_integer, _constant("integer")),
-    (_t.is_float64, _constant("number")),
-    (_t.is_floating, _constant("number", "float")),
-    (_t.is_decimal, _decimal),
-    (lambda kind: _t.is_string(kind) or _t.is_large_string(kind) or _t.is_string_view(kind), _constant("string")),
-    (lambda kind: _t.is_binary(kind) or _t.is_large_binary(kind), _constant("string", "byte")),
-    (lambda kind: _t.is_binary_view(kind) or _t.is_fixed_size_binary(kind), _constant("string", "byte")),
-    (_t.is_date, _constant("string", "date")),
-    (_t.is_timestamp, _timestamp),
-    (_t.is_map, _map),
-    (_t.is_struct, lambda kind, path: _struct(list(kind), path)),
-    (lambda kind: _t.is_list(kind) or _t.is_large_list(kind) or _t.is_fixed_size_list(kind), _list),
-)
+    def object(self, fields: Iterable[pa.Field], path: str) -> dict[str, Any]:
+        properties = self.members(fields, path)
+        required = [field.name for field in fields if not field.nullable]
+        return {"type": "object", "properties": properties, **({"required": required} if required else {})}

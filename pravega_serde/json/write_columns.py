@@ -30,7 +30,8 @@ from pravega_serde.columnar import (
 )
 from pravega_serde.columnar.arrays import offsets_of, valid_rows
 from pravega_serde.columnar.base import Write
-from pravega_serde.columnar.lowering import check_between, is_any_list
+from pravega_serde.columnar.lowering import check_between
+from pravega_serde.columnar.types import is_any_list
 from pravega_serde.errors import SchemaError
 from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 

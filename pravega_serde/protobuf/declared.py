@@ -32,6 +32,7 @@ from google.protobuf.message import Message
 from pravega_serde.columnar import Lower, MalformedError, to_micros
 from pravega_serde.columnar.bad_rows import UNFIT, invalid
 from pravega_serde.columnar.lowering import itself, list_lowering, map_lowering, struct_lowering
+from pravega_serde.columnar.types import row_of, stored
 from pravega_serde.protobuf.bundled_files import META_OPTION, bundled
 
 _t = pa.types
@@ -50,16 +51,8 @@ _DAY: Final = 86_400_000_000
 
 def declared_for(kind: pa.DataType) -> pa.DataType | None:
     """Return the type to declare for a column, or None if Protobuf's own types say it."""
-    if _t.is_date(kind):
-        return pa.date32()
-    if _t.is_time(kind):
-        return pa.time64("us")
-    if _t.is_timestamp(kind) and kind.tz is None:
-        return pa.timestamp("us")
-    if _t.is_decimal(kind):
-        wide = kind.precision > 38
-        return (pa.decimal256 if wide else pa.decimal128)(kind.precision, kind.scale)
-    return kind if kind in (pa.int8(), pa.int16()) else None
+    row = row_of(kind)
+    return stored(kind) if row is not None and row.declared else None
 
 
 def declare(options: FieldOptions, kind: pa.DataType) -> None:

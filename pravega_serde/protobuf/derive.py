@@ -5,8 +5,7 @@ A message that replaces an earlier one keeps the numbers of its fields: :func:`k
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,37 +17,15 @@ from google.protobuf.descriptor_pb2 import (
     MessageOptions,
 )
 
-from pravega_serde.columnar import no_form
+from pravega_serde.columnar.types import ROWS, SchemaWalk, is_family, no_form, stored
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.declared import declare, declared_for
 from pravega_serde.protobuf.schema import descriptor_set, load
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _F = FieldDescriptorProto
-_t = pa.types
-
-_SCALARS: Final[tuple[tuple[Callable[[pa.DataType], bool], _F.Type.ValueType], ...]] = (
-    (_t.is_boolean, _F.TYPE_BOOL),
-    (_t.is_uint64, _F.TYPE_UINT64),
-    (_t.is_uint32, _F.TYPE_UINT32),
-    (_t.is_int64, _F.TYPE_INT64),
-    (_t.is_integer, _F.TYPE_INT32),
-    (lambda kind: _t.is_time(kind) or (_t.is_timestamp(kind) and kind.tz is None), _F.TYPE_INT64),
-    (_t.is_float64, _F.TYPE_DOUBLE),
-    (_t.is_floating, _F.TYPE_FLOAT),
-    (lambda kind: _t.is_string(kind) or _t.is_large_string(kind) or _t.is_string_view(kind), _F.TYPE_STRING),
-    (lambda kind: _t.is_binary(kind) or _t.is_large_binary(kind) or _t.is_binary_view(kind), _F.TYPE_BYTES),
-    (_t.is_fixed_size_binary, _F.TYPE_BYTES),
-)
-#: Messages of other files for columns, and the files.
-_MESSAGES: Final = (
-    (_t.is_timestamp, "google/protobuf/timestamp.proto", ".google.protobuf.Timestamp"),
-    (_t.is_duration, "google/protobuf/duration.proto", ".google.protobuf.Duration"),
-    (_t.is_date, "google/type/date.proto", ".google.type.Date"),
-    (_t.is_decimal, "google/type/decimal.proto", ".google.type.Decimal"),
-)
-_IMPORTED: Final = frozenset(message for _, _, message in _MESSAGES)
 _KEYS: Final = frozenset({_F.TYPE_BOOL, _F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64, _F.TYPE_STRING})
+#: Messages of other files that fields of columns have.
+_IMPORTED: Final = frozenset(f".{row.protobuf}" for row in ROWS.values() if "." in row.protobuf)
 
 
 def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
@@ -56,19 +33,8 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
 
     ``name`` is the name of the message, after its package.
 
-    | Arrow | Protobuf |
-    |---|---|
-    | bool, float16 and float32, float64, string, binary of any kind | bool, float, double, string, bytes |
-    | integers of up to 32 bits, except uint32 | int32 |
-    | uint32, int64, uint64 | uint32, int64, uint64 |
-    | timestamp with a time zone, duration | google.protobuf.Timestamp, google.protobuf.Duration |
-    | date | google.type.Date |
-    | decimal | google.type.Decimal: its digits |
-    | timestamp without a time zone, time | int64: microseconds |
-    | struct | a message inside the message |
-    | list, map | repeated, map |
-    | dictionary | as its values |
-    | a nullable scalar | optional |
+    A struct becomes a message inside the message, a nullable scalar an optional field. See
+    ``docs/serialization/derived-schemas.md`` for the types.
 
     The option ``(confluent.field_meta).params["arrow"]`` of a field holds its Arrow type if Protobuf's own is another:
     see :mod:`pravega_serde.protobuf.declared`. The generic reader of Java's registry serializers accepts no imports:
@@ -77,21 +43,17 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
     for names with the same JSON name.
     """
     package, _, last = name.rpartition(".")
-    for part in name.split("."):
-        _check_name(part, "$")
     imports: set[str] = set()
-    message = _message(list(schema), last, f".{name}", "$", imports)
+    made = _Message(last, f".{name}", imports)
+    for part in name.split("."):
+        made.check_name(part, "$")
+    message = made.of_fields(schema, "$")
     file = FileDescriptorProto(
         name=f"{name.replace('.', '/')}.proto", syntax="proto3", message_type=[message], dependency=sorted(imports)
     )
     if package:
         file.package = package
     return FileDescriptorSet(file=[file])
-
-
-def _check_name(name: str, path: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise SchemaError(f"invalid Protobuf name {name!r} (at {path}): letters, digits and _ only; rename it")
 
 
 def _check_json_names(names: list[str], path: str) -> None:
@@ -106,79 +68,84 @@ def _check_json_names(names: list[str], path: str) -> None:
             )
 
 
-def _message(fields: list[pa.Field], name: str, full_name: str, path: str, imports: set[str]) -> DescriptorProto:
-    """Return a message; its fields refer to the messages inside it with ``full_name``. Add the imported files."""
-    message = DescriptorProto(name=name)
-    _check_json_names([field.name for field in fields], path)
-    taken = {field.name for field in fields}
-    for number, field in enumerate(fields, 1):
-        _check_name(field.name, f"{path}.{field.name}")
-        _Field(message, full_name, taken, f"{path}.{field.name}", imports).add(field, number)
-    # The oneofs for optional fields come after all others; here there are no others.
-    for made in message.field:
-        if made.proto3_optional:
-            made.oneof_index = len(message.oneof_decl)
-            message.oneof_decl.add(name=f"_{made.name}")
-    return message
+class _Message(SchemaWalk[FieldDescriptorProto]):
+    """Builder of a message. A field has its type and label, and the messages that it needs are inside the message."""
 
+    language, column = "Protobuf", "protobuf"
 
-class _Field:
-    """Builder that adds one field to a message, with the messages that it needs."""
+    def __init__(self, name: str, full_name: str, imports: set[str]) -> None:
+        """Fields refer to the messages inside with ``full_name``. ``imports`` receives the imported files."""
+        self._made, self._full_name, self._imports = DescriptorProto(name=name), full_name, imports
+        self._taken: set[str] = set()
+        self._name = ""
 
-    def __init__(self, message: DescriptorProto, full_name: str, taken: set[str], path: str, imports: set[str]) -> None:
-        self._message, self._full_name, self._taken, self._path = message, full_name, taken, path
-        self._imports = imports
+    def of_fields(self, fields: Iterable[pa.Field], path: str) -> DescriptorProto:
+        """Return the message of columns."""
+        names = [field.name for field in fields]
+        _check_json_names(names, path)
+        self._taken = set(names)
+        for name in names:
+            self.check_name(name, f"{path}.{name}")
+        for number, made in enumerate(self.members(fields, path).values(), 1):
+            made.number = number
+            if made.proto3_optional:  # the oneofs of optional fields come after all others; here there are no others
+                made.oneof_index = len(self._made.oneof_decl)
+                self._made.oneof_decl.add(name=f"_{made.name}")
+            self._made.field.append(made)
+        return self._made
 
-    def add(self, field: pa.Field, number: int) -> None:
-        made = self._message.field.add(name=field.name, number=number, label=_F.LABEL_OPTIONAL)
-        kind = _plain(field.type)
-        if _t.is_map(kind):
-            made.label, made.type, made.type_name = _F.LABEL_REPEATED, _F.TYPE_MESSAGE, self._entry(field.name, kind)
-        elif _t.is_list(kind) or _t.is_large_list(kind) or _t.is_fixed_size_list(kind):
-            made.label = _F.LABEL_REPEATED
-            self._single(made, field.name, kind.value_type)
-        else:
-            self._single(made, field.name, kind)
+    def field(self, field: pa.Field, path: str) -> FieldDescriptorProto:
+        self._name = field.name
+        made = self.of(field.type, path)
+        made.name = field.name
+        if made.label != _F.LABEL_REPEATED:
+            made.label = _F.LABEL_OPTIONAL
             made.proto3_optional = field.nullable and made.type != _F.TYPE_MESSAGE
+        return made
 
-    def _single(self, made: FieldDescriptorProto, name: str, given: pa.DataType) -> None:
-        kind = _plain(given)
-        if _t.is_struct(kind):
-            inner = _type_name(name, self._taken)
-            full_name = f"{self._full_name}.{inner}"
-            self._message.nested_type.append(_message(list(kind), inner, full_name, self._path, self._imports))
-            made.type, made.type_name = _F.TYPE_MESSAGE, full_name
-            return
-        declared = declared_for(kind)
-        if declared is not None:
+    def leaf(self, kind: pa.DataType, path: str, form: str) -> FieldDescriptorProto:  # noqa: ARG002
+        made = FieldDescriptorProto()
+        if (declared := declared_for(kind)) is not None:
             self._imports.add("confluent/meta.proto")
             declare(made.options, declared)
-        for fits, scalar in _SCALARS:
-            if fits(kind):
-                made.type = scalar
-                return
-        for fits, file, message in _MESSAGES:
-            if fits(kind):
-                self._imports.add(file)
-                made.type, made.type_name = _F.TYPE_MESSAGE, message
-                return
-        raise no_form(kind, "Protobuf here", self._path, "cast or wrap it")
+        if "." in form:
+            self._imports.add(f"{form.replace('.', '/').lower()}.proto")
+            made.type, made.type_name = _F.TYPE_MESSAGE, f".{form}"
+        else:
+            made.type = _F.Type.Value(f"TYPE_{form.upper()}")
+        return made
 
-    def _entry(self, name: str, kind: pa.MapType) -> str:
-        """Add the message of a map's entries, which the rules of Protobuf name."""
-        entry = DescriptorProto(name=f"{_camel(name)}Entry", options=MessageOptions(map_entry=True))
-        key = entry.field.add(name="key", number=1, label=_F.LABEL_OPTIONAL)
-        self._single(key, "key", kind.key_type)
+    def fields(self, kind: pa.StructType, path: str) -> FieldDescriptorProto:
+        inner = _type_name(self._name, self._taken)
+        full_name = f"{self._full_name}.{inner}"
+        self._made.nested_type.append(_Message(inner, full_name, self._imports).of_fields(kind, path))
+        return FieldDescriptorProto(type=_F.TYPE_MESSAGE, type_name=full_name)
+
+    def items(self, kind: pa.ListType, path: str) -> FieldDescriptorProto:
+        made = self._single(kind.value_type, f"{path}[]")
+        made.label = _F.LABEL_REPEATED
+        return made
+
+    def entries(self, kind: pa.MapType, path: str) -> FieldDescriptorProto:
+        """Return the field of a map. Add the message of its entries, which the rules of Protobuf name."""
+        name = self._name
+        key = self._single(kind.key_type, f"{path}{{}}")
         if key.type not in _KEYS:
-            raise no_form(kind, "Protobuf", self._path, "cast its keys to string or an integer")
-        value = entry.field.add(name="value", number=2, label=_F.LABEL_OPTIONAL)
-        self._single(value, f"{name}_value", kind.item_type)
-        self._message.nested_type.append(entry)
-        return f"{self._full_name}.{entry.name}"
+            raise no_form(kind, self.language, path, "cast its keys to string or an integer")
+        self._name = f"{name}_value"
+        value = self._single(kind.item_type, f"{path}{{}}")
+        entry = self._made.nested_type.add(name=f"{_camel(name)}Entry", options=MessageOptions(map_entry=True))
+        for number, (part, made) in enumerate((("key", key), ("value", value)), 1):
+            made.name, made.number, made.label = part, number, _F.LABEL_OPTIONAL
+            entry.field.append(made)
+        type_name = f"{self._full_name}.{entry.name}"
+        return FieldDescriptorProto(label=_F.LABEL_REPEATED, type=_F.TYPE_MESSAGE, type_name=type_name)
 
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if _t.is_dictionary(kind) else kind
+    def _single(self, kind: pa.DataType, path: str) -> FieldDescriptorProto:
+        """Return the type of a list's item or of a part of a map, which cannot be a list or a map."""
+        if is_family(stored(kind), "items", "entries"):
+            raise no_form(kind, "Protobuf in another list or map", path, "wrap it in a struct")
+        return self.of(kind, path)
 
 
 def _camel(name: str) -> str:
@@ -188,7 +155,9 @@ def _camel(name: str) -> str:
 def _type_name(field: str, taken: set[str]) -> str:
     """Return a name for the message of a field: the field's in capitals, unless another type has that name."""
     name = _camel(field)
-    while name in taken or not _NAME.fullmatch(name):
+    if not name[:1].isalpha():  # the field begins with _
+        name = f"Message{name}"
+    while name in taken:
         name += "Message"
     taken.add(name)
     return name

@@ -12,18 +12,17 @@ from typing import Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar import Lower, at_path, holds_bytes, is_text, to_micros
+from pravega_serde.columnar import Lower, at_path, is_text, to_micros
 from pravega_serde.columnar.lowering import (
     Absent,
     dictionary_lowering,
-    fits_64_bits,
-    is_any_list,
     itself,
     list_lowering,
     map_lowering,
     null_lowering,
     struct_lowering,
 )
+from pravega_serde.columnar.types import fits_bits, is_any_list, is_family
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.declared import wire_column
 from pravega_serde.protobuf.plan import LEAVES, FieldPlan, MessagePlan, wire_type
@@ -57,9 +56,9 @@ def lowering(message: MessagePlan, kind: pa.DataType) -> Lower:
 
 
 def _message(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
-    if pa.types.is_dictionary(kind):
+    if is_family(kind, "dictionary"):
         return dictionary_lowering(_message(message, kind.value_type, path))
-    if pa.types.is_null(kind):
+    if is_family(kind, "null"):
         return null_lowering(storage_type(message))
     if message.shape == "message":
         return _struct(message, kind, path)
@@ -74,7 +73,7 @@ def _misfit(what: str, kind: pa.DataType, path: str, hint: str = "; cast the col
 
 def _item(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     if field.declared is not None:
-        if pa.types.is_dictionary(kind):
+        if is_family(kind, "dictionary"):
             return dictionary_lowering(_item(field, kind.value_type, path))
         conversion = wire_column(field.declared, kind)
         if conversion is not None:
@@ -89,50 +88,54 @@ def _own_item(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
 
 
 def _leaf(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
-    if pa.types.is_dictionary(kind):
+    if is_family(kind, "dictionary"):
         return dictionary_lowering(_leaf(field, kind.value_type, path))
     target = LEAVES[field.kind]
-    if not pa.types.is_null(kind) and not _TAKES[field.kind](kind):
+    if not is_family(kind, "null") and not _TAKES[field.kind](kind):
         raise _misfit(field.kind, kind, path)
     return itself if kind == target else at_path(lambda column: column.cast(target), path)
 
 
-def _is_small(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind)) and kind.bit_width <= 32 and kind != pa.uint32()
+def _fits_32(kind: pa.DataType) -> bool:
+    return fits_bits(kind, 32)
+
+
+def _fits_64(kind: pa.DataType) -> bool:
+    return fits_bits(kind, 64)
 
 
 def _is_unsigned(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind)) or (pa.types.is_decimal128(kind) and kind.scale == 0 and kind.precision < 21)
+    return is_family(kind, "integer") or (pa.types.is_decimal128(kind) and kind.scale == 0 and kind.precision < 21)
 
 
 _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
-    "bool": pa.types.is_boolean,
-    "bytes": lambda kind: holds_bytes(kind) and not is_text(kind),
-    "double": lambda kind: pa.types.is_floating(kind) or _is_small(kind),
-    "enum": lambda kind: is_text(kind) or _is_small(kind),
-    "fixed32": fits_64_bits,
+    "bool": lambda kind: is_family(kind, "boolean"),
+    "bytes": lambda kind: is_family(kind, "binary", "null"),
+    "double": lambda kind: is_family(kind, "floating") or _fits_32(kind),
+    "enum": lambda kind: is_text(kind) or _fits_32(kind),
+    "fixed32": _fits_64,
     "fixed64": _is_unsigned,
     "float": lambda kind: kind in (pa.float16(), pa.float32()),
-    "int32": _is_small,
-    "int64": fits_64_bits,
-    "sfixed32": _is_small,
-    "sfixed64": fits_64_bits,
-    "sint32": _is_small,
-    "sint64": fits_64_bits,
+    "int32": _fits_32,
+    "int64": _fits_64,
+    "sfixed32": _fits_32,
+    "sfixed64": _fits_64,
+    "sint32": _fits_32,
+    "sint64": _fits_64,
     "string": is_text,
-    "uint32": fits_64_bits,
+    "uint32": _fits_64,
     "uint64": _is_unsigned,
 }
 
 
 def _timestamp(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
-    if not pa.types.is_timestamp(kind) or kind.tz is None:
+    if not is_family(kind, "timestamp") or kind.tz is None:
         raise _misfit(message.name, kind, path, "; it requires timestamps with a time zone")
     return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
 
 
 def _duration(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
-    if not pa.types.is_duration(kind):
+    if not is_family(kind, "duration"):
         raise _misfit(message.name, kind, path, "; it requires durations")
     return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
 
@@ -151,7 +154,7 @@ _SHAPES: Final[Mapping[str, Callable[[MessagePlan, pa.DataType, str], Lower]]] =
 
 
 def _struct(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
-    if not pa.types.is_struct(kind):
+    if not is_family(kind, "fields"):
         raise _misfit(f"message {message.name}", kind, path, "; it requires a struct, or a record batch")
     fields = message.fields
 
@@ -173,7 +176,7 @@ def _struct(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
 def _field(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     if field.label not in ("repeated", "map"):
         return _item(field, kind, path)
-    if pa.types.is_null(kind):
+    if is_family(kind, "null"):
         return null_lowering(_storage(field))
     return _list(field, kind, path) if field.label == "repeated" else _map(field, kind, path)
 
@@ -187,7 +190,7 @@ def _list(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
 def _map(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     assert field.message is not None
     key, item = field.message.fields
-    if not pa.types.is_map(kind):
+    if not is_family(kind, "entries"):
         raise _misfit("map", kind, path, "; it requires a map")
     lower_key = _leaf(key, kind.key_type, f"{path}{{}}.key")
     return map_lowering(lower_key, _item(item, kind.item_type, f"{path}{{}}"), _storage(field))

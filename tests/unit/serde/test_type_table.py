@@ -1,0 +1,101 @@
+"""One table has the forms of all Arrow types, and every format uses it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pravega_serde import AvroSerializer, ProtobufSerializer, SchemaError, avro_schema_of, json_schema_of
+from pravega_serde.columnar.types import ROWS, row_of
+from pravega_serde.protobuf import protobuf_schema_of
+
+#: A type for each row.
+TYPES: dict[str, pa.DataType] = {
+    "decimal": pa.decimal128(5, 2),
+    "decimal, p > 38": pa.decimal256(40, 2),
+    "decimal, s < 0": pa.decimal128(5, -2),
+    "fixed_size_binary": pa.binary(4),
+    "date": pa.date64(),
+    "timestamp[ms, tz]": pa.timestamp("s", "UTC"),
+    "timestamp[us, tz]": pa.timestamp("ns", "Asia/Tokyo"),
+    "timestamp[ms]": pa.timestamp("ms"),
+    "timestamp[us]": pa.timestamp("us"),
+    "time32": pa.time32("ms"),
+    "time64": pa.time64("us"),
+    "duration": pa.duration("us"),
+    "struct": pa.struct([("x", pa.int32())]),
+    "list": pa.large_list(pa.int32()),
+    "map": pa.map_(pa.string(), pa.int32()),
+    "dictionary": pa.dictionary(pa.int8(), pa.int32()),
+}
+NESTED = ("struct", "list", "map", "dictionary")
+
+
+def _avro(kind: pa.DataType) -> str:
+    schema = json.loads(avro_schema_of(pa.schema([("f", kind)]), "R"))["fields"][0]["type"]
+    leaf = next((branch for branch in schema if branch != "null"), "null") if isinstance(schema, list) else schema
+    return leaf if isinstance(leaf, str) else ", ".join(leaf[key] for key in ("type", "logicalType") if key in leaf)
+
+
+def _protobuf(kind: pa.DataType) -> str:
+    (file,) = protobuf_schema_of(pa.schema([("f", kind)]), "R").file
+    field = file.message_type[0].field[0]
+    return field.type_name[1:] or field.Type.Name(field.type)
+
+
+def _json(kind: pa.DataType) -> str:
+    schema = json.loads(json_schema_of(pa.schema([("f", kind)]), "R"))["properties"]["f"]
+    name = schema["type"] if isinstance(schema["type"], str) else schema["type"][0]
+    return f"{name}, format {schema['format']}" if "format" in schema else name
+
+
+DERIVED: dict[str, tuple[Callable[[pa.DataType], str], Callable[[Any], str]]] = {
+    "avro": (_avro, lambda row: row.avro),
+    "protobuf": (_protobuf, lambda row: row.protobuf if "." in row.protobuf else f"TYPE_{row.protobuf.upper()}"),
+    "schema": (_json, lambda row: row.schema.replace("p,s", "5,2" if row.name == "decimal" else "40,2")),
+}
+
+
+@pytest.mark.parametrize("column", DERIVED)
+@pytest.mark.parametrize("name", ROWS)
+def test_a_derived_schema_has_the_form_of_the_table_or_is_refused_with_its_path(name: str, column: str) -> None:
+    kind = TYPES[name] if name in TYPES else pa.type_for_alias(name)
+    row = row_of(kind)
+    assert row is not None
+    assert row.name == name
+    derive, form = DERIVED[column]
+    if not getattr(row, column):
+        with pytest.raises(SchemaError, match=r"is not supported by .* \(at \$\.f\); cast it"):
+            derive(kind)
+    elif name not in NESTED:
+        assert derive(kind) == form(row)
+    else:
+        derive(kind)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.month_day_nano_interval(), pa.list_view(pa.int8()), pa.uuid(), pa.run_end_encoded(pa.int32(), pa.int8())],
+)
+@pytest.mark.parametrize("derive", [avro_schema_of, json_schema_of, protobuf_schema_of])
+def test_a_type_without_a_row_is_refused_with_its_path(derive: Any, kind: pa.DataType) -> None:
+    inside = pa.struct([("x", pa.map_(pa.string(), pa.struct([("y", kind)])))])
+    with pytest.raises(SchemaError, match=r"is not supported by .* \(at \$\.f\.x\{\}\.y\); cast it"):
+        derive(pa.schema([("f", inside)]), "R")
+
+
+@pytest.mark.parametrize("wanted", ["avro", "protobuf"])
+def test_keys_of_maps_may_be_a_dictionary(wanted: str) -> None:
+    kind = pa.map_(pa.dictionary(pa.int32(), pa.string()), pa.int32())
+    keys = pa.array(["a", "b", "a"]).dictionary_encode()
+    column = pa.MapArray.from_arrays(pa.array([0, 2, 3], pa.int32()), keys, pa.array([1, 2, 3], pa.int32()), type=kind)
+    schema = pa.schema([("f", kind)])
+    made: Any = (
+        AvroSerializer(avro_schema_of(schema, "R"))
+        if wanted == "avro"
+        else ProtobufSerializer(protobuf_schema_of(schema, "R"))
+    )
+    events = made.encode_column(pa.record_batch([column], schema=schema))
+    assert made.decode_column(events).field(0).to_pylist() == [[("a", 1), ("b", 2)], [("a", 3)]]
