@@ -209,6 +209,7 @@ def main() -> int:
 #: What ./run check checks.
 CHECKED: Final = (
     "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
     "README.md",
     "SECURITY.md",

@@ -202,7 +202,7 @@ def test_a_reply_is_read_from_the_bytes_that_java_writes(message, type_code, bod
 @pytest.mark.parametrize("kind", messages.MESSAGES.values(), ids=lambda cls: cls.__name__)
 def test_a_message_is_whole(kind):
     assert len(kind.LAYOUT) == len(kind.__struct_fields__)
-    assert set(kind.LAYOUT) <= {*VALUES}, "a new kind of field: CONTRIBUTING, A wire message, says where it goes"
+    assert set(kind.LAYOUT) <= {*VALUES}, "a new kind of field: docs/project/how-to-add.md says where it goes"
     assert kind.__name__ in messages.__all__, "put it into __all__ of pravega_connector/wire/messages.py"
     name, samples = ("REPLIES", REPLIES) if issubclass(kind, messages.Reply) else ("REQUESTS", REQUESTS)
     assert kind in {type(message) for message, _, _ in samples}, f"{name} above has to have its bytes"
