@@ -6,7 +6,7 @@ Events with values that do not obviously fit their column are left to the plain 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from operator import itemgetter
 from types import NoneType
@@ -29,6 +29,7 @@ from pravega_serde.columnar.building import (
     build_struct,
     parse_times,
 )
+from pravega_serde.columnar.types import family, is_family
 from pravega_serde.errors import DeserializationError
 
 #: Rows, and bytes, whose objects still fit the processor's cache. Larger events are read one by one.
@@ -102,10 +103,7 @@ def _values(events: Sequence[bytes], read: TypedReader) -> tuple[list[Any], list
 
 
 def _builder(kind: pa.DataType) -> Build:
-    for fits, make in _BUILDERS:
-        if fits(kind):
-            return make(kind)
-    raise AssertionError(kind)  # the plain path has refused it
+    return _BUILDERS[family(kind)](kind)  # the plain path has refused other types
 
 
 def _checked(build: Build, *kinds: type) -> Build:
@@ -130,7 +128,7 @@ def _decimals(kind: pa.DataType) -> Build:
 
 def _times(kind: pa.DataType) -> Build:
     convert = converter(kind)
-    tag = DATE_TEXT if pa.types.is_date(kind) else DATE_TIME
+    tag = DATE_TEXT if is_family(kind, "date") else DATE_TIME
 
     def build(values: Sequence[Any]) -> pa.Array:
         texts = [
@@ -174,17 +172,17 @@ def _maps(kind: pa.DataType) -> Build:
     return _checked(lambda values: build_map(values, kind, keys, items), dict)
 
 
-_BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Build]]]] = [
-    (pa.types.is_null, _of()),
-    (pa.types.is_boolean, _of(bool)),
-    (pa.types.is_integer, _of(int)),
-    (pa.types.is_floating, _of(float, int)),
-    (pa.types.is_string, _of(str)),
-    (pa.types.is_binary, _of(bytes)),
-    (pa.types.is_date, _times),
-    (pa.types.is_timestamp, _times),
-    (pa.types.is_decimal, _decimals),
-    (pa.types.is_list, _lists),
-    (pa.types.is_map, _maps),
-    (pa.types.is_struct, _structs),
-]
+_BUILDERS: Final[Mapping[str, Callable[[pa.DataType], Build]]] = {
+    "null": _of(),
+    "boolean": _of(bool),
+    "integer": _of(int),
+    "floating": _of(float, int),
+    "text": _of(str),
+    "binary": _of(bytes),
+    "date": _times,
+    "timestamp": _times,
+    "decimal": _decimals,
+    "items": _lists,
+    "entries": _maps,
+    "fields": _structs,
+}

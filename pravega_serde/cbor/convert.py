@@ -20,7 +20,6 @@ import pyarrow as pa
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.building import decimal_fitter, millis
 from pravega_serde.columnar.parsed import Convert, ParsedValues, local_time, seconds_to_micros
-from pravega_serde.errors import SchemaError
 
 #: Tags of texts of instants and of dates; the other tags of dates and times, and that of UUIDs.
 DATE_TIME, DATE_TEXT = 0, 1004
@@ -28,7 +27,8 @@ _SECONDS, _DAYS, _UUID = 1, 100, 37
 
 
 class _CborValues(ParsedValues):
-    format = "CBOR"
+    language = "reads of CBOR"
+    keys = ("text", "binary", "integer")
     nouns = {  # noqa: RUF012
         bool: "a boolean",
         int: "an integer",
@@ -49,10 +49,10 @@ class _CborValues(ParsedValues):
     def optional(self, convert: Convert) -> Convert:
         return lambda value: None if value is None or value is cbor2.undefined else convert(value)
 
-    def text(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def text(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
         return lambda value: value if type(value) is str else str(UUID(bytes=self._uuid(value, "a text")))
 
-    def binary(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def binary(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
         return lambda value: value if type(value) is bytes else self._uuid(value, "a byte string")
 
     def _uuid(self, value: Any, wanted: str) -> bytes:
@@ -63,7 +63,7 @@ class _CborValues(ParsedValues):
             raise MalformedError("a UUID that is not of 16 bytes")
         return value.value
 
-    def decimal(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def decimal(self, kind: pa.DataType) -> Convert:
         fit = decimal_fitter(kind)
 
         def convert(value: Any) -> Decimal:
@@ -73,7 +73,7 @@ class _CborValues(ParsedValues):
 
         return convert
 
-    def date(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def date(self, kind: pa.DataType) -> Convert:
         wanted = "a date"
 
         def convert(value: Any) -> Any:
@@ -92,7 +92,7 @@ class _CborValues(ParsedValues):
 
         return convert
 
-    def timestamp(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def timestamp(self, kind: pa.DataType) -> Convert:
         wanted = "a timestamp"
 
         def convert(value: Any) -> Any:
@@ -113,10 +113,5 @@ class _CborValues(ParsedValues):
 
         return convert
 
-    def check_keys(self, kind: pa.DataType, path: str) -> None:
-        t = pa.types
-        if not (t.is_string(kind) or t.is_binary(kind) or t.is_integer(kind)):
-            raise SchemaError(f"the keys of CBOR maps are texts, byte strings and integers, not {kind} (at {path})")
 
-
-converter = _CborValues().converter
+converter = _CborValues().of

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pravega_serde.columnar.bad_rows import MalformedError
 from pravega_serde.columnar.building import integer_bounds, parse_times
-from pravega_serde.errors import SchemaError
+from pravega_serde.columnar.types import Walk, family, no_form, stored
 
 #: Holds every decimal number that Python can have, exactly.
 EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, Overflow])
@@ -29,22 +29,21 @@ _SECONDS_DIGITS: Final = 13
 Convert = Callable[[Any], Any]
 
 
-class ParsedValues:
-    """Conversions of the parsed values of one format. A subclass has a method for each kind of Arrow type."""
+class ParsedValues(Walk[Convert]):
+    """Conversions of the parsed values of one format, checked."""
 
-    format: ClassVar[str]
+    #: Families of the keys of maps.
+    keys: ClassVar[tuple[str, ...]] = ("text",)
     nouns: ClassVar[dict[type, str]]
     """What its errors call a value of a Python type."""
 
-    def converter(self, kind: pa.DataType, path: str = "$") -> Convert:
-        """Return the checked conversion to a type.
-
-        Raise :class:`SchemaError`, with ``path``, for an unsupported type.
-        """
-        for fits, name in _KINDS:
-            if fits(kind):
-                return self.optional(getattr(self, name)(kind, path))
-        raise SchemaError(f"{self.format} cannot be read as {kind} (at {path})")
+    def of(self, kind: pa.DataType, path: str = "$") -> Convert:
+        """Return the conversion to a type. Raises :class:`SchemaError` for a type that columns are not read as."""
+        if (other := stored(kind)) != kind or not hasattr(self, family(kind)):
+            raise no_form(
+                kind, self.language, path, f"read it as {other if hasattr(self, family(other)) else 'string'}"
+            )
+        return self.optional(super().of(kind, path))
 
     def optional(self, convert: Convert) -> Convert:
         """Return the conversion for values that may be absent."""
@@ -59,30 +58,26 @@ class ParsedValues:
         """Return the name of a value in errors."""
 
     @abstractmethod
-    def text(self, kind: pa.DataType, path: str) -> Convert:
+    def text(self, kind: pa.DataType) -> Convert:
         """Conversion to ``string``."""
 
     @abstractmethod
-    def binary(self, kind: pa.DataType, path: str) -> Convert:
+    def binary(self, kind: pa.DataType) -> Convert:
         """Conversion to ``binary``."""
 
     @abstractmethod
-    def decimal(self, kind: pa.DataType, path: str) -> Convert:
-        """Conversion to a decimal of 128 bits."""
+    def decimal(self, kind: pa.DataType) -> Convert:
+        """Conversion to a decimal."""
 
     @abstractmethod
-    def date(self, kind: pa.DataType, path: str) -> Convert:
+    def date(self, kind: pa.DataType) -> Convert:
         """Conversion to ``date32``."""
 
     @abstractmethod
-    def timestamp(self, kind: pa.DataType, path: str) -> Convert:
+    def timestamp(self, kind: pa.DataType) -> Convert:
         """Conversion to a timestamp in microseconds."""
 
-    @abstractmethod
-    def check_keys(self, kind: pa.DataType, path: str) -> None:
-        """Raise :class:`SchemaError` for a type that keys of a map cannot have."""
-
-    def null(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def null(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
         """Conversion to ``null``."""
 
         def convert(value: Any) -> None:
@@ -90,7 +85,7 @@ class ParsedValues:
 
         return convert
 
-    def boolean(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def boolean(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
         """Conversion to ``bool``."""
 
         def convert(value: Any) -> bool:
@@ -100,7 +95,7 @@ class ParsedValues:
 
         return convert
 
-    def integer(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def integer(self, kind: pa.DataType) -> Convert:
         """Conversion to an integer type."""
         low, high = integer_bounds(kind)
 
@@ -113,7 +108,7 @@ class ParsedValues:
 
         return convert
 
-    def floating(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def floating(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
         """Conversion to ``float`` or ``double``; larger values are infinite, as in Java."""
 
         def convert(value: Any) -> float:
@@ -151,7 +146,7 @@ class ParsedValues:
 
     def items(self, kind: pa.DataType, path: str) -> Convert:
         """Conversion to a list."""
-        inner = self.converter(kind.value_type, f"{path}[]")
+        inner = self.item(kind, path)
 
         def convert(value: Any) -> list[Any]:
             if type(value) is not list:
@@ -169,8 +164,8 @@ class ParsedValues:
 
     def entries(self, kind: pa.DataType, path: str) -> Convert:
         """Conversion to a map."""
-        self.check_keys(kind.key_type, path)
-        key_of, value_of = self.converter(kind.key_type), self.converter(kind.item_type, f"{path}{{}}")
+        self.check_keys(kind, path, *self.keys)
+        key_of, value_of = self.of(kind.key_type, f"{path}{{}}"), self.value(kind, path)
 
         def convert(value: Any) -> list[tuple[Any, Any]]:
             if type(value) is not dict:
@@ -188,7 +183,7 @@ class ParsedValues:
 
     def fields(self, kind: pa.DataType, path: str) -> Convert:
         """Conversion to a struct; unknown members are skipped."""
-        fields = [(entry.name, self.converter(entry.type, f"{path}.{entry.name}")) for entry in kind]
+        fields = list(self.members(kind, path).items())
 
         def convert(value: Any) -> tuple[Any, ...]:
             if type(value) is not dict:
@@ -230,20 +225,3 @@ def local_time(*parts: int) -> datetime:
     """Return the date and time of year, month, day, hour, minute and perhaps second and nanosecond."""
     year, month, day, hour, minute, second, nano = (*parts, 0, 0)[:7]
     return datetime(year, month, day, hour, minute, second, nano // 1000)
-
-
-#: Which method of :class:`ParsedValues` converts to which types.
-_KINDS: Final[list[tuple[Callable[[pa.DataType], bool], str]]] = [
-    (pa.types.is_null, "null"),
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_integer, "integer"),
-    (lambda kind: pa.types.is_float32(kind) or pa.types.is_float64(kind), "floating"),
-    (pa.types.is_string, "text"),
-    (pa.types.is_binary, "binary"),
-    (pa.types.is_date32, "date"),
-    (lambda kind: pa.types.is_timestamp(kind) and kind.unit == "us", "timestamp"),
-    (pa.types.is_decimal128, "decimal"),
-    (pa.types.is_list, "items"),
-    (pa.types.is_map, "entries"),
-    (pa.types.is_struct, "fields"),
-]

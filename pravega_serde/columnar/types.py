@@ -40,8 +40,11 @@ _KINDS: Final = (
     ("dictionary", "dictionary", "DICTIONARY"),
 )
 _FAMILIES: Final = {
-    getattr(pa.lib, f"Type_{name}"): (family, row) for family, row, names in _KINDS for name in names.split()
+    getattr(pa.lib, f"Type_{name}"): (group, row) for group, row, names in _KINDS for name in names.split()
 }
+
+#: Families of types with types inside.
+NESTED: Final = frozenset({"fields", "items", "entries", "dictionary"})
 
 #: Row, its type in Spark, in Avro (with its logical type), in Protobuf, in a JSON schema (with its format) and in Java.
 #: A star marks fields of Protobuf that declare the Arrow type, because Protobuf's own type is another one. Of several
@@ -113,7 +116,7 @@ class Row:
     @property
     def family(self) -> str:
         """Method of a :class:`Walk`."""
-        return next(family for family, row, _ in _KINDS if row == _first_word(self.name))
+        return next(group for group, row, _ in _KINDS if row == _first_word(self.name))
 
     @property
     def values(self) -> tuple[str, str]:
@@ -135,17 +138,22 @@ ROWS: Final = {row.name: row for row in map(_row, _FORMS.strip().splitlines())}
 
 def row_of(kind: pa.DataType) -> Row | None:
     """Return the row of a type; None for a type that no format has."""
-    family, name = _FAMILIES.get(kind.id, ("", ""))
-    if family == "decimal":
+    group, name = _FAMILIES.get(kind.id, ("", ""))
+    if group == "decimal":
         name += ", s < 0" if kind.scale < 0 else ", p > 38" if kind.precision > 38 else ""
-    elif family == "timestamp":
+    elif group == "timestamp":
         name += f"[{'ms' if kind.unit in ('s', 'ms') else 'us'}{', tz' if kind.tz else ''}]"
     return ROWS.get(name)
 
 
+def family(kind: pa.DataType) -> str:
+    """Return the family of a type; empty for a type that no format has."""
+    return _FAMILIES.get(kind.id, ("", ""))[0]
+
+
 def is_family(kind: pa.DataType, *families: str) -> bool:
     """Return True for a type of one of the families."""
-    return _FAMILIES.get(kind.id, ("", ""))[0] in families
+    return family(kind) in families
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -182,15 +190,18 @@ _STORED: Final = {
 
 
 def stored(kind: pa.DataType) -> pa.DataType:
-    """Return the one of the types with the same values that columns are read as: microseconds, offsets of 32 bits."""
-    family, name = _FAMILIES.get(kind.id, ("", ""))
-    if family == "timestamp":
+    """Return the one of the types with the same values that columns are read as: microseconds, offsets of 32 bits.
+
+    The types inside stay.
+    """
+    name, row = _FAMILIES.get(kind.id, ("", ""))
+    if name == "timestamp":
         return pa.timestamp("us", kind.tz)
-    if family == "decimal":
+    if name == "decimal":
         return (pa.decimal256 if kind.precision > 38 else pa.decimal128)(kind.precision, kind.scale)
-    if family == "dictionary":
+    if name == "dictionary":
         return stored(kind.value_type)
-    return _STORED.get(name, kind)
+    return pa.list_(kind.value_field) if name == "items" else _STORED.get(row, kind)
 
 
 _ADVICE: Final = {
@@ -213,7 +224,8 @@ def no_form(kind: pa.DataType, form: str, path: str, advice: str = "") -> Schema
 class Walk(Generic[T]):
     """Results for Arrow types in one format, such as a schema or a conversion.
 
-    A subclass has a method for each family of types that the format has. The methods accept a type and its path.
+    A subclass has a method for each family of types that the format has. It accepts a type, and for the families of
+    :data:`NESTED` its path.
     """
 
     #: Format, as errors call it.
@@ -221,10 +233,11 @@ class Walk(Generic[T]):
 
     def of(self, kind: pa.DataType, path: str = "$") -> T:
         """Return the result for a type. Raises :class:`SchemaError` for a type without a form."""
-        method = getattr(self, _FAMILIES.get(kind.id, ("no_family", ""))[0], None)
+        name = family(kind)
+        method = getattr(self, name, None) if name else None
         if method is None:
             raise no_form(kind, self.language, path)
-        result: T = method(kind, path)
+        result: T = method(kind, path) if name in NESTED else method(kind)
         return result
 
     def field(self, field: pa.Field, path: str) -> T:
@@ -273,9 +286,7 @@ class SchemaWalk(Walk[T]):
         form: str = getattr(row, self.column, "")
         if not form:
             raise no_form(kind, self.language, path)
-        if is_family(kind, "fields", "items", "entries", "dictionary"):
-            return super().of(kind, path)
-        return self.leaf(kind, path, form)
+        return super().of(kind, path) if family(kind) in NESTED else self.leaf(kind, path, form)
 
     def check_name(self, name: str, path: str) -> None:
         """Raise :class:`SchemaError` for a name that is not an identifier."""

@@ -6,7 +6,7 @@ Events that it refuses, or cannot read in bounded time and memory, are left to t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 from operator import attrgetter
@@ -33,6 +33,7 @@ from pravega_serde.columnar.building import (
     parse_times,
 )
 from pravega_serde.columnar.limits import ItemLimit
+from pravega_serde.columnar.types import family
 from pravega_serde.json.rows import LONG_EVENT, is_slow
 
 #: Rows whose objects still fit the processor's cache.
@@ -130,32 +131,32 @@ def _spec(kind: pa.DataType, closed: bool) -> Any:
 
 
 def _required(kind: pa.DataType, closed: bool) -> Any:
-    t = pa.types
-    if t.is_integer(kind):
+    name = family(kind)
+    if name == "integer":
         low, high = integer_bounds(kind)
         # msgspec has bounds of 64 bits with a sign; pyarrow checks those of uint64.
         return Annotated[int, msgspec.Meta(ge=low, le=high)] if high < 1 << 63 else int
-    if t.is_list(kind):
+    if name == "items":
         inner = _spec(kind.value_type, closed)
         return inner and list[inner]  # type: ignore[valid-type]
-    if t.is_map(kind):
+    if name == "entries":
         inner = _spec(kind.item_type, closed)
         return inner and dict[str, inner]  # type: ignore[valid-type]
-    if t.is_struct(kind):
+    if name == "fields":
         return _struct(kind, closed)
-    return next((python for fits, python in _SCALARS if fits(kind)), None)
+    return _SCALARS.get(name)
 
 
-_SCALARS: Final[list[tuple[Callable[[pa.DataType], bool], Any]]] = [
-    (pa.types.is_null, type(None)),
-    (pa.types.is_boolean, bool),
-    (pa.types.is_floating, float),
-    (pa.types.is_string, str),
-    (pa.types.is_binary, bytes),
-    (pa.types.is_date, str),
-    (pa.types.is_timestamp, str | int),
-    (pa.types.is_decimal, Decimal),
-]
+_SCALARS: Final[Mapping[str, Any]] = {
+    "null": type(None),
+    "boolean": bool,
+    "floating": float,
+    "text": str,
+    "binary": bytes,
+    "date": str,
+    "timestamp": str | int,
+    "decimal": Decimal,
+}
 
 
 def _struct(kind: pa.DataType, closed: bool) -> Any:
@@ -170,10 +171,8 @@ def _struct(kind: pa.DataType, closed: bool) -> Any:
 
 
 def _builder(kind: pa.DataType) -> Build:
-    for fits, make in _BUILDERS:
-        if fits(kind):
-            return make(kind)
-    return lambda values: build_scalars(values, kind)
+    make = _BUILDERS.get(family(kind))
+    return (lambda values: build_scalars(values, kind)) if make is None else make(kind)
 
 
 def _build_struct(kind: pa.DataType) -> Build:
@@ -210,11 +209,11 @@ def _build_times(kind: pa.DataType) -> Build:
     return build
 
 
-_BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Build]]]] = [
-    (pa.types.is_struct, _build_struct),
-    (pa.types.is_list, _build_list),
-    (pa.types.is_map, _build_map),
-    (pa.types.is_date, _build_times),
-    (pa.types.is_timestamp, _build_times),
-    (pa.types.is_decimal, build_decimals),
-]
+_BUILDERS: Final[Mapping[str, Callable[[pa.DataType], Build]]] = {
+    "fields": _build_struct,
+    "items": _build_list,
+    "entries": _build_map,
+    "date": _build_times,
+    "timestamp": _build_times,
+    "decimal": build_decimals,
+}

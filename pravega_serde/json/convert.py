@@ -17,7 +17,6 @@ import pyarrow as pa
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.building import decimal_fitter, millis
 from pravega_serde.columnar.parsed import Convert, ParsedValues, local_time, seconds_to_micros
-from pravega_serde.errors import SchemaError
 
 
 def contains(kind: pa.DataType, fits: Callable[[pa.DataType], bool]) -> bool:
@@ -33,23 +32,23 @@ _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.
 class JsonValues(ParsedValues):
     """Conversions of JSON values."""
 
-    format = "JSON"
+    language = "reads of JSON"
     nouns = {str: "a string", bool: "a boolean", list: "an array", dict: "an object", type(None): "null"}  # noqa: RUF012
 
     def noun(self, value: Any) -> str:
         """Return the name of a value in errors."""
         return self.nouns.get(type(value), "a number")
 
-    def floating(self, kind: pa.DataType, path: str) -> Convert:
+    def floating(self, kind: pa.DataType) -> Convert:
         """Conversion to ``float`` or ``double``, also of the texts that Jackson writes for NaN and infinities."""
-        number = super().floating(kind, path)
+        number = super().floating(kind)
 
         def convert(value: Any) -> Any:
             return _NOT_FINITE[value] if isinstance(value, str) and value in _NOT_FINITE else number(value)
 
         return convert
 
-    def text(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def text(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
         """Conversion to ``string``."""
 
         def convert(value: Any) -> str:
@@ -64,7 +63,7 @@ class JsonValues(ParsedValues):
 
         return convert
 
-    def binary(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def binary(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
         """Conversion to ``binary``, from Base64."""
 
         def convert(value: Any) -> bytes:
@@ -78,7 +77,7 @@ class JsonValues(ParsedValues):
 
         return convert
 
-    def decimal(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def decimal(self, kind: pa.DataType) -> Convert:
         """Conversion to a decimal, from a number or a text."""
         fit = decimal_fitter(kind)
 
@@ -93,7 +92,7 @@ class JsonValues(ParsedValues):
 
         return convert
 
-    def date(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def date(self, kind: pa.DataType) -> Convert:
         """Conversion to ``date32``, from ISO 8601 or Jackson's ``[year, month, day]``."""
 
         def convert(value: Any) -> Any:
@@ -103,7 +102,7 @@ class JsonValues(ParsedValues):
 
         return convert
 
-    def timestamp(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def timestamp(self, kind: pa.DataType) -> Convert:
         """Conversion of Jackson's forms too: milliseconds, seconds with a fraction, the parts of a local time."""
 
         def convert(value: Any) -> Any:
@@ -117,10 +116,5 @@ class JsonValues(ParsedValues):
 
         return convert
 
-    def check_keys(self, kind: pa.DataType, path: str) -> None:
-        """Raise :class:`SchemaError` for keys that are not strings."""
-        if not pa.types.is_string(kind):
-            raise SchemaError(f"the keys of JSON objects are strings, not {kind} (at {path})")
 
-
-converter = JsonValues().converter
+converter = JsonValues().of

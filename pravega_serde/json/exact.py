@@ -90,8 +90,8 @@ _PARSE_WITHOUT_REPEATS: Final = json.JSONDecoder(object_pairs_hook=_without_repe
 
 
 class _ExactValues(JsonValues):
-    def integer(self, kind: pa.DataType, path: str) -> Convert:
-        convert = super().integer(kind, path)
+    def integer(self, kind: pa.DataType) -> Convert:
+        convert = super().integer(kind)
         _, high = integer_bounds(kind)
 
         def exactly(value: Any) -> int:
@@ -102,8 +102,8 @@ class _ExactValues(JsonValues):
 
         return exactly
 
-    def floating(self, kind: pa.DataType, path: str) -> Convert:
-        convert, double = super().floating(kind, path), pa.types.is_float64(kind)
+    def floating(self, kind: pa.DataType) -> Convert:
+        convert, double = super().floating(kind), pa.types.is_float64(kind)
 
         def exactly(value: Any) -> float:
             if type(value) is _Number:
@@ -117,8 +117,8 @@ class _ExactValues(JsonValues):
 
         return exactly
 
-    def decimal(self, kind: pa.DataType, path: str) -> Convert:
-        convert = super().decimal(kind, path)
+    def decimal(self, kind: pa.DataType) -> Convert:
+        convert = super().decimal(kind)
 
         def exactly(value: Any) -> Decimal:
             if isinstance(value, str) and not _DECIMAL.fullmatch(value):
@@ -128,7 +128,7 @@ class _ExactValues(JsonValues):
 
         return exactly
 
-    def text(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+    def text(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
         def convert(value: Any) -> str:
             if not isinstance(value, str):
                 return to_json(value).decode()
@@ -159,7 +159,7 @@ class _RowReader:
     __slots__ = ("_convert", "_limit")
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._limit, self._convert = ItemLimit(kind), _ExactValues().converter(kind)
+        self._limit, self._convert = ItemLimit(kind), _ExactValues().of(kind)
 
     def __call__(self, data: bytes) -> Any:
         try:

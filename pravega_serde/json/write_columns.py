@@ -20,19 +20,15 @@ from pravega_serde.columnar import (
     bounds_of,
     days_of,
     expand,
-    holds_bytes,
-    is_text,
     list_items,
     map_entries,
-    no_form,
     time_of_day,
     to_micros,
 )
 from pravega_serde.columnar.arrays import offsets_of, valid_rows
 from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.lowering import check_between
-from pravega_serde.columnar.types import is_any_list
-from pravega_serde.errors import SchemaError
+from pravega_serde.columnar.types import Walk
 from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 
 #: Parts of each row's text in order: columns of texts, and texts that are the same in all rows.
@@ -48,7 +44,7 @@ _SPECIAL: Final = '["\\\\\\x00-\\x1f\\x{10000}-\\x{10FFFF}]'
 
 def column_writer(kind: pa.DataType) -> Write:
     """Return a writer of columns of a type. Raise :class:`SchemaError` for a type without a form in JSON."""
-    render = _renderer(kind)
+    render = _Renderers().of(kind)
 
     def write(column: pa.Array) -> pa.BinaryArray:
         if column.null_count == 0:
@@ -57,13 +53,6 @@ def column_writer(kind: pa.DataType) -> Write:
         return expand(join_texts(render(there), len(there)), valid_rows(column)).view(pa.binary())
 
     return write
-
-
-def _renderer(kind: pa.DataType, path: str = "$") -> Render:
-    for fits, build in _BUILDERS:
-        if fits(kind):
-            return build(kind, path) if pa.types.is_nested(kind) else at_path(build(kind, path), path)
-    raise no_form(kind, "JSON", path)
 
 
 def join_texts(parts: Parts, count: int) -> pa.StringArray:
@@ -99,20 +88,6 @@ def _nullable(render: Render, column: pa.Array) -> Parts:
     return [expand(join_texts(render(there), len(there)), present).fill_null("null")]
 
 
-def _cast(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    return lambda column: [column.cast(pa.string())]
-
-
-def _null(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    return lambda column: [pa.array(["null"] * len(column), pa.string())]
-
-
-def _float(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    if kind == pa.float16():
-        return lambda column: [java_floats(column.cast(pa.float32()))]
-    return lambda column: [java_floats(column)]
-
-
 def java_floats(column: pa.Array) -> pa.StringArray:
     """Return the texts of a float or double column without nulls: see :func:`java_float`.
 
@@ -140,12 +115,6 @@ def _number(value: float | np.float32) -> str:
     return NOT_FINITE[str(float(value))]
 
 
-def _string(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    if pa.types.is_string(kind):
-        return lambda column: ['"', escaped(column), '"']
-    return lambda column: ['"', escaped(column.cast(pa.string())), '"']
-
-
 def escaped(column: pa.StringArray) -> pa.StringArray:
     """Return strings (without nulls) with escapes as they are written between quotes."""
     if not _may_need_escapes(column):
@@ -165,67 +134,9 @@ def _may_need_escapes(column: pa.StringArray) -> bool:
     return bool(unusual or (data == _QUOTE).any() or (data == _BACKSLASH).any())
 
 
-def _binary(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    return lambda column: [pa.array([to_json(value).decode() for value in column.to_pylist()], pa.string())]
-
-
-def _date(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    def render(column: pa.Array) -> Parts:
-        days = days_of(column)
-        check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 0 to 9999 of ISO 8601")
-        return ['"', days.cast(pa.string()), '"']
-
-    return render
-
-
-def _time(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    def render(column: pa.Array) -> Parts:
-        return ['"', time_of_day(column).cast(pa.string()), '"']
-
-    return render
-
-
-def _timestamp(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    zone = "" if kind.tz is None else "Z"
-
-    def render(column: pa.Array) -> Parts:
-        # The text is in UTC for any zone of the column.
-        micros = to_micros(column, kind.unit, what="timestamp")
-        check_between(
-            micros, _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1, "a timestamp beyond the years 0 to 9999 of ISO 8601"
-        )
-        text = micros.cast(pa.timestamp("us")).cast(pa.string())
-        return ['"', pc.replace_substring(text, " ", "T"), f'{zone}"']
-
-    return render
-
-
 #: First and last day of the years 0 to 9999, counted from 1970: Java writes other years with a sign, which few read.
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 _DAY: Final = 86_400_000_000
-
-
-def _list(kind: pa.DataType, path: str) -> Render:
-    inner = _renderer(kind.value_type, f"{path}[]")
-
-    def render(column: pa.Array) -> Parts:
-        lengths, items = list_items(column)
-        return ["[", joined_items(lengths, join_texts(_nullable(inner, items), len(items))), "]"]
-
-    return render
-
-
-def _map(kind: pa.DataType, path: str) -> Render:
-    if not (is_text(kind.key_type) or pa.types.is_integer(kind.key_type) or pa.types.is_boolean(kind.key_type)):
-        raise no_form(kind, "JSON", path, "cast its keys to string")
-    inner = _renderer(kind.item_type, f"{path}{{}}")
-
-    def render(column: pa.Array) -> Parts:
-        lengths, keys, values = map_entries(column)
-        entries = ['"', escaped(keys.cast(pa.string())), '":', *_nullable(inner, values)]
-        return ["{", joined_items(lengths, join_texts(entries, len(keys))), "}"]
-
-    return render
 
 
 def joined_items(lengths: Any, items: pa.StringArray, between: str = ",") -> pa.StringArray:
@@ -233,44 +144,94 @@ def joined_items(lengths: Any, items: pa.StringArray, between: str = ",") -> pa.
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items), between)
 
 
-def _struct(kind: pa.DataType, path: str) -> Render:
-    names = [entry.name for entry in kind]
-    if len(set(names)) < len(names):
-        raise SchemaError(f"a struct has a field twice, which JSON does not support (at {path}): {', '.join(names)}")
-    fields = [(f"{quoted(entry.name)}:", _renderer(entry.type, f"{path}.{entry.name}")) for entry in kind]
-
-    def render(column: pa.Array) -> Parts:
-        parts: Parts = []
-        before = "{"
-        for (label, inner), values in zip(fields, column.flatten(), strict=True):
-            parts += [before + label, *_nullable(inner, values)]
-            before = ","
-        return [*parts, "}" if parts else "{}"]
-
-    return render
-
-
-def _dictionary(kind: pa.DataType, path: str) -> Render:
-    inner = _renderer(kind.value_type, path)
-    return lambda column: _nullable(inner, column.dictionary_decode())
-
-
 _STORED: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
-_BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], Render]]]] = [
-    (pa.types.is_null, _null),
-    (pa.types.is_boolean, _cast),
-    (pa.types.is_integer, _cast),
-    (pa.types.is_decimal, _cast),
-    (pa.types.is_floating, _float),
-    (is_text, _string),
-    (holds_bytes, _binary),
-    (pa.types.is_date, _date),
-    (pa.types.is_time, _time),
-    (pa.types.is_timestamp, _timestamp),
-    (is_any_list, _list),
-    (pa.types.is_map, _map),
-    (pa.types.is_struct, _struct),
-    (pa.types.is_dictionary, _dictionary),
-]
+class _Renderers(Walk[Render]):
+    language = "JSON"
+
+    def of(self, kind: pa.DataType, path: str = "$") -> Render:
+        render = super().of(kind, path)
+        return render if pa.types.is_nested(kind) else at_path(render, path)
+
+    def null(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+        return lambda column: [pa.array(["null"] * len(column), pa.string())]
+
+    def boolean(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+        return lambda column: [column.cast(pa.string())]
+
+    integer = decimal = boolean
+
+    def floating(self, kind: pa.DataType) -> Render:
+        if kind == pa.float16():
+            return lambda column: [java_floats(column.cast(pa.float32()))]
+        return lambda column: [java_floats(column)]
+
+    def text(self, kind: pa.DataType) -> Render:
+        if pa.types.is_string(kind):
+            return lambda column: ['"', escaped(column), '"']
+        return lambda column: ['"', escaped(column.cast(pa.string())), '"']
+
+    def binary(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+        return lambda column: [pa.array([to_json(value).decode() for value in column.to_pylist()], pa.string())]
+
+    def date(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+        def render(column: pa.Array) -> Parts:
+            days = days_of(column)
+            check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 0 to 9999 of ISO 8601")
+            return ['"', days.cast(pa.string()), '"']
+
+        return render
+
+    def time(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+        return lambda column: ['"', time_of_day(column).cast(pa.string()), '"']
+
+    def timestamp(self, kind: pa.DataType) -> Render:
+        zone = "" if kind.tz is None else "Z"
+        first, last = _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1
+
+        def render(column: pa.Array) -> Parts:
+            # The text is in UTC for any zone of the column.
+            micros = to_micros(column, kind.unit, what="timestamp")
+            check_between(micros, first, last, "a timestamp beyond the years 0 to 9999 of ISO 8601")
+            text = micros.cast(pa.timestamp("us")).cast(pa.string())
+            return ['"', pc.replace_substring(text, " ", "T"), f'{zone}"']
+
+        return render
+
+    def items(self, kind: pa.ListType, path: str) -> Render:
+        inner = self.item(kind, path)
+
+        def render(column: pa.Array) -> Parts:
+            lengths, items = list_items(column)
+            return ["[", joined_items(lengths, join_texts(_nullable(inner, items), len(items))), "]"]
+
+        return render
+
+    def entries(self, kind: pa.MapType, path: str) -> Render:
+        self.check_keys(kind, path, "text", "integer", "boolean")
+        inner = self.value(kind, path)
+
+        def render(column: pa.Array) -> Parts:
+            lengths, keys, values = map_entries(column)
+            entries = ['"', escaped(keys.cast(pa.string())), '":', *_nullable(inner, values)]
+            return ["{", joined_items(lengths, join_texts(entries, len(keys))), "}"]
+
+        return render
+
+    def fields(self, kind: pa.StructType, path: str) -> Render:
+        fields = [(f"{quoted(name)}:", inner) for name, inner in self.members(kind, path).items()]
+
+        def render(column: pa.Array) -> Parts:
+            parts: Parts = []
+            before = "{"
+            for (label, inner), values in zip(fields, column.flatten(), strict=True):
+                parts += [before + label, *_nullable(inner, values)]
+                before = ","
+            return [*parts, "}" if parts else "{}"]
+
+        return render
+
+    def dictionary(self, kind: pa.DictionaryType, path: str) -> Render:
+        inner = super().dictionary(kind, path)
+        return lambda column: _nullable(inner, column.dictionary_decode())

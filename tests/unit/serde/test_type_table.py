@@ -2,12 +2,21 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pravega_serde import AvroSerializer, ProtobufSerializer, SchemaError, avro_schema_of, json_schema_of
+from pravega_serde import (
+    AvroSerializer,
+    CborSerializer,
+    JsonSerializer,
+    ProtobufSerializer,
+    SchemaError,
+    avro_schema_of,
+    json_schema_of,
+)
 from pravega_serde.columnar.types import ROWS, row_of
 from pravega_serde.protobuf import protobuf_schema_of
 
@@ -86,16 +95,55 @@ def test_a_type_without_a_row_is_refused_with_its_path(derive: Any, kind: pa.Dat
         derive(pa.schema([("f", inside)]), "R")
 
 
-@pytest.mark.parametrize("wanted", ["avro", "protobuf"])
+@pytest.mark.parametrize("make", [JsonSerializer, CborSerializer])
+@pytest.mark.parametrize(
+    ("kind", "advice"),
+    [
+        (pa.timestamp("ms", "UTC"), "read it as timestamp[us, tz=UTC]"),
+        (pa.large_list(pa.string()), "read it as list<item: string>"),
+        (pa.decimal64(5, 2), "read it as decimal128(5, 2)"),
+        (pa.dictionary(pa.int8(), pa.string()), "read it as string"),
+        (pa.time64("us"), "read it as string"),
+        (pa.map_(pa.float64(), pa.int8()), "cast its keys to string"),
+    ],
+    ids=str,
+)
+def test_a_type_that_is_not_read_is_refused_at_once_with_the_type_to_read(make: Any, kind: Any, advice: str) -> None:
+    inside = pa.struct([("x", pa.list_(pa.struct([("y", kind)])))])
+    with pytest.raises(SchemaError, match=r"is not supported by reads of (JSON|CBOR) \(at \$\.x\[\]\.y\)") as caught:
+        make(arrow_type=inside)
+    assert str(caught.value).endswith(advice)
+
+
+@pytest.mark.parametrize("make", [JsonSerializer, CborSerializer])
+def test_two_columns_of_one_name_are_refused_at_once(make: Any) -> None:
+    twice = pa.struct([("x", pa.list_(pa.struct([("y", pa.int8()), ("y", pa.int8())])))])
+    with pytest.raises(SchemaError, match=r"the column \$\.x\[\]\.y exists twice"):
+        make(arrow_type=twice)
+
+
+@pytest.mark.parametrize("make", [JsonSerializer, CborSerializer])
+@pytest.mark.parametrize("rows", [1, 200])
+def test_decimals_of_more_than_38_digits_are_read_as_they_are_written(make: Any, rows: int) -> None:
+    kind = pa.struct([("x", pa.decimal256(60, 4))])
+    column = pa.array([{"x": Decimal("-" + "9" * 56 + ".0001")}, {"x": None}] * rows, kind)
+    serializer = make(arrow_type=kind)
+    assert serializer.decode_column(serializer.encode_column(column)).equals(column)
+
+
+@pytest.mark.parametrize("wanted", ["avro", "cbor", "json", "protobuf"])
 def test_keys_of_maps_may_be_a_dictionary(wanted: str) -> None:
     kind = pa.map_(pa.dictionary(pa.int32(), pa.string()), pa.int32())
     keys = pa.array(["a", "b", "a"]).dictionary_encode()
     column = pa.MapArray.from_arrays(pa.array([0, 2, 3], pa.int32()), keys, pa.array([1, 2, 3], pa.int32()), type=kind)
     schema = pa.schema([("f", kind)])
-    made: Any = (
-        AvroSerializer(avro_schema_of(schema, "R"))
-        if wanted == "avro"
-        else ProtobufSerializer(protobuf_schema_of(schema, "R"))
-    )
+    read = pa.schema([("f", pa.map_(pa.string(), pa.int32()))])
+    makers: dict[str, Callable[[], Any]] = {
+        "avro": lambda: AvroSerializer(avro_schema_of(schema, "R")),
+        "cbor": lambda: CborSerializer(arrow_type=read),
+        "json": lambda: JsonSerializer(arrow_type=read),
+        "protobuf": lambda: ProtobufSerializer(protobuf_schema_of(schema, "R")),
+    }
+    made = makers[wanted]()
     events = made.encode_column(pa.record_batch([column], schema=schema))
     assert made.decode_column(events).field(0).to_pylist() == [[("a", 1), ("b", 2)], [("a", 3)]]
