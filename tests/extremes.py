@@ -297,11 +297,13 @@ def _leaf(value: pa.Array, kind: pa.DataType) -> pa.Array:
     if t.is_date(value.type) and t.is_date(kind):
         (number,) = value.view(pa.int64() if value.type.bit_width == 64 else pa.int32()).to_pylist()
         days = number // (_DAY * 1000) if value.type.bit_width == 64 else number
-        return pa.array([days], pa.int64()).cast(pa.int32()).cast(kind)
+        return pa.array([days], pa.int64()).cast(pa.int32()).cast(pa.date32()).cast(kind)
     if t.is_time(value.type) and t.is_string(kind):
         return _leaf(value, pa.time64("us")).cast(kind)
     if t.is_time(value.type) and (t.is_integer(kind) or t.is_time(kind)):
         (number,) = value.cast(pa.int32() if value.type.bit_width == 32 else pa.int64()).cast(pa.int64()).to_pylist()
         unit = kind.unit if t.is_time(kind) else "ms" if kind == pa.int32() else "us"
-        return pa.array([number * per[unit] // per[value.type.unit]]).cast(kind)
+        micros = number * per["us"] // per[value.type.unit]
+        numbers = pa.array([micros * per[unit] // per["us"]])
+        return (numbers.cast(pa.int32()) if unit in ("s", "ms") else numbers).cast(kind)
     return value.cast(kind)

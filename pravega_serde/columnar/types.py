@@ -67,16 +67,16 @@ decimal|DECIMAL(p, s)|bytes, decimal|google.type.Decimal*|number, format decimal
 decimal, p > 38|||google.type.Decimal*|number, format decimal(p,s)|java.math.BigDecimal
 decimal, s < 0|||google.type.Decimal*||java.math.BigDecimal
 string|STRING|string|string|string|java.lang.String
-fixed_size_binary||fixed|bytes|string, format byte|
+fixed_size_binary||fixed|bytes|string, format byte|byte[]
 binary|BINARY|bytes|bytes|string, format byte|byte[]
 date|DATE|int, date|google.type.Date*|string, format date|java.time.LocalDate
 timestamp[ms, tz]||long, timestamp-millis|google.protobuf.Timestamp|string, format date-time|java.time.Instant
 timestamp[us, tz]|TIMESTAMP|long, timestamp-micros|google.protobuf.Timestamp|string, format date-time|java.time.Instant
 timestamp[ms]||long, local-timestamp-millis|int64*|string, format local-date-time|java.time.LocalDateTime
 timestamp[us]|TIMESTAMP_NTZ|long, local-timestamp-micros|int64*|string, format local-date-time|java.time.LocalDateTime
-time32||int, time-millis|int64*||
-time64|TIME|long, time-micros|int64*||
-duration|INTERVAL DAY TO SECOND||google.protobuf.Duration||
+time32||int, time-millis|int64*||java.time.LocalTime
+time64|TIME|long, time-micros|int64*||java.time.LocalTime
+duration|INTERVAL DAY TO SECOND||google.protobuf.Duration||java.time.Duration
 struct|STRUCT|record|message|object|
 list|ARRAY|array|repeated|array|java.util.List
 map|MAP|map|map|object|java.util.Map

@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar.types import is_any_list
+from pravega_serde.columnar.building import integer_bounds
+from pravega_serde.columnar.types import NESTED, Walk, family, is_any_list, is_family, no_form, stored
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject, signature
 from pravega_serde.java.types import (
@@ -62,6 +63,8 @@ class ColumnType:
             for each in given:
                 if self.arrow_type.get_field_index(each.name) < 0:
                     raise no_such_field(self.java_type, each.name)
+        elif self.java_type is None and not pa.types.is_struct(given):
+            raise no_form(given, "Java without a declared class", "$", "cast it, or set java_type=")
         elif self.java_type is None:
             msg = (
                 f"a column of type {given} needs java_type=ClassDescriptor(...): Python cannot compute the "
@@ -101,7 +104,7 @@ def column_type(
 def _make(
     java_type: str | ClassDescriptor | None, arrow_type: pa.DataType, shape: Shape | None, written: pa.DataType | None
 ) -> ColumnType:
-    read = _reader(arrow_type)
+    read = _Readers().of(arrow_type)
 
     def from_java(value: Any, size: int) -> Any:
         if isinstance(java_type, ClassDescriptor) and value is not None:
@@ -153,17 +156,63 @@ class _Budget:
 _Read = Callable[[Any, _Budget], Any]
 
 
-def _reader(arrow_type: pa.DataType) -> _Read:
-    """Return the conversion of decoded values to values that ``pa.array`` accepts for this type. Compiled once."""
-    t = pa.types
-    if t.is_struct(arrow_type):
-        return _struct_reader(arrow_type)
-    if is_any_list(arrow_type):
-        return _list_reader(arrow_type)
-    if t.is_map(arrow_type):
-        return _map_reader(arrow_type)
-    check = _scalar_check(arrow_type)
+class _Readers(Walk[Any]):
+    """Conversions of decoded values to values that ``pa.array`` accepts, or None for a value of another type."""
 
+    language = "reads of Java objects"
+
+    def of(self, kind: pa.DataType, path: str = "$") -> _Read:
+        if kind in (pa.string_view(), pa.binary_view()) or is_family(kind, "dictionary"):
+            raise no_form(kind, self.language, path, f"read it as {stored(kind)}")
+        made = super().of(kind, path)
+        return made if family(kind) in NESTED else _checked(kind, made)
+
+    def null(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+        return lambda _: None
+
+    def boolean(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+        return lambda value: bool(value) if isinstance(value, (bool, Boolean)) else None
+
+    def integer(self, kind: pa.DataType) -> Any:
+        low, high = integer_bounds(kind)
+        return lambda value: _whole(value, low, high)
+
+    def floating(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+        return lambda value: float(value) if isinstance(value, (int, float)) and type(value) is not bool else None
+
+    def text(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+        return _text
+
+    def binary(self, kind: pa.DataType) -> Any:
+        width = kind.byte_width if pa.types.is_fixed_size_binary(kind) else None
+        return lambda value: bytes(value) if isinstance(value, bytes) and width in (None, len(value)) else None
+
+    def decimal(self, kind: pa.DataType) -> Any:
+        return lambda value: _exact(value, kind)
+
+    def date(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+        return lambda value: value if isinstance(value, dt.date) else None
+
+    def time(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+        return lambda value: value if isinstance(value, dt.time) else None
+
+    def timestamp(self, kind: pa.DataType) -> Any:
+        return lambda value: _moment(value, kind.unit) if isinstance(value, dt.datetime) else None
+
+    def duration(self, kind: pa.DataType) -> Any:
+        return lambda value: _amount(value, kind.unit) if isinstance(value, dt.timedelta) else None
+
+    def fields(self, kind: pa.StructType, path: str) -> _Read:
+        return _struct_reader(self.members(kind, path))
+
+    def items(self, kind: pa.ListType, path: str) -> _Read:
+        return _list_reader(self.item(kind, path))
+
+    def entries(self, kind: pa.MapType, path: str) -> _Read:
+        return _map_reader(self.of(kind.key_type, f"{path}{{}}"), self.value(kind, path))
+
+
+def _checked(arrow_type: pa.DataType, check: Callable[[Any], Any]) -> _Read:
     def read(value: Any, _: _Budget) -> Any:
         try:
             made = None if value is None else check(value)
@@ -178,38 +227,6 @@ def _reader(arrow_type: pa.DataType) -> _Read:
     return read
 
 
-def _scalar_check(arrow_type: pa.DataType) -> Callable[[Any], Any]:  # noqa: PLR0911
-    t = pa.types
-    if t.is_boolean(arrow_type):
-        return lambda value: bool(value) if isinstance(value, (bool, Boolean)) else None
-    if t.is_integer(arrow_type):
-        return lambda value: (
-            _whole(value, arrow_type) if isinstance(value, int) and not isinstance(value, bool) else None
-        )
-    if t.is_floating(arrow_type):
-        return lambda value: float(value) if isinstance(value, (int, float)) and type(value) is not bool else None
-    if t.is_string(arrow_type) or t.is_large_string(arrow_type):
-        return _text
-    if t.is_binary(arrow_type) or t.is_large_binary(arrow_type):
-        return lambda value: bytes(value) if isinstance(value, bytes) else None
-    if t.is_decimal(arrow_type):
-        return lambda value: _exact(value, arrow_type)
-    if t.is_timestamp(arrow_type):
-        return lambda value: _moment(value, arrow_type.unit) if isinstance(value, dt.datetime) else None
-    if t.is_duration(arrow_type):
-        return lambda value: _amount(value, arrow_type.unit) if isinstance(value, dt.timedelta) else None
-    for kind, python in _TEMPORAL:
-        if kind(arrow_type):
-            return lambda value: value if isinstance(value, python) else None
-    msg = f"invalid arrow_type: the Java format does not support {arrow_type}"
-    raise SchemaError(msg)
-
-
-_TEMPORAL: Final = (
-    (pa.types.is_date, dt.date),
-    (pa.types.is_time, dt.time),
-    (pa.types.is_null, type(None)),
-)
 _NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 _LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)
 
@@ -232,11 +249,11 @@ def _amount(value: dt.timedelta, unit: str, nanos: int = 0) -> int:
     return made
 
 
-def _whole(value: Any, arrow_type: pa.DataType) -> int | None:
+def _whole(value: Any, low: int, high: int) -> int | None:
     if not isinstance(value, int) or isinstance(value, (bool, Boolean)):
         return None
-    if not -(1 << arrow_type.bit_width - 1) <= value < 1 << arrow_type.bit_width - 1:
-        msg = "it is too large"
+    if not low <= value <= high:
+        msg = "it is too large" if value > high else "it is too small"
         raise ValueError(msg)
     return int(value)
 
@@ -264,9 +281,7 @@ def _exact(value: Any, arrow_type: pa.DataType) -> decimal.Decimal | None:
         return value.quantize(decimal.Decimal(1).scaleb(-arrow_type.scale))
 
 
-def _struct_reader(arrow_type: pa.DataType) -> _Read:
-    children = [(each.name, _reader(each.type)) for each in arrow_type]
-
+def _struct_reader(children: Mapping[str, _Read]) -> _Read:
     def read(value: Any, budget: _Budget) -> Any:
         if value is None:
             return None
@@ -276,7 +291,7 @@ def _struct_reader(arrow_type: pa.DataType) -> _Read:
             msg = f"invalid struct: the event has {_class_of(value)}"
             raise SerializationError(msg)
         made = {}
-        for name, child in children:
+        for name, child in children.items():
             try:
                 made[name] = child(fields.get(name), budget)
             except SerializationError as error:
@@ -291,9 +306,7 @@ def _within(step: str, error: SerializationError) -> SerializationError:
     return SerializationError(error.reason, field_path=step + (error.field_path or ""))
 
 
-def _list_reader(arrow_type: pa.DataType) -> _Read:
-    child = _reader(arrow_type.value_type)
-
+def _list_reader(child: _Read) -> _Read:
     def read(value: Any, budget: _Budget) -> Any:
         if value is None:
             return None
@@ -316,9 +329,7 @@ def _list_reader(arrow_type: pa.DataType) -> _Read:
     return read
 
 
-def _map_reader(arrow_type: pa.DataType) -> _Read:
-    key, item = _reader(arrow_type.key_type), _reader(arrow_type.item_type)
-
+def _map_reader(key: _Read, item: _Read) -> _Read:
     def read(value: Any, budget: _Budget) -> Any:
         if value is None:
             return None

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar.types import is_any_list
+from pravega_serde.columnar.types import family, is_family, row_of
 from pravega_serde.errors import SchemaError
-from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject
+from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject, signature
 from pravega_serde.java.values import (
     BigDecimal,
     BigInteger,
@@ -182,20 +182,6 @@ ARROW: Final = {
     "Ljava/time/Duration;": pa.duration("us"),
     "Ljava/util/UUID;": pa.string(),
 }
-_NATURAL: Final = {
-    pa.bool_(): "Ljava/lang/Boolean;",
-    pa.int8(): "Ljava/lang/Byte;",
-    pa.int16(): "Ljava/lang/Short;",
-    pa.int32(): "Ljava/lang/Integer;",
-    pa.int64(): "Ljava/lang/Long;",
-    pa.float32(): "Ljava/lang/Float;",
-    pa.float64(): "Ljava/lang/Double;",
-    pa.string(): "Ljava/lang/String;",
-    pa.large_string(): "Ljava/lang/String;",
-    pa.binary(): "[B",
-    pa.large_binary(): "[B",
-    pa.date32(): "Ljava/time/LocalDate;",
-}
 
 
 def no_such_field(descriptor: ClassDescriptor, name: str) -> SchemaError:
@@ -204,42 +190,37 @@ def no_such_field(descriptor: ClassDescriptor, name: str) -> SchemaError:
     return SchemaError(f"{descriptor.name} has no field {name!r}: it has {known}")
 
 
-def check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
+def check_cast(given: pa.DataType, wanted: pa.DataType, path: str = "$") -> None:
     """Raise :class:`SchemaError` if columns of type ``given`` cannot be cast to ``wanted``."""
-    t = pa.types
-    if t.is_struct(given) and t.is_struct(wanted):
+    if family(given) == family(wanted) == "fields":
         for each in given:
             place = wanted.get_field_index(each.name)
             if place < 0:
-                msg = f"a struct with a field {each.name!r} cannot be converted to {wanted}"
+                msg = f"a struct with a field {each.name!r} cannot be converted to {wanted} (at {path})"
                 raise SchemaError(msg)
-            check_cast(each.type, wanted.field(place).type)
-        return
-    if is_any_list(given) and is_any_list(wanted):
-        check_cast(given.value_type, wanted.value_type)
-        return
-    if t.is_map(given) and t.is_map(wanted):
-        check_cast(given.key_type, wanted.key_type)
-        check_cast(given.item_type, wanted.item_type)
-        return
-    try:
-        pa.nulls(0, given).cast(wanted)
-    except pa.ArrowException as error:
-        msg = f"a column of type {given} cannot be converted to {wanted}: {error}"
-        raise SchemaError(msg) from error
+            check_cast(each.type, wanted.field(place).type, f"{path}.{each.name}")
+    elif family(given) == family(wanted) == "items":
+        check_cast(given.value_type, wanted.value_type, f"{path}[]")
+    elif family(given) == family(wanted) == "entries":
+        check_cast(given.key_type, wanted.key_type, f"{path}{{}}")
+        check_cast(given.item_type, wanted.item_type, f"{path}{{}}")
+    else:
+        try:
+            pa.nulls(0, given).cast(wanted)
+        except pa.ArrowException as error:
+            msg = f"a column of type {given} cannot be converted to {wanted} (at {path}): {error}"
+            raise SchemaError(msg) from error
 
 
-def signature_of(arrow_type: pa.DataType) -> str | None:
+def signature_of(kind: pa.DataType) -> str | None:
     """Return the signature of the default Java type for an Arrow type, or None if there is no default."""
-    if pa.types.is_timestamp(arrow_type):
-        return "Ljava/time/Instant;" if arrow_type.tz else "Ljava/time/LocalDateTime;"
-    if pa.types.is_decimal(arrow_type):
-        return "Ljava/math/BigDecimal;"
-    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
-        return "Ljava/util/List;" if signature_of(arrow_type.value_type) else None
-    if pa.types.is_map(arrow_type):
-        return "Ljava/util/Map;" if signature_of(arrow_type.key_type) and signature_of(arrow_type.item_type) else None
-    return _NATURAL.get(arrow_type)
+    row = row_of(kind)
+    if is_family(kind, "items"):
+        inside = [kind.value_type]
+    else:
+        inside = [kind.key_type, kind.item_type] if is_family(kind, "entries") else []
+    known = row is not None and row.java and all(map(signature_of, inside))
+    return signature(row.java) if row is not None and known else None
 
 
 def arrow_of(java_type: str) -> pa.DataType | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from pravega_serde import (
     AvroSerializer,
     CborSerializer,
+    JavaSerializer,
     JsonSerializer,
     ProtobufSerializer,
     SchemaError,
@@ -18,6 +20,7 @@ from pravega_serde import (
     json_schema_of,
 )
 from pravega_serde.columnar.types import ROWS, row_of
+from pravega_serde.java import Long
 from pravega_serde.protobuf import protobuf_schema_of
 
 #: A type for each row.
@@ -113,6 +116,47 @@ def test_a_type_that_is_not_read_is_refused_at_once_with_the_type_to_read(make: 
     with pytest.raises(SchemaError, match=r"is not supported by reads of (JSON|CBOR) \(at \$\.x\[\]\.y\)") as caught:
         make(arrow_type=inside)
     assert str(caught.value).endswith(advice)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_column_without_a_declared_java_class_is_written_as_that_of_the_table(name: str) -> None:
+    kind = TYPES[name] if name in TYPES else pa.type_for_alias(name)
+    if name in ("struct", "dictionary"):
+        return  # a struct needs a class, and columns are not read as a dictionary
+    serializer = JavaSerializer(arrow_type=kind)
+    if not ROWS[name].java:
+        with pytest.raises(SchemaError, match=r"is not supported by Java without a declared class \(at \$\); cast it"):
+            serializer.check_encodable(kind)
+        return
+    column = pa.nulls(2, kind)
+    assert serializer.decode_column(serializer.encode_column(column)).equals(column)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.time64("us"), time(1, 2, 3, 4)),
+        (pa.time64("ns"), time(1, 2, 3, 4)),
+        (pa.duration("us"), timedelta(days=-1, microseconds=3)),
+        (pa.date64(), date(2024, 2, 29)),
+        (pa.list_(pa.int32(), 2), [1, 2]),
+        (pa.binary(2), b"ab"),
+    ],
+    ids=str,
+)
+def test_columns_of_java_need_no_class_if_the_table_has_one(kind: pa.DataType, value: Any) -> None:
+    column = pa.array([value, None], kind)
+    serializer = JavaSerializer(arrow_type=kind)
+    assert serializer.decode_column(serializer.encode_column(column)).to_pylist() == [value, None]
+
+
+@pytest.mark.parametrize("kind", [pa.uint8(), pa.uint64()])
+def test_unsigned_columns_of_java_hold_their_own_range(kind: pa.DataType) -> None:
+    serializer = JavaSerializer("java.lang.Long", arrow_type=kind)
+    errors: list[Any] = []
+    events = pa.array([JavaSerializer().serialize(value) for value in (Long(200), Long(-1))])
+    assert serializer.decode_column(events, on_error=errors.append).to_pylist() == [200, None]
+    assert [error.row for error in errors] == [1]
 
 
 @pytest.mark.parametrize("make", [JsonSerializer, CborSerializer])
