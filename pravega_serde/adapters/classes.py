@@ -128,7 +128,8 @@ def name_of(kind: Any) -> str:
     return kind.__qualname__ if isinstance(kind, type) else str(kind)
 
 
-_SCALARS: Final[dict[Any, pa.DataType]] = {
+#: Arrow types of single values.
+SCALARS: Final[dict[Any, pa.DataType]] = {
     bool: pa.bool_(),
     bytes: pa.binary(),
     date: pa.date32(),
@@ -173,9 +174,9 @@ def _type_of(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
         return _container(kind, origin, [each for each in same if each is not Ellipsis], inside)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return pa.string()
-    if kind not in _SCALARS:
+    if kind not in SCALARS:
         raise SchemaError(f"{name_of(kind)} has no Arrow type; set the type of the columns yourself")
-    return _SCALARS[kind]
+    return SCALARS[kind]
 
 
 def _literal(kind: Any, values: tuple[Any, ...]) -> pa.DataType:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVa
 from pravega_serde.adapters.classes import arrow_type_of, classes_in, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion, conversion_of
 from pravega_serde.adapters.java_objects import JavaConversion
+from pravega_serde.adapters.shapes import SAME, avro_shape, protobuf_shape
 from pravega_serde.cbor import CborSerializer
 from pravega_serde.cbor.scan import ALLOWED
 from pravega_serde.columnar.limits import ObjectLimit
@@ -270,9 +271,13 @@ def _conversions(
     if isinstance(inner, CborSerializer):
         return conversion.dump, _cbor_reader(inner, conversion, ObjectLimit(_heaviest(kind), ALLOWED))
     if isinstance(inner, HasDicts):
-        as_dict = inner.as_dict
-        return conversion.dump_with_durations, lambda data: conversion.load(as_dict(inner.deserialize(data)))
-    return conversion.dump, lambda data: conversion.load(inner.deserialize(data))
+        as_dict, message = inner.as_dict, getattr(inner, "message_class", None)
+        out, back = SAME if message is None else protobuf_shape(kind, message.DESCRIPTOR)
+        dump = conversion.dump_with_durations
+        return lambda value: out(dump(value)), lambda data: conversion.load(back(as_dict(inner.deserialize(data))))
+    schema = getattr(inner, "read_schema", None)
+    out, back = SAME if schema is None else avro_shape(kind, schema)
+    return lambda value: out(conversion.dump(value)), lambda data: conversion.load(back(inner.deserialize(data)))
 
 
 def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLimit) -> Callable[[bytes], Any]:

@@ -150,6 +150,8 @@ class _Reviser:
             return self._needed(_from_base64)
         if _is_enum(kind):
             return self._needed(_constants(kind)) if has_values(kind) else _itself
+        if origin is typing.Literal and any(isinstance(each, enum.Enum) for each in arguments):
+            return self._needed(_literals(arguments))
         if origin in (typing.Union, types.UnionType):
             return self._union(arguments)
         if members_of(kind) is not None:
@@ -264,6 +266,12 @@ def _constants(kind: type[enum.Enum]) -> Revise:
     return revise
 
 
+def _literals(values: tuple[Any, ...]) -> Revise:
+    """Return the preparation of literals, where pydantic reads only the constant of an enum itself."""
+    constants = {each.name: each for each in values if isinstance(each, enum.Enum)}
+    return lambda value: constants.get(value, value) if type(value) is str else value
+
+
 def _from_base64(value: Any) -> Any:
     if type(value) is not str:
         return value
@@ -327,9 +335,23 @@ def _may_be(kind: Any, value: Any, *, only: bool) -> bool:
 
 
 def _names_class(kind: Any, value: Any) -> bool:
-    """Return True if a value has the tag of a Struct, or only fields of a model."""
+    """Return True if a value has the tag of a Struct, or only fields of a model, with its literals."""
     config = getattr(kind, "__struct_config__", None)
     if config is not None and config.tag is not None:
         tag = value[:1] == [config.tag] if isinstance(value, list) else value.get(config.tag_field) == config.tag
         return bool(tag)
-    return isinstance(value, Mapping) and value.keys() <= {each.name for each in members_of(kind) or ()}
+    if not isinstance(value, Mapping) or not value.keys() <= {each.name for each in members_of(kind) or ()}:
+        return False
+    return all(value[name] in values for name, values in tags_of(kind).items() if name in value)
+
+
+@lru_cache(maxsize=256)
+def tags_of(kind: Any) -> Mapping[str, tuple[Any, ...]]:
+    """Return the fields of a class that always have certain values, such as the tag of a Struct, and those values."""
+    config = getattr(kind, "__struct_config__", None)
+    found = {} if config is None or config.tag is None else {config.tag_field: (config.tag,)}
+    for member in members_of(kind) or ():
+        one = unwrapped(member.type)
+        if typing.get_origin(one) is typing.Literal:
+            found[member.name] = tuple(plain(value) for value in typing.get_args(one))
+    return found

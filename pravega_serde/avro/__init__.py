@@ -5,7 +5,7 @@
 - ``rows`` and ``columns`` read with a plan.
 - ``write_rows`` and ``write_columns`` write with a schema. Columns are first converted to the one form in ``storage``.
 - ``serializer`` combines them.
-- ``derive`` creates schemas from columns, and ``registry`` is the part for schema registries.
+- ``derive`` creates schemas from columns and classes, and ``registry`` is the part for schema registries.
 """
 
 from pravega_serde.avro.derive import avro_schema_of

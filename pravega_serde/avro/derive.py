@@ -38,10 +38,11 @@ from pravega_serde.errors import SchemaError
 _STEPS: Final = re.compile(r"\$|\[\]|\{\}")
 
 
-def avro_schema_of(schema: pa.Schema, name: str) -> str:
-    """Return the Avro schema of a record called ``name`` with the columns as fields.
+def avro_schema_of(schema: pa.Schema | Any, name: str | None = None) -> str:
+    """Return the Avro schema of a class, such as ``Order``, or of a record with columns as fields.
 
-    ``name`` may begin with a namespace.
+    ``name`` is the name of the record. It may begin with a namespace. For a class, it is by default the name of the
+    class. The page *Derived schemas* has the types of a class.
 
     A struct becomes a record named after its field, in the namespace of the record around it, as Spark's ``to_avro``
     does. A nullable field, item or value is a union of the type and null; a field has the default null. See
@@ -50,6 +51,12 @@ def avro_schema_of(schema: pa.Schema, name: str) -> str:
     Nanoseconds are rounded down to microseconds when they are written. Raises :class:`SchemaError` for types that Avro
     does not have (for example uint64 and durations), and for invalid Avro names.
     """
+    if not isinstance(schema, pa.Schema):
+        from pravega_serde.adapters.avro_schemas import avro_definition  # noqa: PLC0415 - columns need no classes
+
+        return avro_text(avro_definition(schema, name, avro_schema_of))
+    if name is None:
+        raise SchemaError("columns have no name; pass the name of the record")
     schemas = _Schemas(name)
     for part in name.split("."):
         schemas.check_name(part, "$")

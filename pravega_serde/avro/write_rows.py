@@ -524,6 +524,8 @@ def _from_time(value: Any, micros_per_unit: int) -> Any:
         if isinstance(value, int) and not 0 <= value * micros_per_unit < _DAY:
             raise invalid("time of day", value)
         return value
+    if value.tzinfo is not None:
+        raise MalformedError(f"{value!r} has a time zone")
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return (seconds * 1_000_000 + value.microsecond) // micros_per_unit
 

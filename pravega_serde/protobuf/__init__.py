@@ -5,7 +5,7 @@
 - ``rows`` and ``columns`` read, ``write_rows`` and ``write_columns`` write.
 - ``values`` converts single values, and ``storage`` converts columns into one form.
 - ``serializer`` combines these modules.
-- ``derive`` derives schemas from columns, and ``registry`` is the part for schema registries.
+- ``derive`` derives schemas from columns and classes, and ``registry`` is the part for schema registries.
 """
 
 from pravega_serde.protobuf.derive import protobuf_schema_of

@@ -306,7 +306,9 @@ def wire_value(declared: pa.DataType, value: Any) -> Any:
     if _t.is_decimal(declared) and isinstance(value, Decimal | int) and not isinstance(value, bool):
         return {"value": _digits_of(Decimal(value), declared)}
     if isinstance(value, time) and _t.is_time(declared):
-        return (datetime.combine(_EPOCH, value.replace(tzinfo=None)) - _EPOCH) // _MICROSECOND
+        if value.tzinfo is not None:
+            raise invalid("time without a time zone", value)
+        return (datetime.combine(_EPOCH, value) - _EPOCH) // _MICROSECOND
     return value
 
 

@@ -28,10 +28,11 @@ _KEYS: Final = frozenset({_F.TYPE_BOOL, _F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UI
 _IMPORTED: Final = frozenset(f".{row.protobuf}" for row in ROWS.values() if "." in row.protobuf)
 
 
-def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
-    """Return the descriptor set of a message with the columns as fields 1, 2, ….
+def protobuf_schema_of(schema: pa.Schema | Any, name: str | None = None) -> FileDescriptorSet:
+    """Return the descriptor set of a class, such as ``Order``, or of a message with columns as fields 1, 2, ….
 
-    ``name`` is the name of the message, after its package.
+    ``name`` is the name of the message, after its package. For a class, it is by default the name of the class. The
+    page *Derived schemas* has the types of a class.
 
     A struct becomes a message inside the message, a nullable scalar an optional field. See
     ``docs/serialization/derived-schemas.md`` for the types.
@@ -42,6 +43,12 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
     :class:`SchemaError` for types that Protobuf does not have (lists in lists or maps), for invalid Protobuf names, and
     for names with the same JSON name.
     """
+    if not isinstance(schema, pa.Schema):
+        from pravega_serde.adapters.protobuf_schemas import protobuf_files  # noqa: PLC0415 - columns need no classes
+
+        return protobuf_files(schema, name, protobuf_schema_of)
+    if name is None:
+        raise SchemaError("columns have no name; pass the name of the message")
     package, _, last = name.rpartition(".")
     imports: set[str] = set()
     made = _Message(last, f".{name}", imports)

@@ -1,0 +1,81 @@
+"""Fields that objects of a class are written with, and their defaults, for every supported library."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from pravega_serde.adapters.classes import Member, is_model, members_of
+
+#: Value of a default that a function creates.
+MISSING: Final = object()
+
+#: Functions of defaults that always return the same.
+_EMPTY: Final = (list, dict, set, frozenset, tuple)
+
+
+class Default(NamedTuple):
+    """Default of a field."""
+
+    value: Any
+    """MISSING if a function creates it, which may return another value each time."""
+
+
+def defaults_of(kind: Any) -> dict[str, Default]:
+    """Return the defaults of a class by attribute. Required fields have none."""
+    if is_model(kind):
+        fields = kind.__pydantic_fields__.items()
+        return {name: _default(info.default, info.default_factory) for name, info in fields if not info.is_required()}
+    origin = typing.get_origin(kind) or kind
+    found: dict[str, Default] = {}
+    if hasattr(origin, "__struct_fields__"):
+        for entry in msgspec.structs.fields(origin):
+            if not entry.required:
+                factory = None if entry.default_factory is msgspec.NODEFAULT else entry.default_factory
+                found[entry.name] = _default(entry.default, factory)
+    elif dataclasses.is_dataclass(origin):
+        for each in dataclasses.fields(origin):
+            if each.default is not dataclasses.MISSING:
+                found[each.name] = Default(each.default)
+            elif each.default_factory is not dataclasses.MISSING:
+                found[each.name] = _default(None, each.default_factory)
+    elif hasattr(origin, "__attrs_attrs__"):
+        for each in origin.__attrs_attrs__:
+            factory = getattr(each.default, "factory", None)
+            if factory is not None or type(each.default).__name__ != "_Nothing":
+                found[each.name] = _default(each.default, factory)
+    else:
+        found = {name: Default(value) for name, value in getattr(origin, "_field_defaults", {}).items()}
+    return found
+
+
+def _default(value: Any, factory: Any) -> Default:
+    if factory is None:
+        return Default(value)
+    return Default(factory() if factory in _EMPTY else MISSING)
+
+
+def optional_keys(kind: Any) -> frozenset[str]:
+    """Return the keys that a TypedDict need not have."""
+    origin = typing.get_origin(kind) or kind
+    if not typing.is_typeddict(origin):
+        return frozenset()
+    hints = typing.get_type_hints(origin, include_extras=True)
+    # With "from __future__ import annotations", __optional_keys__ does not know the markers of single keys.
+    marked = {name for name, hint in hints.items() if typing.get_origin(hint) is typing.NotRequired}
+    return frozenset(origin.__optional_keys__ | marked)
+
+
+def written_members(kind: Any) -> tuple[Member, ...]:
+    """Return the fields that objects of a class are written with: with pydantic's computed fields, without excluded."""
+    members = members_of(kind) or ()
+    if not is_model(kind):
+        return members
+    computed = kind.__pydantic_decorators__.computed_fields
+    return (
+        *(each for each in members if kind.__pydantic_fields__[each.attribute].exclude is not True),
+        *(Member(name, each.info.alias or name, each.info.return_type) for name, each in computed.items()),
+    )

@@ -1,0 +1,602 @@
+"""Avro and Protobuf schemas of classes: objects come through both ways, and other libraries read the same events."""
+
+import dataclasses
+import enum
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from types import GenericAlias
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict, TypeVar
+from uuid import UUID
+
+import attrs
+import fastavro
+import msgspec
+import pyarrow as pa
+import pydantic
+import pytest
+from google.protobuf import descriptor_pool, message_factory, unknown_fields
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pravega_serde import (
+    AvroSerializer,
+    DeserializationError,
+    ProtobufSerializer,
+    SchemaError,
+    SerializationError,
+    avro_schema_of,
+    protobuf_schema_of,
+    typed,
+)
+from pravega_serde.protobuf.bundled_files import bundled
+from tests.unit.serde._classes import LINES, SOME, Line, Node, Order, make
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+UUID_5 = UUID(int=5)
+
+
+class Kinds(enum.Enum):
+    SMALL = "s"
+    LARGE = "l"
+
+
+class Sizes(enum.Enum):  # a constant of the same name as in Kinds
+    SMALL = 1
+    HUGE = 2
+
+
+class Codes(enum.IntEnum):
+    OK = 200
+    NONE = 0
+
+
+@dataclasses.dataclass
+class Scalars:
+    flag: bool
+    number: int
+    ratio: float
+    text: str
+    raw: bytes
+    day: date
+    at: datetime
+    clock: time
+    price: Decimal
+    key: UUID
+    took: timedelta
+    kind: Kinds
+
+
+SCALARS = Scalars(
+    True, -(1 << 63), -0.0, "ü😀\0", b"\xff\0", date(1, 1, 1), AT, time(23, 59, 59, 999999), Decimal("-1.5"), UUID_5,
+    timedelta(days=-1, microseconds=7), Kinds.LARGE,
+)  # fmt: skip
+ZEROS = Scalars(
+    False, 0, 0.0, "", b"", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC), time(0), Decimal(0), UUID(int=0),
+    timedelta(0), Kinds.SMALL,
+)  # fmt: skip
+
+
+@attrs.define
+class Defaults:
+    _private: int = 7
+    ratio: float = 1
+    text: str = 'x"ü'
+    raw: bytes = b"\xff\0"
+    day: date = date(2026, 1, 2)
+    at: datetime = AT
+    clock: time = time(1, 2, 3, 4)
+    price: Decimal = Decimal("-12.5")
+    key: UUID = UUID_5
+    took: timedelta = timedelta(seconds=5)
+    kind: Kinds = Kinds.LARGE
+    sizes: tuple[Sizes, ...] = (Sizes.HUGE,)
+    names: frozenset[str] = frozenset("b")
+    counts: dict[str, int] = attrs.field(factory=dict)
+    note: str | None = None
+    word: str | None = "w"
+    either: int | str = "text"
+    inner: "Inner | None" = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    number: int = 3
+    label: str | None = None
+
+
+@dataclasses.dataclass
+class Holder:
+    inner: Inner = Inner(5, None)
+    required: Inner | None = None
+
+
+class Tree(msgspec.Struct):
+    value: int
+    children: list["Tree"] = []
+    by_name: dict[str, Optional["Tree"]] = {}
+
+
+Id = NewType("Id", int)
+T = TypeVar("T")
+
+
+class Pair(NamedTuple):
+    left: int
+    right: float = 2.0
+
+
+@dataclasses.dataclass
+class Box(Generic[T]):
+    content: T
+    kept: list[T] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Words:
+    id: Id
+    pair: Pair
+    box: Box[Kinds]
+    texts: Box[str]
+    mixed: tuple[int, str]
+    both: tuple[float, float]
+    word: Literal["a b", "c"]
+    level: Literal[1, 2] | None
+    some: Annotated[str, "note"] = "x"
+
+
+class Keys(TypedDict):
+    x: int
+    note: NotRequired[str]
+    kinds: NotRequired[dict[Kinds, int]]
+
+
+@dataclasses.dataclass
+class Nested:
+    grid: list[list[float]]
+    holes: list[int | None]
+    maybe: list[str] | None
+    table: dict[str, list[int]]
+    deep: dict[UUID, dict[str, Inner | None] | None]
+    kinds: set[Kinds]
+    either: int | str | None
+    many: list[int | str | None]
+    lists: int | list[str] | None
+    pair: int | str | tuple[str, str]
+    sequence: Sequence[int]
+    mapping: Mapping[str, bytes]
+
+
+class Created(msgspec.Struct, tag=True):
+    id: int
+    items: list[Inner | None]
+
+
+class Deleted(msgspec.Struct, tag="gone"):
+    id: int
+    before: "Created | Deleted | None" = None
+
+
+class Events(msgspec.Struct):
+    first: Created | Deleted
+    all: list[Created | Deleted] = []
+    last: Created | Deleted | None = None
+
+
+class Cat(pydantic.BaseModel):
+    kind: Literal[Kinds.SMALL]
+    name: str
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal[Kinds.LARGE]
+    name: str
+
+
+class Pets(pydantic.BaseModel):
+    pets: list[Cat | Dog]
+    favorite: Cat | Dog | None = None
+    when: datetime | str = "never"
+
+
+class Sparse(msgspec.Struct, omit_defaults=True, rename="camel", tag="sparse"):
+    the_count: int = 5
+    took: timedelta = timedelta(1)
+    kind: Kinds = Kinds.LARGE
+    unset: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class Area(pydantic.BaseModel):
+    width: int = pydantic.Field(alias="Width", default=2)
+    secret: str = pydantic.Field(default="", exclude=True)
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def double(self) -> int:
+        return self.width * 2
+
+
+class BoxModel(pydantic.BaseModel, Generic[T]):
+    content: T
+
+
+class Boxes(pydantic.BaseModel):
+    one: BoxModel[int]
+    two: BoxModel[list[Kinds]]
+
+
+class Empty(msgspec.Struct):
+    pass
+
+
+NESTED = Nested(
+    [[], [0.5, 1.0]], [1, None, 0], None, {"a": [], "b": [1]}, {UUID_5: {"x": Inner(0), "y": None}, UUID(int=6): None},
+    {Kinds.SMALL}, "x", [1, "a", None, 0, ""], ["q"], ("string", "x"), [1, 2], {"k": b"\xff"},
+)  # fmt: skip
+VALUES: list[tuple[Any, Any]] = [
+    *((kind, make(kind, SOME)) for kind in LINES),
+    (Scalars, SCALARS),
+    (Scalars, ZEROS),
+    (Defaults, Defaults(ratio=1.0, inner=Inner())),
+    (Holder, Holder()),
+    (Holder, Holder(Inner(0, "x"), Inner())),
+    (Node, Node(Node(Node()))),
+    (Tree, Tree(1, [Tree(2), Tree(0, [Tree(3)])], {"a": None, "b": Tree(4)})),
+    (
+        Words,
+        Words(Id(3), Pair(1), Box(Kinds.SMALL, [Kinds.LARGE]), Box("x"), (1, "a"), (0.5, 1.5), "a b", None),
+    ),
+    (Box[list[Inner | None]], Box([Inner(), None], [[]])),
+    (Pair, Pair(0, -0.0)),
+    (Keys, {"x": 1}),
+    (Keys, {"x": 0, "note": "", "kinds": {Kinds.SMALL: 1}}),
+    (Nested, NESTED),
+    (Nested, dataclasses.replace(NESTED, maybe=[], either=None, lists=0, many=[])),
+    (Nested, dataclasses.replace(NESTED, maybe=["x"], either=0, lists=[])),
+    (Events, Events(Created(0, [Inner(), None]), [Deleted(1), Created(2, [])], Deleted(3, Deleted(4, Created(5, []))))),
+    (Created | Deleted, Deleted(1)),
+    (Deleted, Deleted(1, Deleted(2))),
+    (list[Created | Deleted], [Created(1, []), Deleted(2)]),
+    (Pets, Pets(pets=[Cat(kind=Kinds.SMALL, name="a"), Dog(kind=Kinds.LARGE, name="a")])),
+    (Pets, Pets(pets=[], favorite=Dog(kind=Kinds.LARGE, name=""), when=AT)),
+    (Sparse, Sparse()),
+    (Sparse, Sparse(0, timedelta(0), Kinds.SMALL, 0)),
+    (Area, Area()),
+    (Boxes, Boxes(one=BoxModel(content=1), two=BoxModel(content=[Kinds.SMALL]))),
+    (dict[str, Inner], {"a": Inner()}),
+    (list[int], [1, 0]),
+    (Empty, Empty()),
+    (dataclasses.make_dataclass("Numbers", [("codes", list[Codes]), ("size", Sizes), ("kind", Kinds)]), None),
+]
+VALUES[-1] = (VALUES[-1][0], VALUES[-1][0]([Codes.OK, Codes.NONE], Sizes.SMALL, Kinds.SMALL))
+
+
+def shown(value: Any) -> str:
+    """Return the text of a value, which differs for -0.0, without the zeros at the end of decimals."""
+    return re.sub(r"Decimal\('([^']*)'\)", lambda found: f"{Decimal(found[1]).normalize():f}", repr(value))
+
+
+def check_avro(kind: Any, value: Any, name: str | None = "shop.Event") -> None:
+    """Assert that a value comes through Avro, and that fastavro reads and writes the same event."""
+    schema = avro_schema_of(kind, name)
+    parsed = fastavro.parse_schema(json.loads(schema))
+    objects = typed(AvroSerializer(schema), kind)
+    event = objects.serialize(value)
+    found = objects.deserialize(event)
+    assert found == value
+    assert shown(found) == shown(value)
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, parsed, AvroSerializer(schema).deserialize(event))
+    assert out.getvalue() == event
+    again = io.BytesIO()
+    read = fastavro.schemaless_reader(io.BytesIO(event), parsed, None, return_record_name=True)
+    fastavro.schemaless_writer(again, parsed, read)
+    assert again.getvalue() == event
+
+
+def message_class(kind: Any, name: str) -> Any:
+    """Return the class of messages that Google's library builds of a schema alone."""
+    files = protobuf_schema_of(kind, name)
+    pool = descriptor_pool.DescriptorPool()
+    for each in ("google/protobuf/descriptor.proto", *files.file[0].dependency):
+        file = bundled(each)
+        assert file is not None
+        pool.Add(file)
+    pool.Add(files.file[0])
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+
+
+def check_protobuf(kind: Any, value: Any, name: str = "shop.Event") -> None:
+    """Assert that a value comes through Protobuf, and that Google's library reads and writes the same event."""
+    objects = typed(ProtobufSerializer(protobuf_schema_of(kind, name)), kind)
+    event = objects.serialize(value)
+    found = objects.deserialize(event)
+    assert found == value
+    if "{" not in repr(value):  # maps have no order
+        assert shown(found) == shown(value)
+    message = message_class(kind, name).FromString(event)
+    assert message.ByteSize() == len(event)
+    assert objects.deserialize(message.SerializeToString()) == value
+    assert not unknown_fields.UnknownFieldSet(message)
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES, ids=lambda each: str(each)[:60])
+def test_objects_come_through_avro(kind: Any, value: Any) -> None:
+    check_avro(kind, value)
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES, ids=lambda each: str(each)[:60])
+def test_objects_come_through_protobuf(kind: Any, value: Any) -> None:
+    check_protobuf(kind, value)
+
+
+# ---- random classes ----
+
+LONGS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-2, 2)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC)).map(
+    lambda at: at.replace(fold=0)
+)
+DECIMALS = st.integers(-(10**20), 10**20).map(lambda digits: Decimal(digits).scaleb(-6))
+LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (bool, st.booleans()),
+    (int, LONGS),
+    (float, st.floats(allow_nan=False)),
+    (str, TEXTS),
+    (bytes, st.binary(max_size=4)),
+    (date, st.dates()),
+    (datetime, MOMENTS),
+    (time, st.times().map(lambda at: at.replace(fold=0))),
+    (Decimal, DECIMALS),
+    (UUID, st.uuids()),
+    (timedelta, st.timedeltas(timedelta(-99999), timedelta(99999))),
+    (Kinds, st.sampled_from(Kinds)),
+    (Sizes, st.sampled_from(Sizes)),
+    (Inner, st.builds(Inner, LONGS, st.none() | TEXTS)),
+    (Literal["x", "y"], st.sampled_from(["x", "y"])),
+    (int | str, LONGS | TEXTS),
+    (bool | bytes | None, st.none() | st.booleans() | st.binary(max_size=3)),
+]
+MAKERS: list[Any] = [
+    lambda fields: dataclasses.make_dataclass("Made", fields),
+    lambda fields: msgspec.defstruct("Made", fields),
+    lambda fields: attrs.make_class("Made", {name: attrs.field(type=kind) for name, kind in fields}),
+    lambda fields: pydantic.create_model("Made", **dict[str, Any]({name: (kind, ...) for name, kind in fields})),
+]
+
+
+def classes_of(make_class: Any) -> st.SearchStrategy[Any]:
+    """Return random classes of one library, each with the strategy of its objects."""
+
+    def made_class(parts: list[Any]) -> Any:
+        kind = make_class([(f"f{position}", part[0]) for position, part in enumerate(parts)])
+        fields = st.fixed_dictionaries({f"f{position}": part[1] for position, part in enumerate(parts)})
+        return kind, fields.map(lambda given: kind(**given))
+
+    def larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.one_of(
+            inner.map(lambda each: (GenericAlias(list, each[0]), st.lists(each[1], max_size=3))),
+            inner.map(lambda each: (GenericAlias(dict, (str, each[0])), st.dictionaries(TEXTS, each[1], max_size=3))),
+            inner.map(lambda each: (each[0] | None, st.none() | each[1])),
+            inner.map(lambda each: (GenericAlias(tuple, (each[0], each[0])), st.tuples(each[1], each[1]))),
+            st.lists(inner, max_size=2).map(made_class),
+        )
+
+    return st.lists(st.recursive(st.sampled_from(LEAVES), larger, max_leaves=5), max_size=4).map(made_class)
+
+
+CLASSES = st.sampled_from(MAKERS).flatmap(classes_of)
+
+
+@given(chosen=CLASSES, data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_random_classes_come_through(chosen: Any, data: Any) -> None:
+    kind, values = chosen
+    value = data.draw(values)
+    check_avro(kind, value)
+    check_protobuf(kind, value)
+
+
+# ---- schemas ----
+
+
+def fields_of(schema: str) -> dict[str, Any]:
+    return {each["name"]: each for each in json.loads(schema)["fields"]}
+
+
+def test_only_optional_fields_can_be_null() -> None:
+    fields = fields_of(avro_schema_of(Order))
+    assert [name for name, each in fields.items() if "null" in each["type"]] == ["note"]
+    assert {name: each["default"] for name, each in fields.items() if "default" in each} == {"note": None, "tags": {}}
+    (message,) = protobuf_schema_of(Order, "shop.Order").file[0].message_type
+    assert [each.name for each in message.field if each.proto3_optional] == ["note"]
+    assert fields_of(avro_schema_of(Holder))["required"]["type"][0] == "null"
+
+
+def test_enums_are_their_names() -> None:
+    kind = dataclasses.make_dataclass("Kept", [("kind", Kinds), ("code", Codes)])
+    fields = fields_of(avro_schema_of(kind, "shop.Kept"))
+    assert fields["kind"]["type"] == {"type": "enum", "name": "Kinds", "symbols": ["SMALL", "LARGE"]}
+    (message,) = protobuf_schema_of(kind).file[0].message_type
+    kinds, codes = ({each.name: each.number for each in enum.value} for enum in message.enum_type)
+    assert kinds == {"SMALL": 0, "LARGE": 1}
+    assert codes == {"NONE": 0, "OK": 200}  # their own numbers, because one of them is 0
+
+
+def test_a_class_is_defined_once_and_then_referred_to_by_name() -> None:
+    assert json.loads(avro_schema_of(Node, "shop.Node"))["fields"] == [
+        {"name": "next", "type": ["null", "Node"], "default": None}
+    ]
+    (message,) = protobuf_schema_of(Node, "shop.Item").file[0].message_type
+    assert message.field[0].type_name == ".shop.Item"
+    twice = dataclasses.make_dataclass("Twice", [("a", Inner), ("b", list[Inner])])
+    assert fields_of(avro_schema_of(twice))["b"]["type"] == {"type": "array", "items": "Inner"}
+    (message,) = protobuf_schema_of(twice).file[0].message_type
+    assert [each.type_name for each in message.field] == [".Twice.Inner", ".Twice.Inner"]
+
+
+def test_pydantic_fields_that_are_not_written_have_no_place() -> None:
+    assert [*fields_of(avro_schema_of(Area))] == ["Width", "double"]
+
+
+def test_names() -> None:
+    assert json.loads(avro_schema_of(Order))["name"] == "Order"
+    assert json.loads(avro_schema_of(Box[int]))["name"] == "Box_int"
+    inner = dataclasses.make_dataclass("Inner", [("x", str)], namespace={"__module__": "other"})
+    two = dataclasses.make_dataclass("Two", [("a", Inner), ("b", inner)])
+    fields = fields_of(avro_schema_of(two))
+    assert [each["type"]["name"] for each in fields.values()] == ["Inner", "other_Inner"]
+    check_avro(two, two(Inner(), inner("x")), "shop.Inner")
+    check_protobuf(two, two(Inner(), inner("x")), "shop.Inner")
+    for derive in (avro_schema_of, protobuf_schema_of):
+        with pytest.raises(SchemaError, match=r"columns have no name"):
+            derive(pa.schema([]))
+    with pytest.raises(SchemaError, match="pass the name of its message"):
+        protobuf_schema_of(list[int])
+
+
+def test_defaults_of_the_class_fill_what_older_events_lack() -> None:
+    old = {"type": "record", "name": "Defaults", "fields": []}
+    new = avro_schema_of(Defaults)
+    added = typed(AvroSerializer(old, reader_schema=new), Defaults)
+    assert added.deserialize(b"") == Defaults(ratio=1.0)
+    read: Any = fastavro.schemaless_reader(io.BytesIO(), old, json.loads(new))
+    assert read["either"] == "text"
+    # The first branch of a union is that of the default, as Avro before 1.12 requires.
+    fields = fields_of(new)
+    assert (fields["either"]["type"], fields["word"]["type"]) == (["string", "long"], ["string", "null"])
+    # A list is never absent in Protobuf, so it is empty.
+    absent = typed(ProtobufSerializer(protobuf_schema_of(Defaults)), Defaults).deserialize(b"")
+    assert absent == Defaults(ratio=1.0, sizes=(), names=frozenset(), word=None)
+    with pytest.raises(DeserializationError, match="at"):
+        typed(ProtobufSerializer(protobuf_schema_of(Order)), Order).deserialize(b"")
+
+
+def test_a_default_that_a_function_makes_is_not_in_the_schema() -> None:
+    kind = dataclasses.make_dataclass("Now", [("key", UUID, dataclasses.field(default_factory=lambda: UUID_5))])
+    assert fields_of(avro_schema_of(kind)) == {
+        "key": {"name": "key", "type": {"type": "string", "logicalType": "uuid"}}
+    }
+
+
+def test_fields_that_are_left_out_have_the_defaults_of_the_class() -> None:
+    schema = json.loads(avro_schema_of(Sparse))
+    for each in schema["fields"]:
+        each.pop("default", None)
+    (schema["fields"][-1],) = [{**schema["fields"][-1], "default": None}]
+    objects = typed(AvroSerializer(schema), Sparse)
+    assert objects.deserialize(objects.serialize(Sparse())) == Sparse()
+
+
+@dataclasses.dataclass
+class Lines:
+    lines: list[dict[str, Any]]
+
+
+def one(kind: Any, default: Any = dataclasses.MISSING) -> Any:
+    return dataclasses.make_dataclass("One", [("field", kind, dataclasses.field(default=default))])
+
+
+NotAscii = enum.Enum("NotAscii", ["GRÜN"])
+
+
+class Flags(enum.Flag):
+    A = 1
+
+
+class Positions(msgspec.Struct, array_like=True):
+    x: int
+
+
+@pytest.mark.parametrize("derive", [avro_schema_of, protobuf_schema_of])
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (Lines, r"Any \(at \$\.lines\[\]\{\}\) has no type"),
+        (one(object), r"object \(at \$\.field\)"),
+        (one(list), r"list \(at \$\.field\)"),
+        (one(complex), r"complex \(at \$\.field\)"),
+        (one(T), r"\(at \$\.field\) is open"),
+        (Box, r"\(at \$\.content\) is open"),
+        (one(NotAscii), r"invalid .* name 'GRÜN' \(at \$"),
+        (dataclasses.make_dataclass("One", [("ü", int)]), r"\$\.ü"),
+        (one(Flags), "Flags is a Flag"),
+        (one(Positions), r"Positions \(at \$\.field\) is array_like"),
+        (one(dict[tuple[int, int], str]), r"\(at \$\.field\) has no text as its key"),
+        (one(dict[float, str]), r"keys at \$\.field\{\} are of the type float"),
+        (one(Inner | Line), r"\(at \$\.field\) have no field that tells them apart"),
+        (one(Kinds | str), r"\(at \$\.field\) has types that events cannot tell apart"),
+        (one(list[int] | list[str]), r"\(at \$\.field\) has types that events cannot tell apart"),
+        (one(int | None | msgspec.UnsetType, msgspec.UNSET), r"\$\.field may be absent and None"),
+        (one(int, None), r"the default None at \$\.field does not fit"),
+        (one(int, True), r"the default True at \$\.field does not fit"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_written_and_read_is_refused_with_its_path(derive: Any, kind: Any, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        derive(kind, "shop.One")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (one(int | datetime), r"\$\.field are both long in Avro"),
+        (one(dict[int, str]), r"keys at \$\.field\{\} are of the type int, but Avro's are text"),
+        (one(datetime, datetime(2026, 1, 2)), r"at \$\.field has no time zone"),
+        (one(Decimal, Decimal("1e30")), r"at \$\.field does not fit decimal128"),
+    ],
+    ids=str,
+)
+def test_what_only_avro_refuses(kind: Any, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        avro_schema_of(kind)
+
+
+def test_what_only_protobuf_refuses() -> None:
+    for kind, reason in ((one(None), r"\$\.field is always None"), (named("a_b", "aB"), "both 'aB' in JSON")):
+        with pytest.raises(SchemaError, match=reason):
+            protobuf_schema_of(kind)
+
+
+def named(*names: str) -> Any:
+    return dataclasses.make_dataclass("Named", [(name, int) for name in names])
+
+
+@pytest.mark.parametrize("derive", [avro_schema_of, protobuf_schema_of])
+def test_a_time_with_a_zone_is_refused(derive: Any) -> None:
+    inner: Any = AvroSerializer if derive is avro_schema_of else ProtobufSerializer
+    kind = one(time)
+    with pytest.raises(SerializationError, match=r"time zone.*\$\.field"):
+        typed(inner(derive(kind)), kind).serialize(kind(time(1, tzinfo=UTC)))
+
+
+def test_names_inside_a_message_do_not_clash() -> None:
+    fields: dict[str, Any] = {
+        "sizes": list[list[int]],
+        "Kinds": Kinds,
+        "SMALL": int,
+        "one_of": int | str,
+        "tags": dict[str, int | None],
+        "sizes_message": list[int] | None,
+        "size": Sizes,
+    }
+    kind = dataclasses.make_dataclass("Sizes", fields.items())
+    check_protobuf(kind, kind([[1]], Kinds.SMALL, 3, "x", {"a": None}, None, Sizes.SMALL), "shop.Sizes")
+    check_avro(kind, kind([[1]], Kinds.SMALL, 3, "x", {"a": None}, [], Sizes.SMALL), "shop.Sizes")
+
+
+def test_protoc_compiles_the_messages(tmp_path: Path) -> None:
+    protoc = pytest.importorskip("grpc_tools.protoc")
+    derived = [protobuf_schema_of(kind, f"p{position}.Event").file[0] for position, (kind, _) in enumerate(VALUES)]
+    imported = sorted({"google/protobuf/descriptor.proto", *(name for file in derived for name in file.dependency)})
+    found: Any = map(bundled, imported)
+    files = FileDescriptorSet(file=[*found, *derived])
+    (tmp_path / "all.desc").write_bytes(files.SerializeToString())
+    options = [f"--descriptor_set_in={tmp_path}/all.desc", f"--descriptor_set_out={tmp_path}/out.desc"]
+    assert protoc.main(["protoc", *options, *(file.name for file in derived)]) == 0
