@@ -28,6 +28,7 @@ from pravega_serde.adapters.forms import (
     form_of,
 )
 from pravega_serde.adapters.plain import plain
+from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.errors import SchemaError
 
 #: Derives the Avro schema of columns.
@@ -147,11 +148,13 @@ def _scalar(kind: type, value: Any, path: str) -> Any:  # noqa: PLR0911 -- one f
     if kind is time:
         return (datetime.combine(_EPOCH, value, UTC) - _EPOCH) // _MICROSECOND
     if kind is Decimal:
-        return _unscaled(value, SCALARS[Decimal], path).decode("latin-1")
+        return _unscaled(Decimal(value), SCALARS[Decimal], path).decode("latin-1")
     if kind is bytes:
         return value.decode("latin-1")
     if kind is timedelta:
         return plain(value)
+    if (kind is int and not -(1 << 63) <= value < 1 << 63) or (kind is str and has_surrogate(value)):
+        raise SchemaError(f"the default {value!r} at {path} does not fit Avro; correct it")
     return float(value) if kind is float else value
 
 

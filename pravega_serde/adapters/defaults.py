@@ -46,7 +46,8 @@ def defaults_of(kind: Any) -> dict[str, Default]:
         for each in origin.__attrs_attrs__:
             factory = getattr(each.default, "factory", None)
             if factory is not None or type(each.default).__name__ != "_Nothing":
-                found[each.name] = _default(each.default, factory)
+                # A converter makes another value of the default.
+                found[each.name] = _default(each.default, factory) if each.converter is None else Default(MISSING)
     else:
         found = {name: Default(value) for name, value in getattr(origin, "_field_defaults", {}).items()}
     return found

@@ -13,6 +13,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -318,4 +319,4 @@ def fits(form: Form, value: Any) -> bool:
         return isinstance(value, str) and value in form.kind.__members__
     if form.kind in (str, UUID) or (form.kind is timedelta and isinstance(value, str)):
         return isinstance(value, str)
-    return type(value) is form.kind or (form.kind is float and type(value) is int)
+    return type(value) is form.kind or (form.kind in (float, Decimal) and type(value) is int)

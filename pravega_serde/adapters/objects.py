@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVa
 from pravega_serde.adapters.classes import arrow_type_of, classes_in, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion, conversion_of
 from pravega_serde.adapters.java_objects import JavaConversion
-from pravega_serde.adapters.shapes import SAME, avro_shape, protobuf_shape
+from pravega_serde.adapters.shapes import SAME, Both, avro_shape, protobuf_shape
 from pravega_serde.cbor import CborSerializer
 from pravega_serde.cbor.scan import ALLOWED
 from pravega_serde.columnar.limits import ObjectLimit
@@ -272,12 +272,22 @@ def _conversions(
         return conversion.dump, _cbor_reader(inner, conversion, ObjectLimit(_heaviest(kind), ALLOWED))
     if isinstance(inner, HasDicts):
         as_dict, message = inner.as_dict, getattr(inner, "message_class", None)
-        out, back = SAME if message is None else protobuf_shape(kind, message.DESCRIPTOR)
-        dump = conversion.dump_with_durations
-        return lambda value: out(dump(value)), lambda data: conversion.load(back(as_dict(inner.deserialize(data))))
+        shape = SAME if message is None else protobuf_shape(kind, message.DESCRIPTOR)
+        return _shaped(shape, conversion.dump_with_durations, lambda data: as_dict(inner.deserialize(data)), conversion)
     schema = getattr(inner, "read_schema", None)
-    out, back = SAME if schema is None else avro_shape(kind, schema)
-    return lambda value: out(conversion.dump(value)), lambda data: conversion.load(back(inner.deserialize(data)))
+    shape = SAME if schema is None else avro_shape(kind, schema)
+    return _shaped(shape, conversion.dump, inner.deserialize, conversion)
+
+
+def _shaped(
+    shape: Both, dump: Callable[[Any], Any], read: Callable[[bytes], Any], conversion: Conversion
+) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+    """Return the conversions of objects, with the shape of the values that the wrapped serializer writes and reads."""
+    load = conversion.load
+    if shape is SAME:
+        return dump, lambda data: load(read(data))
+    out, back = shape
+    return lambda value: out(dump(value)), lambda data: load(back(read(data)))
 
 
 def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLimit) -> Callable[[bytes], Any]:

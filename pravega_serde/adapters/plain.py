@@ -186,11 +186,11 @@ class _Reviser:
                 f"{names} in one union are both written as text, which cannot be read back; use one of them"
             )
         records = [each for each in others if members_of(each) is not None]
-        forms = [(each, self.of(each)) for each in others]
+        forms = [(each, self.of(each), None if len(records) == 1 else tags_of(each)) for each in others]
 
         def revise(value: Any) -> Any:
-            for kind, revise_one in forms:
-                if _may_be(kind, value, only=len(records) == 1):
+            for kind, revise_one, tags in forms:
+                if _may_be(kind, value, tags):
                     return revise_one(value)
             return value
 
@@ -320,11 +320,11 @@ def _positions(value: list[Any], kind: Any, fields: list[tuple[str, Revise, bool
     return [*value[:start], *made, *value[start + len(fields) :]]
 
 
-def _may_be(kind: Any, value: Any, *, only: bool) -> bool:
-    """Return True if a plain value may be one of a type of a union."""
+def _may_be(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]] | None) -> bool:
+    """Return True if a plain value may be one of a type of a union. ``tags`` are None for its only class."""
     origin = typing.get_origin(kind) or kind
     if members_of(kind) is not None:
-        return isinstance(value, Mapping | list) and (only or _names_class(kind, value))
+        return isinstance(value, Mapping | list) and (tags is None or _names_class(kind, value, tags))
     if _is_enum(kind):
         return isinstance(value, str) and value in kind.__members__
     if kind is bytes:
@@ -334,7 +334,7 @@ def _may_be(kind: Any, value: Any, *, only: bool) -> bool:
     return isinstance(value, list) if isinstance(origin, type) and issubclass(origin, list | tuple | Set) else False
 
 
-def _names_class(kind: Any, value: Any) -> bool:
+def _names_class(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]]) -> bool:
     """Return True if a value has the tag of a Struct, or only fields of a model, with its literals."""
     config = getattr(kind, "__struct_config__", None)
     if config is not None and config.tag is not None:
@@ -342,10 +342,9 @@ def _names_class(kind: Any, value: Any) -> bool:
         return bool(tag)
     if not isinstance(value, Mapping) or not value.keys() <= {each.name for each in members_of(kind) or ()}:
         return False
-    return all(value[name] in values for name, values in tags_of(kind).items() if name in value)
+    return all(value[name] in values for name, values in tags.items() if name in value)
 
 
-@lru_cache(maxsize=256)
 def tags_of(kind: Any) -> Mapping[str, tuple[Any, ...]]:
     """Return the fields of a class that always have certain values, such as the tag of a Struct, and those values."""
     config = getattr(kind, "__struct_config__", None)

@@ -33,7 +33,7 @@ from pravega_serde.adapters.forms import (
     form_of,
     records_in,
 )
-from pravega_serde.adapters.shapes import inside, member_name, only_form, wrap_of
+from pravega_serde.adapters.shapes import Wrap, inside, member_name, only_form, wrap_of, wrap_of_event
 from pravega_serde.errors import SchemaError
 
 #: Derives the descriptor set of columns.
@@ -51,11 +51,8 @@ def protobuf_files(kind: Any, name: str | None, derive: Derive) -> FileDescripto
     slot, package = form_of(kind, name)
     conversion_of(kind)  # raises SchemaError for a class whose objects cannot be read
     form = only_form(slot)
-    if isinstance(form, Record) and not slot.nullable:
-        last = form.name
-    elif name:
-        last = name.rpartition(".")[2]
-    else:
+    last = form.name if isinstance(form, Record) and wrap_of_event(slot) is None else (name or "").rpartition(".")[2]
+    if not last:
         raise SchemaError(f"{name_of(kind)} has no name; pass the name of its message")
     writer = _Writer(f"{package}.{last}" if package else last, slot, derive)
     message = writer.top(last)
@@ -100,10 +97,12 @@ class _Writer:
         """Return the message of the whole class, with the messages of all classes in it."""
         message = DescriptorProto(name=name)
         self._columns([], [], self.name, "$")  # checks the name
-        form = only_form(self._slot)
-        fields = [each.name for each in form.fields] if isinstance(form, Record) else ["value"]
+        form, wrap = only_form(self._slot), wrap_of_event(self._slot)
+        fields = ["value", *map(member_name, self._slot.branches)]
+        if isinstance(form, Record) and wrap is None:
+            fields = [each.name for each in form.fields]
         scope = _Scope(message, f".{self.name}", {*fields, *map(_entry, fields)})
-        if isinstance(form, Record) and not self._slot.nullable:
+        if wrap is None:
             self._type_names[id(form)] = scope.full_name
         messages: list[tuple[Record, _Scope]] = []
         for each in records_in(self._slot):
@@ -115,8 +114,8 @@ class _Writer:
             messages.append((each, inner))
         for record, own in messages:
             self._record(own, record)
-        if not (isinstance(form, Record) and not self._slot.nullable):
-            self._wrapped(scope, self._slot, item=True)
+        if wrap is not None:
+            self._wrapped(scope, self._slot, wrap, item=True)
         return message
 
     def _columns(self, names: list[str], kinds: list[pa.DataType], name: str, path: str) -> FileDescriptorProto:
@@ -137,9 +136,10 @@ class _Writer:
         """Set the type of a field, and for a list or map that it is repeated."""
         if not slot.branches:
             raise SchemaError(f"the value at {slot.path} is always None, which Protobuf does not have; omit the field")
-        if wrap_of(slot, item=item) is not None:
+        wrap = wrap_of(slot, item=item)
+        if wrap is not None:
             inner = scope.inner(_camel(made.name))
-            self._wrapped(inner, slot, item=item)
+            self._wrapped(inner, slot, wrap, item=item)
             made.type, made.type_name = _F.TYPE_MESSAGE, inner.full_name
             return
         form = slot.branches[0]
@@ -154,10 +154,10 @@ class _Writer:
             made.type = _F.TYPE_ENUM if isinstance(form, Constants) else _F.TYPE_MESSAGE
             made.type_name = self._type_names[id(form)]
 
-    def _wrapped(self, scope: _Scope, slot: Slot, *, item: bool) -> None:
+    def _wrapped(self, scope: _Scope, slot: Slot, wrap: Wrap, *, item: bool) -> None:
         """Fill the message around a value."""
         message = scope.message
-        if wrap_of(slot, item=item) == "value":
+        if wrap == "value":
             scope.taken |= {"value", "ValueEntry"}
             made = message.field.add(name="value", number=1, label=_F.LABEL_OPTIONAL)
             self._field(scope, made, inside(slot, item=item), item=False)

@@ -199,6 +199,11 @@ def wrap_of(slot: Slot, *, item: bool) -> Wrap | None:
     return "value" if item and slot.nullable else None
 
 
+def wrap_of_event(slot: Slot) -> Wrap | None:
+    """Return the message that a value which is an event needs around it: each, except a class."""
+    return None if isinstance(only_form(slot), Record) and not slot.nullable else wrap_of(slot, item=True) or "value"
+
+
 def inside(slot: Slot, *, item: bool) -> Slot:
     """Return the place of the field ``value`` in the message around a value."""
     return slot if item else Slot(slot.branches, nullable=False, path=slot.path, tag=slot.tag, tagged=slot.tagged)
@@ -215,7 +220,7 @@ def member_name(form: Form) -> str:
 
 class _Protobuf(_Shapes):
     def top(self, slot: Slot, message: Any) -> Both:
-        return self._message(slot, message, item=True)
+        return self._message(slot, message, wrap_of_event(slot), item=True)
 
     def _field(self, slot: Slot, field: Any, *, item: bool) -> Both:
         """Return the conversion of a field's values, or for ``item`` of the values in a list or map."""
@@ -223,13 +228,14 @@ class _Protobuf(_Shapes):
         if message is None:
             return SAME
         if item or not field.is_repeated:
-            return self._message(slot, message, item=item)
+            return self._message(slot, message, wrap_of(slot, item=item), item=item)
         if isinstance(form, Entries) and message.GetOptions().map_entry:
             return self._entries(self._field(form.value, message.fields_by_name["value"], item=True))
         return self._items(self._field(form.item, field, item=True)) if isinstance(form, Items) else SAME
 
-    def _message(self, slot: Slot, message: Any, *, item: bool) -> Both:
-        wrap = None if message.full_name.startswith("google.") else wrap_of(slot, item=item)
+    def _message(self, slot: Slot, message: Any, wrap: Wrap | None, *, item: bool) -> Both:
+        if message.full_name.startswith("google."):
+            return SAME  # such as Int64Value, whose values can be None in a list
         if wrap == "oneof":
             return self._oneof(slot, message, item=item)
         if wrap == "value" and [*message.fields_by_name] == ["value"]:
