@@ -5,48 +5,58 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType
 
 from pravega_connector.errors import ColumnTypeError
+from pravega_connector.spark.options.common import FormatOptions, RegistryOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 #: Types without a form, by the names that Spark gives them, and what to do.
 _NO_FORM: Final = {
-    "variant": "read a STRING and call parse_json, or write to_json(column)",
+    "variant": "only JSON and CBOR have it, without a registry; write to_json(column), or read a STRING and call "
+    "parse_json",
     "geography": "use its WKB, as BINARY",
     "geometry": "use its WKB, as BINARY",
 }
 
+#: Formats without a schema, whose values are those of VARIANT.
+_WITH_VARIANT: Final = ("json", "cbor")
 
-def arrow_columns(schema: StructType) -> pa.Schema:
-    """Return the Arrow types of columns.
+
+def arrow_columns(schema: StructType, options: FormatOptions | None = None) -> pa.Schema:
+    """Return the Arrow types of columns of events with these options; None for columns of other data.
 
     Raises ColumnTypeError for two columns of one name, and for a type without a form.
     """
+    variants = options is not None and options.format in _WITH_VARIANT
+    if isinstance(options, RegistryOptions) and options.from_registry:
+        variants = False
     _check_names(schema, "the DataFrame", "column")
     for field in schema:
-        _check(field.dataType, field.name)
-    try:
-        return to_arrow_schema(schema, timezone="UTC")
-    except (TypeError, ValueError) as error:
-        raise ColumnTypeError(f"the columns have no Arrow type: {' '.join(str(error).split())[:300]}") from error
+        _check(field.dataType, field.name, variants)
+        try:
+            to_arrow_type(field.dataType, timezone="UTC")
+        except (TypeError, ValueError) as error:
+            name = field.dataType.simpleString()
+            raise ColumnTypeError(f"column {field.name!r} is {name}, which has no Arrow type: cast it") from error
+    return to_arrow_schema(schema, timezone="UTC")
 
 
-def _check(kind: DataType, path: str) -> None:
+def _check(kind: DataType, path: str, variants: bool) -> None:
     name = kind.typeName().partition("(")[0]
-    if name in _NO_FORM:
-        raise ColumnTypeError(f"column {path!r} is {name.upper()}, which events do not have: {_NO_FORM[name]}")
+    if name in _NO_FORM and not (variants and name == "variant"):
+        raise ColumnTypeError(f"column {path!r} is {name.upper()}, which the events do not have: {_NO_FORM[name]}")
     if isinstance(kind, StructType):
         _check_names(kind, f"column {path!r}", "field")
         for field in kind:
-            _check(field.dataType, f"{path}.{field.name}")
+            _check(field.dataType, f"{path}.{field.name}", variants)
     for part in ("elementType", "keyType", "valueType"):
         inner = getattr(kind, part, None)
         if inner is not None:
-            _check(inner, path)
+            _check(inner, path, variants)
 
 
 def _check_names(kind: StructType, owner: str, what: str) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from pravega_connector.spark.options import FormatOptions
     from pravega_connector.spark.options.sink import SinkOptions
     from pravega_connector.spark.options.source import SourceOptions
     from pravega_connector.spark.options.tables import TableSinkOptions, TableSourceOptions
@@ -118,7 +119,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
                 from pravega_connector.spark.tables.reader import TableReader  # noqa: PLC0415
 
                 options = self._table_source_options(self._options_to_read(schema))
-                return TableReader(options, _arrow_columns(schema))
+                return TableReader(options, _arrow_columns(schema, options))
             return self._event_reader(schema)
 
     def _event_reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
@@ -225,7 +226,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
             raise UnsupportedModeError(f"metadata={options.metadata} is for batch reads: use spark.read, or omit it")
         from pravega_connector.spark.source.columns import schema_ids_of, serializer_of  # noqa: PLC0415
 
-        arrow = _arrow_columns(schema)
+        arrow = _arrow_columns(schema, options)
         # Raise for columns that cannot be decoded before any task starts.
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
@@ -238,19 +239,20 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
         options = stream_options(SinkOptions, raw, self.defaults)
         options.mode(streaming=streaming)
-        return options, encoder_for(_arrow_columns(schema), options, streaming=streaming)
+        return options, encoder_for(_arrow_columns(schema, options), options, streaming=streaming)
 
     def _table_writer_arguments(self, raw: Mapping[str, str], schema: StructType) -> tuple[TableSinkOptions, pa.Schema]:
         from pravega_connector.spark.options.selection import table_options  # noqa: PLC0415
         from pravega_connector.spark.options.tables import TableSinkOptions  # noqa: PLC0415
 
-        return table_options(TableSinkOptions, raw, self.defaults), _arrow_columns(schema)
+        options = table_options(TableSinkOptions, raw, self.defaults)
+        return options, _arrow_columns(schema, options)
 
 
-def _arrow_columns(schema: StructType) -> pa.Schema:
+def _arrow_columns(schema: StructType, options: FormatOptions | None = None) -> pa.Schema:
     from pravega_connector.spark.arrow_columns import arrow_columns  # noqa: PLC0415
 
-    return arrow_columns(schema)
+    return arrow_columns(schema, options)
 
 
 def _check_reader(options: SourceOptions) -> None:

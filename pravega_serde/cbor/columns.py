@@ -172,6 +172,11 @@ def _maps(kind: pa.DataType) -> Build:
     return _checked(lambda values: build_map(values, kind, keys, items), dict)
 
 
+def _variants(kind: pa.DataType) -> Build:
+    convert = converter(kind)
+    return lambda values: pa.array(list(map(convert, values)), kind)
+
+
 _BUILDERS: Final[Mapping[str, Callable[[pa.DataType], Build]]] = {
     "null": _of(),
     "boolean": _of(bool),
@@ -185,4 +190,5 @@ _BUILDERS: Final[Mapping[str, Callable[[pa.DataType], Build]]] = {
     "items": _lists,
     "entries": _maps,
     "fields": _structs,
+    "variant": _variants,
 }

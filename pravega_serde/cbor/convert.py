@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import cbor2
@@ -24,6 +24,8 @@ from pravega_serde.columnar.parsed import Convert, ParsedValues, local_time, sec
 #: Tags of texts of instants and of dates; the other tags of dates and times, and that of UUIDs.
 DATE_TIME, DATE_TEXT = 0, 1004
 _SECONDS, _DAYS, _UUID = 1, 100, 37
+
+_INSTANT: Final = pa.timestamp("us", "UTC")
 
 
 class _CborValues(ParsedValues):
@@ -112,6 +114,18 @@ class _CborValues(ParsedValues):
             raise self.wrong(wanted, value)
 
         return convert
+
+    def natural(self, value: Any) -> Any:
+        if value is cbor2.undefined:
+            return None
+        tag = value.tag if isinstance(value, cbor2.CBORTag) else None
+        if tag == _UUID:
+            return self.text(pa.string())(value)
+        if tag in (DATE_TEXT, _DAYS):
+            return pa.scalar(self.date(pa.date32())(value), pa.date32()).as_py()
+        if tag in (DATE_TIME, _SECONDS):
+            return pa.scalar(self.timestamp(_INSTANT)(value), _INSTANT).as_py()
+        return super().natural(value)
 
 
 converter = _CborValues().of

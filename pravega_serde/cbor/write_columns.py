@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME
-from pravega_serde.cbor.write_rows import written
+from pravega_serde.cbor.write_rows import prepared, written
 from pravega_serde.columnar import (
     at_path,
     bounds_of,
@@ -26,7 +26,8 @@ from pravega_serde.columnar import (
 )
 from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.lowering import check_between
-from pravega_serde.columnar.types import Walk
+from pravega_serde.columnar.types import NESTED, Walk, family
+from pravega_serde.columnar.variant import decoded
 
 #: Returns the values of a column as cbor2 writes them, None for null.
 Values = Callable[[pa.Array], Sequence[Any]]
@@ -72,7 +73,7 @@ class _Values(Walk[Values]):
 
     def of(self, kind: pa.DataType, path: str = "$") -> Values:
         values = super().of(kind, path)
-        return values if pa.types.is_nested(kind) else at_path(values, path)
+        return values if family(kind) in NESTED else at_path(values, path)
 
     def null(self, kind: pa.DataType) -> Values:  # noqa: ARG002
         return lambda column: column.to_pylist()
@@ -150,6 +151,9 @@ class _Values(Walk[Values]):
             return [row if valid else None for row, valid in zip(rows, column.is_valid().to_pylist(), strict=True)]
 
         return values
+
+    def variant(self, kind: pa.DataType) -> Values:  # noqa: ARG002
+        return lambda column: list(map(prepared, decoded(column)))
 
     def dictionary(self, kind: pa.DictionaryType, path: str) -> Values:
         inner = super().dictionary(kind, path)

@@ -54,7 +54,7 @@ def to_cbor(value: Any, *, deterministic: bool = False) -> bytes:
     Raises :class:`SerializationError`, with the path of the part without a form in CBOR.
     """
     try:
-        return written(_prepared(value, _DEEPEST), deterministic=deterministic)
+        return written(prepared(value), deterministic=deterministic)
     except UnicodeEncodeError:
         error = _without_partner(value) or lone_surrogate()
         raise error.in_value("CBOR") from error
@@ -92,6 +92,11 @@ def _write_decimal(encoder: cbor2.CBOREncoder, value: Decimal) -> None:
         encoder.encode_semantic(4, [exponent, int(value.scaleb(-exponent, EXACT))])
     else:
         encoder.encode_decimal(value)
+
+
+def prepared(value: Any) -> Any:
+    """Return the value as cbor2 must write it. Raises MalformedError for a part without a form in CBOR."""
+    return _prepared(value, _DEEPEST)
 
 
 def _prepared(value: Any, depth: int) -> Any:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pravega_serde.columnar.bad_rows import MalformedError
 from pravega_serde.columnar.building import integer_bounds, parse_times
 from pravega_serde.columnar.types import Walk, family, no_form, stored
+from pravega_serde.columnar.variant import encode
 
 #: Holds every decimal number that Python can have, exactly.
 EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, Overflow])
@@ -198,6 +199,14 @@ class ParsedValues(Walk[Convert]):
             return tuple(record)
 
         return convert
+
+    def variant(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+        """Conversion to Spark's VARIANT; null is a null of the column."""
+        return lambda value: encode(value, self.natural)
+
+    def natural(self, value: Any) -> Any:
+        """Return a value of another type than JSON's in a type that VARIANT has."""
+        raise self.wrong("a value of JSON", value)
 
 
 def seconds_to_micros(seconds: float | Decimal) -> int:

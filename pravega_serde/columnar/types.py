@@ -137,8 +137,10 @@ ROWS: Final = {row.name: row for row in map(_row, _FORMS.strip().splitlines())}
 
 
 def row_of(kind: pa.DataType) -> Row | None:
-    """Return the row of a type; None for a type that no format has."""
+    """Return the row of a type; None for a type without a schema in any format."""
     group, name = _FAMILIES.get(kind.id, ("", ""))
+    if group == "fields" and is_variant(kind):
+        return None
     if group == "decimal":
         name += ", s < 0" if kind.scale < 0 else ", p > 38" if kind.precision > 38 else ""
     elif group == "timestamp":
@@ -147,8 +149,16 @@ def row_of(kind: pa.DataType) -> Row | None:
 
 
 def family(kind: pa.DataType) -> str:
-    """Return the family of a type; empty for a type that no format has."""
-    return _FAMILIES.get(kind.id, ("", ""))[0]
+    """Return the family of a type; empty for a type that no format has. ``variant`` is Spark's VARIANT."""
+    name = _FAMILIES.get(kind.id, ("", ""))[0]
+    return "variant" if name == "fields" and is_variant(kind) else name
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Return True for the type of a VARIANT column: a struct that Spark has marked."""
+    if not pa.types.is_struct(kind) or kind.num_fields != 2:
+        return False
+    return bool((kind.field(1).metadata or {}).get(b"variant") == b"true")
 
 
 def is_family(kind: pa.DataType, *families: str) -> bool:

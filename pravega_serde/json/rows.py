@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.limits import ItemLimit
+from pravega_serde.columnar.types import is_family
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.json.convert import contains, converter
 
@@ -94,7 +95,7 @@ class TypedReader:
     def __init__(self, kind: pa.DataType) -> None:
         self._limit = ItemLimit(kind)
         self._convert = converter(kind)
-        self._decimals = contains(kind, pa.types.is_decimal)
+        self._decimals = contains(kind, lambda inner: is_family(inner, "decimal", "variant"))
         # Seconds with a fraction may be an instant, whose digits a double does not have.
         self._seconds = not self._decimals and contains(kind, pa.types.is_timestamp)
 

@@ -28,7 +28,8 @@ from pravega_serde.columnar import (
 from pravega_serde.columnar.arrays import offsets_of, valid_rows
 from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.lowering import check_between
-from pravega_serde.columnar.types import Walk
+from pravega_serde.columnar.types import NESTED, Walk, family
+from pravega_serde.columnar.variant import decoded
 from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 
 #: Parts of each row's text in order: columns of texts, and texts that are the same in all rows.
@@ -82,7 +83,8 @@ def _nullable(render: Render, column: pa.Array) -> Parts:
     if column.null_count == 0:
         return render(column)
     # Arrow cannot drop the nulls of views.
-    column = column.cast(_STORED.get(column.type, column.type))
+    if (stored := _STORED.get(column.type)) is not None:
+        column = column.cast(stored)
     there = column.drop_null()
     present = column.is_valid().to_numpy(zero_copy_only=False)
     return [expand(join_texts(render(there), len(there)), present).fill_null("null")]
@@ -152,7 +154,7 @@ class _Renderers(Walk[Render]):
 
     def of(self, kind: pa.DataType, path: str = "$") -> Render:
         render = super().of(kind, path)
-        return render if pa.types.is_nested(kind) else at_path(render, path)
+        return render if family(kind) in NESTED else at_path(render, path)
 
     def null(self, kind: pa.DataType) -> Render:  # noqa: ARG002
         return lambda column: [pa.array(["null"] * len(column), pa.string())]
@@ -231,6 +233,9 @@ class _Renderers(Walk[Render]):
             return [*parts, "}" if parts else "{}"]
 
         return render
+
+    def variant(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+        return lambda column: [pa.array([to_json(value).decode() for value in decoded(column)], pa.string())]
 
     def dictionary(self, kind: pa.DictionaryType, path: str) -> Render:
         inner = super().dictionary(kind, path)

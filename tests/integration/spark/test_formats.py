@@ -96,6 +96,34 @@ def test_avro_to_a_plain_program(
     assert sorted(client.read(copy)) == sorted(client.read(stream_name)), "byte for byte what the plain program wrote"
 
 
+@pytest.mark.parametrize("fmt", ["json", "cbor"])
+def test_a_variant_is_the_json_value(
+    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, fmt: str
+):
+    client.create_stream(stream_name)
+    text = '{"a":9007199254740993,"b":[1.25,null,"é"],"c":12345678901234567890123456789012345678}'
+    query = f"""SELECT 1 k, parse_json('{text}') v, array(parse_json('[]'), NULL) many
+        UNION ALL SELECT 2, NULL, NULL UNION ALL SELECT 3, parse_json('null'), array()"""
+    writer = spark.sql(query).coalesce(1).write.format("pravega").option("controller", config.controller)
+    writer.option("format", fmt).mode("append").save(str(stream_name))
+    if fmt == "json":
+        assert f'"v":{text},"many":[[],null]'.encode() in next(iter(client.read(stream_name)))
+    value = json.loads(text, parse_float=float)
+    assert sorted(client.read(stream_name, fmt), key=lambda event: event["k"]) == [
+        {"k": 1, "v": value, "many": [[], None]},
+        {"k": 2, "v": None, "many": None},
+        {"k": 3, "v": None, "many": []},
+    ]
+    reader = spark.read.format("pravega").options(controller=config.controller, format=fmt)
+    frame = reader.schema("k INT, v VARIANT, many ARRAY<VARIANT>").load(str(stream_name)).orderBy("k")
+    assert [tuple(row) for row in frame.selectExpr("k", "to_json(v)", "to_json(get(many, 0))").collect()] == [
+        (1, text, "[]"),
+        (2, None, None),
+        (3, None, None),
+    ]
+    assert frame.selectExpr("variant_get(v, '$.a', 'bigint') a").first().a == 9007199254740993
+
+
 def test_metadata_beside_decoded_columns(load: Load, client: PravegaClient, stream_name: StreamName):
     client.create_stream(stream_name)
     with client.writer(stream_name, serializer_for("string")) as writer:

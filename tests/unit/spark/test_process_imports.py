@@ -39,7 +39,7 @@ EXPECTED: dict[str, tuple[set[str], int]] = {
     "commit of a micro-batch": (ARROW | GRPC, 116),
     "task of a read of avro": (ARROW | {"pyruhvro"}, 123),
     "task of a read of protobuf": (ARROW | {"google", "ptars"}, 123),
-    "task of a read of json": (ARROW, 119),
+    "task of a read of json": (ARROW, 120),
     "task of a read of java": (ARROW, 126),
     "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 148),
 }
