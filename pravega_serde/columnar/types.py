@@ -64,8 +64,8 @@ float16||float|float|number, format float|
 float32|FLOAT|float|float|number, format float|java.lang.Float
 float64|DOUBLE|double|double|number|java.lang.Double
 decimal|DECIMAL(p, s)|bytes, decimal|google.type.Decimal*|number, format decimal(p,s)|java.math.BigDecimal
-decimal, p > 38|||google.type.Decimal*|number, format decimal(p,s)|java.math.BigDecimal
-decimal, s < 0|||google.type.Decimal*||java.math.BigDecimal
+decimal (p > 38)|||google.type.Decimal*|number, format decimal(p,s)|java.math.BigDecimal
+decimal (s < 0)|||google.type.Decimal*||java.math.BigDecimal
 string|STRING|string|string|string|java.lang.String
 fixed_size_binary||fixed|bytes|string, format byte|byte[]
 binary|BINARY|bytes|bytes|string, format byte|byte[]
@@ -114,18 +114,19 @@ class Row:
     declared: bool
 
     @property
+    def kind(self) -> str:
+        """Name of its types without their parameters."""
+        return self.name.partition(" (")[0].partition("[")[0]
+
+    @property
     def family(self) -> str:
         """Method of a :class:`Walk`."""
-        return next(group for group, row, _ in _KINDS if row == _first_word(self.name))
+        return next(group for group, name, _ in _KINDS if name == self.kind)
 
     @property
     def values(self) -> tuple[str, str]:
         """Form of a value in JSON and in CBOR."""
         return _VALUES.get(self.family, ("", ""))
-
-
-def _first_word(name: str) -> str:
-    return name.partition(",")[0].partition("[")[0]
 
 
 def _row(line: str) -> Row:
@@ -142,7 +143,7 @@ def row_of(kind: pa.DataType) -> Row | None:
     if group == "fields" and is_variant(kind):
         return None
     if group == "decimal":
-        name += ", s < 0" if kind.scale < 0 else ", p > 38" if kind.precision > 38 else ""
+        name += " (s < 0)" if kind.scale < 0 else " (p > 38)" if kind.precision > 38 else ""
     elif group == "timestamp":
         name += f"[{'ms' if kind.unit in ('s', 'ms') else 'us'}{', tz' if kind.tz else ''}]"
     return ROWS.get(name)
@@ -216,8 +217,8 @@ def stored(kind: pa.DataType) -> pa.DataType:
 
 _ADVICE: Final = {
     "uint64": "cast it to decimal(20, 0)",
-    "decimal, p > 38": "cast it to at most 38 digits",
-    "decimal, s < 0": "cast it to a scale of 0",
+    "decimal (p > 38)": "cast it to at most 38 digits",
+    "decimal (s < 0)": "cast it to a scale of 0",
     "time32": "cast it to string",
     "time64": "cast it to string",
     "duration": "cast it to a number",

@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from pravega_serde.columnar.types import SchemaWalk, is_family
 from pravega_serde.envelopes import enveloped_fields
 from pravega_serde.envelopes.debezium import change_schema
 from pravega_serde.errors import SchemaError
@@ -271,35 +272,30 @@ _SIMPLE: Final[Mapping[str, Callable[[str], SniffedProposal]]] = {"protobuf": _p
 
 # ---- Spark's types ----
 
-_TYPES: Final[Mapping[pa.DataType, str]] = {
-    pa.bool_(): "BOOLEAN",
-    pa.int64(): "BIGINT",
-    pa.float64(): "DOUBLE",
-    pa.string(): "STRING",
-    pa.binary(): "BINARY",
-    pa.date32(): "DATE",
-    pa.timestamp("us", "UTC"): "TIMESTAMP",
-    pa.timestamp("us"): "TIMESTAMP_NTZ",
-}
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def ddl(columns: pa.Schema) -> str:
     """Return columns as Spark's DDL."""
-    return ", ".join(f"{_quoted(each.name)} {_type(each.type)}" for each in columns)
+    return ", ".join(f"{_quoted(name)} {kind}" for name, kind in _SparkTypes().members(columns, "$").items())
+
+
+class _SparkTypes(SchemaWalk[str]):
+    language, column = "Spark", "spark"
+
+    def leaf(self, kind: pa.DataType, path: str, form: str) -> str:  # noqa: ARG002
+        return form.replace("(p, s)", f"({kind.precision}, {kind.scale})") if is_family(kind, "decimal") else form
+
+    def items(self, kind: pa.ListType, path: str) -> str:
+        return f"ARRAY<{self.item(kind, path)}>"
+
+    def entries(self, kind: pa.MapType, path: str) -> str:
+        return f"MAP<{self.of(kind.key_type, path)}, {self.value(kind, path)}>"
+
+    def fields(self, kind: pa.StructType, path: str) -> str:
+        members = self.members(kind, path).items()
+        return f"STRUCT<{', '.join(f'{_quoted(name)}: {inner}' for name, inner in members)}>"
 
 
 def _quoted(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
-
-
-def _type(kind: pa.DataType) -> str:
-    if pa.types.is_decimal(kind):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
-    if pa.types.is_struct(kind):
-        return f"STRUCT<{', '.join(f'{_quoted(each.name)}: {_type(each.type)}' for each in kind)}>"
-    if pa.types.is_map(kind):
-        return f"MAP<STRING, {_type(kind.item_type)}>"
-    if pa.types.is_list(kind):
-        return f"ARRAY<{_type(kind.value_type)}>"
-    return _TYPES[kind]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.pages import api, commands, errors, java_coverage, ledger, metrics, names, options
+from tools.pages import api, commands, errors, java_coverage, ledger, metrics, names, options, types
 
 __all__ = ["DOCS", "PAGES", "ROOT"]
 
@@ -28,5 +28,12 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "docs/reference/options.md": options.page,
     "docs/reference/operator-options.md": options.operator_page,
     "docs/reference/api/index.md": api.index,
+    "docs/serialization/avro.md": types.page(types.columns_of("| Avro | Java | Python | Spark |", types.avro_type)),
+    "docs/serialization/derived-schemas.md": types.page(types.schemas),
+    "docs/serialization/java-objects.md": types.page(types.columns_of("| Java | Python | Spark |", types.java_type)),
+    "docs/serialization/json-and-cbor.md": types.page(types.values),
+    "docs/serialization/protobuf.md": types.page(
+        types.columns_of("| Protobuf | Java | Python (`as_dict`, mappings) | Spark |", types.protobuf_type)
+    ),
     **{f"docs/{path}": api.page(name) for path, name in api.API.items()},
 }

@@ -26,8 +26,8 @@ from pravega_serde.protobuf import protobuf_schema_of
 #: A type for each row.
 TYPES: dict[str, pa.DataType] = {
     "decimal": pa.decimal128(5, 2),
-    "decimal, p > 38": pa.decimal256(40, 2),
-    "decimal, s < 0": pa.decimal128(5, -2),
+    "decimal (p > 38)": pa.decimal256(40, 2),
+    "decimal (s < 0)": pa.decimal128(5, -2),
     "fixed_size_binary": pa.binary(4),
     "date": pa.date64(),
     "timestamp[ms, tz]": pa.timestamp("s", "UTC"),
@@ -96,6 +96,17 @@ def test_a_type_without_a_row_is_refused_with_its_path(derive: Any, kind: pa.Dat
     inside = pa.struct([("x", pa.map_(pa.string(), pa.struct([("y", kind)])))])
     with pytest.raises(SchemaError, match=r"is not supported by .* \(at \$\.f\.x\{\}\.y\); cast it"):
         derive(pa.schema([("f", inside)]), "R")
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name != "dictionary"])
+def test_json_and_cbor_write_the_types_that_have_values_in_the_table(name: str) -> None:
+    kind = pa.struct([("f", TYPES[name] if name in TYPES else pa.type_for_alias(name))])
+    for serializer, form in zip((JsonSerializer(), CborSerializer()), ROWS[name].values, strict=True):
+        if form:
+            serializer.check_encodable(kind)
+        else:
+            with pytest.raises(SchemaError, match=r"is not supported by (JSON|CBOR) \(at \$\.f\); cast it"):
+                serializer.check_encodable(kind)
 
 
 @pytest.mark.parametrize("make", [JsonSerializer, CborSerializer])
