@@ -327,13 +327,17 @@ def _definition(schema: SchemaLike) -> Any:
     if not isinstance(schema, str):
         if isinstance(schema, Mapping | list):
             return schema
-        raise SchemaError(f"an Avro schema must be JSON text, parsed JSON or a path, not {type(schema).__name__}")
+        raise SchemaError(f"an Avro schema must be JSON text, parsed JSON or a path, not {_kind_of(schema)}")
     text = schema.removeprefix("\ufeff").strip()
     if text in PRIMITIVES:
         return text
     if text[:1] in ("{", "[", '"') or text[:2] in ("/*", "//"):
         return parse_json(text, "schema")
     return parse_json(_read(Path(text)), f"file {text}")
+
+
+def _kind_of(value: object) -> str:
+    return f"a class: pass avro_schema_of({value.__name__})" if isinstance(value, type) else type(value).__name__
 
 
 #: A string, or a comment, which Java's parser skips.

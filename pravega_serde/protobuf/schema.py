@@ -36,8 +36,12 @@ def load(schema: ProtobufSchema, message_type: str | None) -> type[Message]:
         return _from_set(schema, message_type)
     raise SchemaError(
         "a Protobuf schema must be a message class, a descriptor, a FileDescriptorSet, its bytes, or the path of its "
-        f"file; not {type(schema).__name__}"
+        f"file; not {_kind_of(schema)}"
     )
+
+
+def _kind_of(value: object) -> str:
+    return f"a class: pass protobuf_schema_of({value.__name__})" if isinstance(value, type) else type(value).__name__
 
 
 def _named(message: type[Message], wanted: str | None) -> type[Message]:

@@ -37,6 +37,7 @@ from pravega_serde import (
     typed,
 )
 from pravega_serde.protobuf.bundled_files import bundled
+from pravega_serde.registry import deserializer, serializer
 from tests.unit.serde._classes import Line, Node, Order
 from tests.unit.serde._schema_classes import (
     UUID_5,
@@ -45,9 +46,11 @@ from tests.unit.serde._schema_classes import (
     Box,
     Codes,
     Defaults,
+    Events,
     Holder,
     Inner,
     Kinds,
+    Nested,
     Sizes,
     Sparse,
     T,
@@ -369,6 +372,26 @@ def test_names_inside_a_message_do_not_clash() -> None:
     kind = dataclasses.make_dataclass("Sizes", fields.items())
     check_protobuf(kind, kind([[1]], Kinds.SMALL, 3, "x", {"a": None}, None, Sizes.SMALL), "shop.Sizes")
     check_avro(kind, kind([[1]], Kinds.SMALL, 3, "x", {"a": None}, [], Sizes.SMALL), "shop.Sizes")
+
+
+def test_a_class_in_place_of_a_schema_is_refused_with_what_to_pass() -> None:
+    for inner, function in ((AvroSerializer, "avro_schema_of"), (ProtobufSerializer, "protobuf_schema_of")):
+        with pytest.raises(SchemaError, match=rf"pass {function}\(Order\)"):
+            inner(Order)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("format_name", "derive"), [("avro", avro_schema_of), ("protobuf", protobuf_schema_of)])
+def test_schemas_of_classes_are_registered(kit_registry: str, format_name: str, derive: Any) -> None:
+    for number, (kind, value) in enumerate(each for each in VALUES if each[0] in (Defaults, Events, Nested)):
+        options = {
+            "group": f"classes-{format_name}-{number}",
+            "schema": derive(kind, "shop.Event"),
+            "format": format_name,
+        }
+        writer = typed(serializer(kit_registry, **options, register_schema=True, create_group=True), kind)
+        event = writer.serialize(value)
+        assert typed(deserializer(kit_registry, **options), kind).deserialize(event) == value
+        assert typed(deserializer(kit_registry, group=options["group"]), kind).deserialize(event) == value
 
 
 def test_protoc_compiles_the_messages(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ BAD_SETS = [
     ("nowhere.desc", None, "cannot read the descriptor set 'nowhere.desc'"),
     ("\0", None, "cannot read the descriptor set"),
     (5, None, "a Protobuf schema must be a message class, .*; not int"),
-    (int, None, "not type"),
+    (int, None, "not a class: pass protobuf_schema_of"),
     (everything(), "everything.Flatt", "the descriptor set has no message 'everything.Flatt'; it has everyth"),
     (everything(), "everything.Level", "no message 'everything.Level'"),
     (everything(), None, "set message_type: the descriptor set has everything.Flat, everything.Inner"),
