@@ -12,6 +12,7 @@ import pyarrow as pa
 from pravega_serde.avro.derive import avro_name, avro_names, avro_schema_of, avro_text, print_schema
 from pravega_serde.avro.references import with_definitions
 from pravega_serde.avro.resolve import (
+    PROMOTIONS,
     ArrayNode,
     EnumNode,
     Leaf,
@@ -262,15 +263,28 @@ def _inside(node: Node, path: str) -> list[tuple[Node | None, str]]:
 
 # ---- wider numbers ----
 
-#: Reader's number type -> wider types of a writer: the reverse of Avro's promotions.
-_WIDER: Final = {"int": ("long", "float", "double"), "long": ("float", "double"), "float": ("double",)}
+#: Number type -> types that hold all its numbers.
+_HELD_BY: Final = {
+    "int": ("int", "long", "double"),
+    "long": ("long",),
+    "float": ("float", "double"),
+    "double": ("double",),
+}
 
 
 def _widened(writer: Type, reader: Type) -> Type:
-    """Return the reader's schema with the writer's wider numbers, or ``reader`` itself if none are wider."""
+    """Return the reader's schema with the writer's numbers where its own cannot hold all of them.
+
+    A promotion of a long to a double rounds, so a long is read as it was written, too. Return ``reader`` itself if it
+    holds all numbers.
+    """
     widening = _Widening()
     wide = widening.of(writer, reader)
     return wide if widening.count else reader
+
+
+def _is_number(kind: Primitive) -> bool:
+    return kind.name in _HELD_BY and kind.logical is None
 
 
 class _Widening:
@@ -285,9 +299,7 @@ class _Widening:
 
     def of(self, writer: Type, reader: Type) -> Type:
         if isinstance(writer, Union):
-            for branch in writer.branches:
-                reader = self.of(branch, reader)
-            return reader
+            return self._branches(writer, reader)
         if isinstance(reader, Union):
             return self._union(writer, reader)
         if isinstance(writer, Primitive):
@@ -298,18 +310,36 @@ class _Widening:
             return Map(self.of(writer.values, reader.values))
         return self._record(writer, reader) if isinstance(writer, Record) and isinstance(reader, Record) else reader
 
+    def _branches(self, writer: Union, reader: Type) -> Type:
+        numbers = {each.name for each in writer.branches if isinstance(each, Primitive) and _is_number(each)}
+        for branch in writer.branches:
+            if not (isinstance(branch, Primitive) and branch.name in numbers):
+                reader = self.of(branch, reader)
+        # A long and a double have no type that holds both.
+        wide = next((name for name in _HELD_BY if all(name in _HELD_BY[each] for each in numbers)), None)
+        return reader if wide is None or not numbers else self.of(Primitive(wide), reader)
+
     def _number(self, writer: Primitive, reader: Type) -> Type:
-        plain = isinstance(reader, Primitive) and reader.logical is None and writer.logical is None
-        if not plain or writer.name not in _WIDER.get(kind_of(reader), ()):
+        plain = isinstance(reader, Primitive) and _is_number(reader) and _is_number(writer)
+        if not plain or kind_of(reader) in _HELD_BY[writer.name]:
             return reader
         self.count += 1
         return writer
 
     def _union(self, writer: Type, reader: Union) -> Union:
-        """Widen one branch of a union if no branch accepts the written type directly or promoted."""
-        kinds = {kind_of(branch) for branch in reader.branches}
-        if isinstance(writer, Primitive) and {writer.name, *_WIDER.get(writer.name, ())} & kinds:
-            return reader
+        """Widen the branch that resolution chooses, or one of them if no branch accepts the written type."""
+        if isinstance(writer, Primitive):
+            kinds = [kind_of(branch) for branch in reader.branches]
+            if writer.name in kinds:
+                return reader
+            promoted = [
+                each
+                for each, kind in zip(reader.branches, kinds, strict=True)
+                if kind in PROMOTIONS.get(writer.name, ())
+            ]
+            if promoted:
+                made = self.of(writer, promoted[0])
+                return Union(tuple(made if each is promoted[0] else each for each in reader.branches))
         same = [branch for branch in reader.branches if label_of(branch) == label_of(writer)]
         for branch in same or reader.branches:
             before = self.count

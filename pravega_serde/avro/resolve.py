@@ -176,7 +176,7 @@ def _shape(node: Node) -> str:
 
 
 #: Writer's type -> other types that the reader may have for it.
-_PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "int": ("long", "float", "double"),
     "long": ("float", "double"),
     "float": ("double",),
@@ -312,7 +312,7 @@ class _Resolver:
         if isinstance(writer, Record):
             return self._first_that_resolves(writer, reader, same, path)
         for index, branch in enumerate(reader.branches):
-            if kind_of(branch) in _PROMOTIONS.get(kind_of(writer), ()):
+            if kind_of(branch) in PROMOTIONS.get(kind_of(writer), ()):
                 return index
         raise _mismatch(writer, reader, path)
 
@@ -336,7 +336,7 @@ _RESOLVERS: Final[Mapping[type, Callable[[_Resolver, Any, Any, str], Node]]] = {
 
 
 def _leaf(writer: Primitive, reader: Type, path: str) -> Leaf:
-    if not isinstance(reader, Primitive) or reader.name not in (writer.name, *_PROMOTIONS.get(writer.name, ())):
+    if not isinstance(reader, Primitive) or reader.name not in (writer.name, *PROMOTIONS.get(writer.name, ())):
         raise _mismatch(writer, reader, path)
     _check_meaning(writer, reader, path)
     return Leaf(writer.name, reader)

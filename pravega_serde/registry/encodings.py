@@ -341,10 +341,13 @@ def _inexact(column: pa.Array, kind: pa.DataType) -> Int64s:
     values = np.where(there, numbers_of(column), 0)
     narrow = kind.to_pandas_dtype()
     with np.errstate(all="ignore"):
-        same = values.astype(narrow).astype(values.dtype) == values
+        cast = values.astype(narrow)
+        same = cast.astype(values.dtype) == values
+    # Out of range, the result of a cast to an integer depends on the processor. It may convert back to the same number.
     if np.issubdtype(narrow, np.integer):
-        # Out of range, the result of a cast depends on the processor. It may convert back to the same float.
         same &= (values >= np.iinfo(narrow).min) & (values < float(np.iinfo(narrow).max) + 1)
+    elif np.issubdtype(values.dtype, np.integer):
+        same &= cast < float(np.iinfo(values.dtype).max) + 1
     else:
         same |= np.isnan(values)
     return np.flatnonzero(there & ~same)

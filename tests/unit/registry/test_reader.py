@@ -12,7 +12,14 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerdeError, SerializationError
+from pravega_serde import (
+    AvroSerializer,
+    DeserializationError,
+    LimitExceededError,
+    SchemaError,
+    SerdeError,
+    SerializationError,
+)
 from pravega_serde.adapters import FunctionSerializer
 from pravega_serde.errors import (
     RegistryError,
@@ -179,6 +186,51 @@ def test_numbers_are_narrowed_one_by_one(uri: str) -> None:
     )
     with pytest.raises(DeserializationError, match="does not fit the column"):
         narrow.decode_column(pa.array(events))
+
+
+TOO_LONG = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "values", "bad"),
+    [
+        ("long", "double", [1, -(2**53), 2**62, TOO_LONG, 2**63 - 1, -(2**63)], {3, 4}),
+        ("int", "float", [2**24, 2**24 + 1, -(2**31)], {1}),
+        ("long", "float", [2**24, 2**24 + 1, 2**63 - 1], {1, 2}),
+        ("int", "double", [2**31 - 1, -(2**31)], set()),
+        ("long", ["null", "double"], [1, TOO_LONG], {1}),
+        (["null", "long"], ["null", "double"], [None, 1, TOO_LONG], {2}),
+        (["int", "long"], "double", [5, 2**40, TOO_LONG], {2}),
+        (["int", "float"], "float", [5, 2**24 + 1], {1}),
+        (["long", "double"], "long", [TOO_LONG, 2**63 - 1], set()),
+        ({"type": "array", "items": "long"}, {"type": "array", "items": "double"}, [[1, 2], [3, TOO_LONG]], {1}),
+        ({"type": "map", "values": "long"}, {"type": "map", "values": ["null", "double"]}, [{"k": TOO_LONG}], {0}),
+    ],
+)
+def test_a_number_that_a_column_cannot_hold_exactly_is_malformed(
+    written: Any, read: Any, values: list[Any], bad: set[int]
+) -> None:
+    writer = AvroSerializer(schema=record(("a", written)))
+    with served({0: encoding(typed(record(("a", written)), format="avro"))}) as registry:
+        reader = deserializer(registry.uri, group="g", schema=record(("a", read)), format="avro", check_readable=False)
+        errors: list[DeserializationError] = []
+        events = pa.array([b"\1\0\0\0\0" + writer.serialize({"a": value}) for value in values])
+        rows = reader.decode_column(events, on_error=errors.append).to_pylist()
+    assert {error.row for error in errors} == bad
+    found = [row and (dict(row["a"]) if isinstance(values[0], dict) else row["a"]) for row in rows]
+    assert found == [None if row in bad else value for row, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "chosen"),
+    [("long", ["string", "double"], 1), ("long", ["long", "double"], 0), ("long", ["int", "float"], 1)],
+)
+def test_a_number_keeps_the_branch_that_resolution_chooses(written: str, read: list[str], chosen: int) -> None:
+    with served({0: encoding(typed(record(("a", written)), format="avro"))}) as registry:
+        reader = deserializer(registry.uri, group="g", schema=record(("a", read)), format="avro", check_readable=False)
+        assert reader.arrow_type == AvroSerializer(schema=record(("a", read))).arrow_type
+        (row,) = reader.decode_column(pa.array([b"\1\0\0\0\0\6"])).to_pylist()
+    assert row["a"] == {f"member{i}": 3 if i == chosen else None for i in range(2)}
 
 
 def test_a_record_inside_itself_has_versions() -> None:
