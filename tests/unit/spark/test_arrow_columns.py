@@ -100,9 +100,17 @@ def test_other_formats_have_no_variants(made, options: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "written", "read"),
     [
-        (DayTimeIntervalType(), "duration.*not supported.*at [$].x.*cast it", "type duration.*at [$].x.; read it as string"),
+        (
+            DayTimeIntervalType(),
+            "duration.*not supported.*at [$].x.*cast it",
+            "type duration.*at [$].x.; read it as string",
+        ),
         (TimeType(6), None, "type time64.*at [$].x.; read it as string"),
-        (MapType(StructType().add("a", TEXT), TEXT), "map<struct.*cast its keys", "map<struct.*at [$].x.; cast its keys"),
+        (
+            MapType(StructType().add("a", TEXT), TEXT),
+            "map<struct.*cast its keys",
+            "map<struct.*at [$].x.; cast its keys",
+        ),
     ],
     ids=["interval", "time", "map"],
 )
