@@ -19,7 +19,7 @@ from pravega_connector.errors import VersionMismatchError
 T = TypeVar("T")
 
 #: Increase it with every change of an exchanged class: its name and module, its attributes and their meaning.
-VERSION: Final = 18
+VERSION: Final = 19
 
 
 class Exchanged:

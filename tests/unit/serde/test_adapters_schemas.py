@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import io
+import itertools
 import json
 import re
 from datetime import UTC, date, datetime, time, timedelta
@@ -144,18 +145,19 @@ LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (bool | bytes | None, st.none() | st.booleans() | st.binary(max_size=3)),
 ]
 MAKERS: list[Any] = [
-    lambda fields: dataclasses.make_dataclass("Made", fields),
-    lambda fields: msgspec.defstruct("Made", fields),
-    lambda fields: attrs.make_class("Made", {name: attrs.field(type=kind) for name, kind in fields}),
-    lambda fields: pydantic.create_model("Made", **dict[str, Any]({name: (kind, ...) for name, kind in fields})),
+    dataclasses.make_dataclass,
+    msgspec.defstruct,
+    lambda name, fields: attrs.make_class(name, {field: attrs.field(type=kind) for field, kind in fields}),
+    lambda name, fields: pydantic.create_model(name, **dict[str, Any]({field: (kind, ...) for field, kind in fields})),
 ]
+NUMBERS = itertools.count()  # a schema has each name once
 
 
 def classes_of(make_class: Any) -> st.SearchStrategy[Any]:
     """Return random classes of one library, each with the strategy of its objects."""
 
     def made_class(parts: list[Any]) -> Any:
-        kind = make_class([(f"f{position}", part[0]) for position, part in enumerate(parts)])
+        kind = make_class(f"Made{next(NUMBERS)}", [(f"f{position}", part[0]) for position, part in enumerate(parts)])
         fields = st.fixed_dictionaries({f"f{position}": part[1] for position, part in enumerate(parts)})
         return kind, fields.map(lambda given: kind(**given))
 

@@ -175,7 +175,9 @@ def test_nothing_of_a_failed_task_is_written_by_a_later_one(
     pravega.faults.clear()
     query.task(stream, [(b"after", "k")])
     found = list(client.read(stream))
-    assert (found[0], found[-1]) == (b"before", b"after")
+    # The server has the first event of the failed task, and may append it before or after the next task's.
+    assert found[0] == b"before"
+    assert set(found[1:]) - {LARGE[0]} == {b"after"}
     assert not {*LARGE[1:]}.intersection(found)
     assert len(set(seen.writers)) == 2
 
