@@ -22,8 +22,8 @@ import pyarrow as pa
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.ingest.lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
 from pravega_connector.ingest.replayable import Chunk
-from pravega_serde.columnar import holds_bytes, is_text
 from pravega_serde.columnar.found import Found
+from pravega_serde.columnar.types import family
 
 #: Suffix -> name of the compression in pyarrow; ``xz`` is the standard library's.
 _COMPRESSIONS: Final = {
@@ -93,15 +93,11 @@ def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 def _are_apart(one: pa.DataType, other: pa.DataType) -> bool:
     """Return True for types that Arrow unifies into one that loses something."""
-    return any((first(one) and second(other)) or (first(other) and second(one)) for first, second in _APART)
+    both = {family(one), family(other)}
+    return both in _APART or ("boolean" in both and len(both) > 1)
 
 
-_APART: Final = (
-    (pa.types.is_boolean, lambda kind: not pa.types.is_boolean(kind)),
-    (pa.types.is_decimal, pa.types.is_floating),
-    (pa.types.is_date, pa.types.is_timestamp),
-    (is_text, lambda kind: holds_bytes(kind) and not is_text(kind)),
-)
+_APART: Final = ({"decimal", "floating"}, {"date", "timestamp"}, {"text", "binary"}, {"text", "null"})
 
 
 def kind_of(path: str) -> str | None:

@@ -15,6 +15,7 @@ from pravega_connector.ingest.file_kinds import ROWS_AT_ONCE, conform, reading
 from pravega_connector.ingest.lines import reason_of
 from pravega_connector.ingest.replayable import Chunk
 from pravega_serde.columnar import list_items, list_offsets, map_entries
+from pravega_serde.columnar.types import is_any_list, is_family, stored, with_leaves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class ParquetFiles:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise SourceUnreadableError(f"{path} has two columns called {twice!r}: rename one of them")
-        return pa.schema([pa.field(entry.name, _plain_type(entry.type), entry.nullable) for entry in schema])
+        return pa.schema(list(with_leaves(pa.struct(list(schema)), _plain_type)))
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:  # noqa: ARG002
         """Yield rows; whole row groups before ``offset`` are not read."""
@@ -78,25 +79,9 @@ _UUID = "arrow.uuid"
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type in which values become events: a UUID is text, and times have microseconds."""
-    t = pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        return pa.string() if kind.extension_name == _UUID else _plain_type(kind.storage_type)
-    if t.is_struct(kind):
-        return pa.struct([pa.field(entry.name, _plain_type(entry.type), entry.nullable) for entry in kind])
-    if t.is_map(kind):
-        return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))
-    if t.is_list(kind) or t.is_large_list(kind):
-        inner = kind.value_field
-        return pa.list_(pa.field(inner.name, _plain_type(inner.type), inner.nullable))
-    if not (t.is_timestamp(kind) or t.is_time64(kind) or t.is_duration(kind)) or kind.unit != "ns":
-        return kind
-    return (
-        pa.timestamp("us", kind.tz)
-        if t.is_timestamp(kind)
-        else pa.time64("us")
-        if t.is_time(kind)
-        else pa.duration("us")
-    )
+        return pa.string() if kind.extension_name == _UUID else with_leaves(kind.storage_type, _plain_type)
+    return stored(kind) if is_family(kind, "time", "timestamp", "duration") and kind.unit == "ns" else kind
 
 
 def _without_extensions(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -126,7 +111,7 @@ def _storage(column: pa.Array) -> pa.Array:
     if t.is_map(kind):
         lengths, keys, items = map_entries(column)
         return pa.MapArray.from_arrays(list_offsets(lengths), _storage(keys), _storage(items), mask=column.is_null())
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+    if is_any_list(kind):
         lengths, items = list_items(column)
         return pa.ListArray.from_arrays(list_offsets(lengths), _storage(items), mask=column.is_null())
     return column

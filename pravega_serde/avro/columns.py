@@ -45,6 +45,7 @@ from pravega_serde.columnar import (
     text_column,
 )
 from pravega_serde.columnar.arrays import Bools, Int64s, UInt64s
+from pravega_serde.columnar.types import is_family
 from pravega_serde.errors import SchemaError
 
 
@@ -284,7 +285,7 @@ def _leaf(node: Leaf, kind: pa.DataType) -> Read:
 
 def _bytes(node: Leaf, kind: pa.DataType) -> Read:
     target, size = node.target, _size_of(node)
-    if pa.types.is_decimal(kind):
+    if is_family(kind, "decimal"):
         if node.wire == "string":
             raise FallbackError
         return lambda cursor: _decimals(cursor, size, kind.precision, kind.scale)

@@ -39,7 +39,7 @@ from pravega_serde.columnar.lowering import (
     null_lowering,
     struct_lowering,
 )
-from pravega_serde.columnar.types import fits_bits, is_any_list, is_family, stored
+from pravega_serde.columnar.types import fits_bits, is_any_list, is_family, misfit, stored
 from pravega_serde.errors import SchemaError, SerializationError
 
 
@@ -86,9 +86,9 @@ def lowering(schema: Type, kind: pa.DataType, path: str = "$") -> Lower:
     return at_path(lower, path) if isinstance(schema, Primitive | Fixed | Enum) and lower is not itself else lower
 
 
-def _misfit(schema: Type, kind: pa.DataType, path: str, hint: str = "") -> SchemaError:
+def _misfit(schema: Type, kind: pa.DataType, path: str, advice: str = "cast the column") -> SchemaError:
     logical = f" ({schema.logical.name})" if isinstance(schema, Primitive | Fixed) and schema.logical else ""
-    return SchemaError(f"a column of type {kind} does not fit Avro's {kind_of(schema)}{logical} at {path}{hint}")
+    return misfit(kind, f"Avro's {kind_of(schema)}{logical}", path, advice)
 
 
 def _leaf(schema: Primitive | Fixed, kind: pa.DataType, path: str) -> Lower:
@@ -99,22 +99,22 @@ def _leaf(schema: Primitive | Fixed, kind: pa.DataType, path: str) -> Lower:
         return lower
     if is_family(target, "decimal"):
         if not is_family(kind, "decimal") or kind.precision - kind.scale > 38:
-            raise _misfit(schema, kind, path, "; cast it to decimal")
+            raise _misfit(schema, kind, path, "cast it to decimal")
         return lambda column: _exactly(column, target)
     if is_long_decimal(schema.logical):
         if not is_family(kind, "decimal", "text"):
             raise _misfit(schema, kind, path, "; cast it to string")
         return itself if kind == target else lambda column: column.cast(target)
     if not _TAKES[schema.name if isinstance(schema, Primitive) else "bytes"](kind):
-        raise _misfit(schema, kind, path, _HINTS.get(logical, "; cast the column"))
+        raise _misfit(schema, kind, path, _HINTS.get(logical, "cast the column"))
     return itself if kind == target else lambda column: column.cast(target)
 
 
 _HINTS: Final = {
-    "timestamp-millis": "; a timestamp column needs a time zone",
-    "timestamp-micros": "; a timestamp column needs a time zone",
-    "local-timestamp-millis": "; a timestamp column must have no time zone",
-    "local-timestamp-micros": "; a timestamp column must have no time zone",
+    "timestamp-millis": "a timestamp column needs a time zone",
+    "timestamp-micros": "a timestamp column needs a time zone",
+    "local-timestamp-millis": "a timestamp column must have no time zone",
+    "local-timestamp-micros": "a timestamp column must have no time zone",
 }
 
 
@@ -195,7 +195,7 @@ _SPECIAL: Final[Mapping[str, Callable[[pa.DataType], Lower | None]]] = {
 
 def _enum(schema: Enum, kind: pa.DataType, path: str) -> Lower:
     if not is_text(kind):
-        raise _misfit(schema, kind, path, "; it requires strings")
+        raise _misfit(schema, kind, path, "it requires strings")
     return lambda column: column.cast(pa.string())
 
 
@@ -207,14 +207,14 @@ def _array(schema: Array, kind: pa.DataType, path: str) -> Lower:
 
 def _map(schema: Map, kind: pa.DataType, path: str) -> Lower:
     if not is_family(kind, "entries") or not is_text(stored(kind.key_type)):
-        raise _misfit(schema, kind, path, "; it requires maps with string keys")
+        raise _misfit(schema, kind, path, "it requires maps with string keys")
     item = lowering(schema.values, kind.item_type, f"{path}{{}}")
     return map_lowering(lambda keys: keys.cast(pa.string()), item, storage_type(schema))
 
 
 def _record(schema: Record, kind: pa.DataType, path: str) -> Lower:
     if not is_family(kind, "fields"):
-        raise _misfit(schema, kind, path, f"; record {schema.name} requires a struct, or a record batch")
+        raise _misfit(schema, kind, path, f"record {schema.name} requires a struct, or a record batch")
     fields = schema.fields
 
     def absent(index: int, path: str) -> Absent:
@@ -246,7 +246,7 @@ def _members(schema: Union, others: list[Type], kind: pa.DataType, path: str) ->
     """Convert a struct of members, the form of such unions. A missing member means that it never occurs."""
     names = [f"member{index}" for index in range(len(others))]
     if not is_family(kind, "fields") or not {entry.name for entry in kind} <= set(names):
-        raise _misfit(schema, kind, path, f"; a union requires a struct of {', '.join(names)}")
+        raise _misfit(schema, kind, path, f"a union requires a struct of {', '.join(names)}")
     return struct_lowering(
         kind,
         names,

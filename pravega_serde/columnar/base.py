@@ -17,6 +17,7 @@ from pravega_serde.columnar.arrays import as_binary, as_column, expand, valid_ro
 from pravega_serde.columnar.bad_rows import FallbackError, FastPath, PlainPath, decode_rows, per_row, written
 from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
+from pravega_serde.columnar.types import contains
 from pravega_serde.errors import SchemaError
 from pravega_serde.serializer_interface import OnError
 
@@ -165,13 +166,7 @@ class ColumnSerializer(ABC):
 
 def bytes_at_once(kind: pa.DataType) -> int:
     """:attr:`ColumnSerializer.bytes_at_once` of a format that reads the items of lists and maps in rounds."""
-    return _BYTES_IN_ROUNDS if _has_items(kind) else 0
-
-
-def _has_items(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(_has_items(entry.type) for entry in kind)
-    return bool(pa.types.is_list(kind) or pa.types.is_map(kind))
+    return _BYTES_IN_ROUNDS if contains(kind, "items", "entries") else 0
 
 
 def _rebuild(kind: type[Any], arguments: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from pravega_serde.columnar.limits import MAX_COLUMNS
+from pravega_serde.columnar.types import with_leaves
 from pravega_serde.errors import SchemaError
 
 #: Kind of a value. A ``special`` number is NaN or an infinity. A ``time`` is a timestamp without a zone, an ``instant``
@@ -143,8 +144,4 @@ def _columns(kind: pa.DataType) -> int:
 
 def without_nulls(kind: pa.DataType) -> pa.DataType:
     """Return a type with text for values that were always null."""
-    if pa.types.is_struct(kind):
-        return pa.struct([entry.with_type(without_nulls(entry.type)) for entry in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(without_nulls(kind.value_type))
-    return pa.string() if pa.types.is_null(kind) else kind
+    return with_leaves(kind, lambda leaf: pa.string() if pa.types.is_null(leaf) else leaf)

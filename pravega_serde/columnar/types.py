@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -124,6 +124,14 @@ class Row:
         return next(group for group, name, _ in _KINDS if name == self.kind)
 
     @property
+    def stored(self) -> pa.DataType | None:
+        """Type in which columns are read; None if it has parameters, or types inside."""
+        if self.kind == "timestamp":
+            return pa.timestamp("us", "UTC" if "tz" in self.name else None)
+        is_alias = self.family in ("boolean", "integer", "floating")
+        return _STORED.get(self.kind) or (pa.type_for_alias(self.kind) if is_alias else None)
+
+    @property
     def values(self) -> tuple[str, str]:
         """Form of a value in JSON and in CBOR."""
         return _VALUES.get(self.family, ("", ""))
@@ -223,6 +231,31 @@ _ADVICE: Final = {
     "time64": "cast it to string",
     "duration": "cast it to a number",
 }
+
+
+def contains(kind: pa.DataType, *names: str) -> bool:
+    """Return True if a type, or a type inside it, is one of the families, or of the rows, of these names."""
+    own = _FAMILIES.get(kind.id, ("", ""))
+    return not {*own}.isdisjoint(names) or any(contains(kind.field(at).type, *names) for at in range(kind.num_fields))
+
+
+def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type whose types without others inside are those that ``leaf`` returns for them."""
+
+    def inside(field: pa.Field) -> pa.Field:
+        return pa.field(field.name, with_leaves(field.type, leaf), field.nullable)
+
+    name = family(kind)
+    if name == "fields":
+        return pa.struct([inside(field) for field in kind])
+    if name == "items":
+        return pa.list_(inside(kind.value_field))
+    return pa.map_(inside(kind.key_field), inside(kind.item_field)) if name == "entries" else leaf(kind)
+
+
+def misfit(kind: pa.DataType, wanted: str, path: str, advice: str = "cast the column") -> SchemaError:
+    """Return the error of a column that does not fit the type of a schema."""
+    return SchemaError(f"a column of type {kind} does not fit {wanted} (at {path}); {advice}")
 
 
 def no_form(kind: pa.DataType, form: str, path: str, advice: str = "") -> SchemaError:

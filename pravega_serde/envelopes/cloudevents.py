@@ -25,6 +25,7 @@ from pravega_serde.columnar import (
 from pravega_serde.columnar.arrays import Bools, UInt8s
 from pravega_serde.columnar.building import build_scalars, parse_times
 from pravega_serde.columnar.lowering import check_between
+from pravega_serde.columnar.types import is_family
 from pravega_serde.envelopes.attributes import attribute
 from pravega_serde.json.write_columns import escaped, join_texts, joined_items
 from pravega_serde.json.write_rows import quoted
@@ -178,7 +179,7 @@ def texts_of_values(columns: Sequence[pa.Array]) -> pa.StringArray:
 
 
 def _as_text(column: pa.Array) -> pa.StringArray:
-    if pa.types.is_timestamp(column.type):
+    if is_family(column.type, "timestamp"):
         return texts_of(column)
     if pa.types.is_binary(column.type):
         return build_scalars([None if value is None else text_of(value) for value in column.to_pylist()], pa.string())

@@ -27,6 +27,7 @@ from pravega_serde.columnar import (
 )
 from pravega_serde.columnar.arrays import repeated_text
 from pravega_serde.columnar.bad_rows import UNFIT
+from pravega_serde.columnar.types import is_family
 from pravega_serde.envelopes.attributes import ATTRIBUTES, attribute, joined, without
 from pravega_serde.envelopes.cloudevents import (
     CONTENT_TYPE,
@@ -284,7 +285,7 @@ _REFUSALS: Final = (*UNFIT, DeserializationError, MalformedError, RecursionError
 
 
 def _is_moment(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) and kind.tz is not None
+    return is_family(kind, "timestamp") and kind.tz is not None
 
 
 def _is_headers(kind: pa.DataType) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar.types import family, is_family, row_of
+from pravega_serde.columnar.types import ROWS, family, is_family, row_of
 from pravega_serde.errors import SchemaError
 from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject, signature
 from pravega_serde.java.values import (
@@ -151,7 +151,7 @@ def _first(values: Iterable[Any], depth: int) -> Shape | None:
 
 _UTC: Final = pa.timestamp("us", "UTC")
 #: Signature of a Java type with one value -> its Arrow type.
-ARROW: Final = {
+ARROW: Final[Mapping[str, pa.DataType]] = {
     "Z": pa.bool_(),
     "B": pa.int8(),
     "S": pa.int16(),
@@ -160,26 +160,13 @@ ARROW: Final = {
     "F": pa.float32(),
     "D": pa.float64(),
     "C": pa.string(),
-    "Ljava/lang/Boolean;": pa.bool_(),
-    "Ljava/lang/Byte;": pa.int8(),
-    "Ljava/lang/Short;": pa.int16(),
-    "Ljava/lang/Integer;": pa.int32(),
-    "Ljava/lang/Long;": pa.int64(),
-    "Ljava/lang/Float;": pa.float32(),
-    "Ljava/lang/Double;": pa.float64(),
+    **{signature(row.java): row.stored for row in ROWS.values() if row.java and row.stored is not None},
     "Ljava/lang/Character;": pa.string(),
-    "Ljava/lang/String;": pa.string(),
-    "[B": pa.binary(),
     # Same types as in Spark's encoders.
     "Ljava/math/BigDecimal;": pa.decimal128(38, 18),
     "Ljava/math/BigInteger;": pa.decimal128(38, 0),
     "Ljava/util/Date;": _UTC,
     "Ljava/sql/Timestamp;": _UTC,
-    "Ljava/time/Instant;": _UTC,
-    "Ljava/time/LocalDateTime;": pa.timestamp("us"),
-    "Ljava/time/LocalDate;": pa.date32(),
-    "Ljava/time/LocalTime;": pa.time64("us"),
-    "Ljava/time/Duration;": pa.duration("us"),
     "Ljava/util/UUID;": pa.string(),
 }
 

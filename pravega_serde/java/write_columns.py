@@ -25,7 +25,7 @@ from pravega_serde.columnar import (
     time_of_day,
     to_micros,
 )
-from pravega_serde.columnar.types import is_any_list
+from pravega_serde.columnar.types import family
 from pravega_serde.errors import SerializationError
 from pravega_serde.java.columns import BOXES, STRING, Bools, Int64s, class_bytes, object_prefix
 from pravega_serde.java.convert import ColumnType
@@ -266,10 +266,10 @@ def lowered(column: pa.Array, target: pa.DataType, path: str = "$") -> pa.Array:
     Structs keep their fields, decimals their scale. Raises :class:`SerializationError` with the field of a value that
     does not fit: outside Python's calendar, or outside the day.
     """
-    kind, t = column.type, pa.types
-    if t.is_dictionary(kind):
+    kind, name = column.type, family(column.type)
+    if name == "dictionary":
         return lowered(column.dictionary_decode(), target, path)
-    if t.is_struct(kind):
+    if name == "fields":
         parts = [
             lowered(part, target.field(field.name).type, f"{path}.{field.name}")
             for part, field in zip(column.flatten(), kind, strict=True)
@@ -278,11 +278,11 @@ def lowered(column: pa.Array, target: pa.DataType, path: str = "$") -> pa.Array:
         if not fields:
             return column
         return pa.StructArray.from_arrays(parts, fields=fields, mask=column.is_null())
-    if is_any_list(kind):
+    if name == "items":
         lengths, items = list_items(column)
         inside = lowered(items, target.value_type, f"{path}[]")
         return pa.ListArray.from_arrays(list_offsets(lengths), inside, mask=column.is_null())
-    if t.is_map(kind):
+    if name == "entries":
         lengths, keys, values = map_entries(column)
         key, item = lowered(keys, target.key_type, f"{path}{{}}"), lowered(values, target.item_type, f"{path}{{}}")
         made = pa.map_(key.type, item.type)
@@ -291,23 +291,23 @@ def lowered(column: pa.Array, target: pa.DataType, path: str = "$") -> pa.Array:
 
 
 def _lowered_leaf(column: pa.Array, target: pa.DataType) -> pa.Array:
-    kind, t = column.type, pa.types
-    if t.is_timestamp(target):
-        if t.is_timestamp(kind):
-            column = to_micros(column, kind.unit, what="timestamp").cast(pa.timestamp("us", target.tz and "UTC"))
-        made = column.cast(pa.timestamp("us", target.tz and "UTC"))
+    kind, name = column.type, family(target)
+    same = family(kind) == name
+    if name == "timestamp":
+        micros = to_micros(column, kind.unit, what="timestamp") if same else column
+        made = micros.cast(pa.timestamp("us", target.tz and "UTC"))
         _check_years(made.cast(pa.int64()), 86_400_000_000)
         return made
-    if t.is_date(target):
-        made = days_of(column) if t.is_date(kind) else column.cast(pa.date32())
+    if name == "date":
+        made = days_of(column) if same else column.cast(pa.date32())
         _check_years(made.cast(pa.int32()), 1)
         return made
-    if t.is_time(target):
-        return time_of_day(column if t.is_time(kind) else column.cast(target))
-    if t.is_duration(target) and t.is_duration(kind):
+    if name == "time":
+        return time_of_day(column if same else column.cast(target))
+    if name == "duration" and same:
         return to_micros(column, kind.unit, what="duration").cast(pa.duration("us"))
     # A decimal is written with its own digits.
-    return column if kind == target or (t.is_decimal(kind) and t.is_decimal(target)) else column.cast(target)
+    return column if kind == target or (name == "decimal" and same) else column.cast(target)
 
 
 #: First and last day of Python's calendar, counted from 1970.

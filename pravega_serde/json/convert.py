@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import binascii
 import math
-from collections.abc import Callable
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -17,13 +16,6 @@ import pyarrow as pa
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.building import decimal_fitter, millis
 from pravega_serde.columnar.parsed import Convert, ParsedValues, local_time, seconds_to_micros
-
-
-def contains(kind: pa.DataType, fits: Callable[[pa.DataType], bool]) -> bool:
-    """Return True if a type, or a type inside it, fits."""
-    inside = (kind.field(i).type for i in range(kind.num_fields))
-    return fits(kind) or any(contains(inner, fits) for inner in inside)
-
 
 #: Jackson's texts of numbers that JSON does not have.
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

@@ -28,29 +28,17 @@ import pyarrow as pa
 
 from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.columnar.limits import ColumnCount
-from pravega_serde.columnar.types import SchemaWalk, is_family
+from pravega_serde.columnar.types import ROWS, SchemaWalk, is_family
 from pravega_serde.errors import SchemaError
 
 #: Objects inside objects, so that no schema makes Python recurse without end.
 MAX_NESTING: Final = 64
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_UTC: Final = pa.timestamp("us", "UTC")
-_FORMATS: Final[Mapping[tuple[str, str], pa.DataType]] = {
-    ("integer", "int32"): pa.int32(),
-    ("integer", "utc-millisec"): _UTC,
-    ("number", "float"): pa.float32(),
-    ("string", "byte"): pa.binary(),
-    ("string", "date"): pa.date32(),
-    ("string", "date-time"): _UTC,
-    ("string", "local-date-time"): pa.timestamp("us"),
-}
-_SCALARS: Final[Mapping[str, pa.DataType]] = {
-    "boolean": pa.bool_(),
-    "integer": pa.int64(),
-    "null": pa.null(),
-    "number": pa.float64(),
-    "string": pa.string(),
+#: Type, perhaps with its format -> Arrow type. Of several Arrow types, the last one of the table counts.
+_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    **{row.schema: row.stored for row in ROWS.values() if row.schema and row.stored is not None},
+    "integer, format utc-millisec": pa.timestamp("us", "UTC"),
 }
 
 
@@ -157,7 +145,7 @@ def _scalar(kind: Any, form: Any) -> pa.DataType | None:
     decimal = _DECIMAL.fullmatch(form) if kind == "number" and isinstance(form, str) else None
     if decimal and 0 < int(decimal[1]) <= 38 and int(decimal[2]) <= int(decimal[1]):
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    return _FORMATS.get((kind, str(form)), _SCALARS.get(kind))
+    return _COLUMNS.get(f"{kind}, format {form}", _COLUMNS.get(kind))
 
 
 def json_schema_of(schema: pa.Schema, name: str) -> str:

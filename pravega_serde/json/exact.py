@@ -26,6 +26,7 @@ from pravega_serde.columnar.digits import inexact_fractions
 from pravega_serde.columnar.found import EXACT_INTEGERS, SMALLEST_NORMAL, Found, fits_double
 from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.columnar.parsed import Convert
+from pravega_serde.columnar.types import contains
 from pravega_serde.errors import DeserializationError, SchemaError
 from pravega_serde.json.columns import column_reader
 from pravega_serde.json.convert import JsonValues
@@ -179,10 +180,10 @@ class ExactReader:
     """Reader of columns of events, of one Arrow type. Raises SchemaError for an unsupported type."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._doubles = _has(kind, pa.types.is_float64)
+        self._doubles = contains(kind, "float64")
         self._flat = not any(pa.types.is_nested(entry.type) for entry in kind)
         # msgspec reads any text as a decimal.
-        self._members = None if _has(kind, pa.types.is_decimal) else column_reader(kind, closed=True)
+        self._members = None if contains(kind, "decimal") else column_reader(kind, closed=True)
         fast = None if self._members is None else self._attempt
         self.read = ColumnReader(PlainPath(_RowReader(kind), kind), fast)
         """Reader of columns of events."""
@@ -220,10 +221,6 @@ class ExactReader:
         return Attempt(tried.values, suspects)
 
 
-def _has(kind: pa.DataType, fits: Callable[[pa.DataType], bool]) -> bool:
-    return bool(fits(kind)) or any(_has(kind.field(at).type, fits) for at in range(kind.num_fields))
-
-
 def _names_with_values(column: pa.Array) -> Int64s:
     """Return the number of members with a value in each row."""
     kind = column.type
@@ -244,7 +241,7 @@ def _doubles(column: pa.Array, test: Callable[[npt.NDArray[np.float64]], Bools])
     """Return the number of doubles in each row that pass a test; nulls count as 1."""
     kind = column.type
     found = np.zeros(len(column), np.int64)
-    if not _has(kind, pa.types.is_float64):
+    if not contains(kind, "float64"):
         return found
     if pa.types.is_struct(kind):
         for inner in column.flatten():

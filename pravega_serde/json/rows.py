@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.limits import ItemLimit
-from pravega_serde.columnar.types import is_family
+from pravega_serde.columnar.types import contains
 from pravega_serde.errors import DeserializationError, LimitExceededError
-from pravega_serde.json.convert import contains, converter
+from pravega_serde.json.convert import converter
 
 #: Events up to this many bytes are never slow: msgspec needs some 8 µs for a number near the ends of the range of
 #: doubles, Python 0.3 µs. Such a short event has too few of them to matter.
@@ -95,9 +95,9 @@ class TypedReader:
     def __init__(self, kind: pa.DataType) -> None:
         self._limit = ItemLimit(kind)
         self._convert = converter(kind)
-        self._decimals = contains(kind, lambda inner: is_family(inner, "decimal", "variant"))
+        self._decimals = contains(kind, "decimal", "variant")
         # Seconds with a fraction may be an instant, whose digits a double does not have.
-        self._seconds = not self._decimals and contains(kind, pa.types.is_timestamp)
+        self._seconds = not self._decimals and contains(kind, "timestamp")
 
     def _parse(self, data: bytes) -> Any:
         if not self._seconds:

@@ -32,19 +32,11 @@ from google.protobuf.message import Message
 from pravega_serde.columnar import Lower, MalformedError, to_micros
 from pravega_serde.columnar.bad_rows import UNFIT, invalid
 from pravega_serde.columnar.lowering import itself, list_lowering, map_lowering, struct_lowering
-from pravega_serde.columnar.types import row_of, stored
+from pravega_serde.columnar.types import ROWS, family, row_of, stored
 from pravega_serde.protobuf.bundled_files import META_OPTION, bundled
 
-_t = pa.types
 _DECIMAL: Final = re.compile(r"decimal(128|256)\((\d{1,2}), (-?\d{1,2})\)")
-_TYPES: Final = {str(kind): kind for kind in (pa.int8(), pa.int16(), pa.date32(), pa.timestamp("us"), pa.time64("us"))}
-#: Kind or message of a field -> declared types that it may have.
-_OF_FIELD: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
-    "int32": lambda kind: kind in (pa.int8(), pa.int16()),
-    "int64": lambda kind: kind in (pa.timestamp("us"), pa.time64("us")),
-    "google.type.Date": _t.is_date32,
-    "google.type.Decimal": _t.is_decimal,
-}
+_TYPES: Final = {str(row.stored): row.stored for row in ROWS.values() if row.declared and row.stored is not None}
 _KEY: Final = "arrow"
 _DAY: Final = 86_400_000_000
 
@@ -94,8 +86,8 @@ def declared_in(field: FieldDescriptor) -> pa.DataType | None:
     found.MergeFromString(field.GetOptions().SerializeToString())
     kind = _type(found.meta.params.get(_KEY, ""))
     name = field.message_type.full_name if field.message_type is not None else _NAMES.get(field.type, "")
-    fits = _OF_FIELD.get(name)
-    return kind if kind is not None and fits is not None and fits(kind) else None
+    row = None if kind is None else row_of(kind)
+    return kind if row is not None and row.protobuf == name else None
 
 
 _NAMES: Final = {FieldDescriptor.TYPE_INT32: "int32", FieldDescriptor.TYPE_INT64: "int64"}
@@ -141,18 +133,14 @@ def wire_column(declared: pa.DataType, kind: pa.DataType) -> tuple[Lower, pa.Dat
 
     None for a column that already has them, or that does not fit.
     """
-    if _t.is_date32(declared) and _t.is_date(kind):
-        return _from_date, pa.struct([(name, pa.int32()) for name in ("year", "month", "day")])
-    if _t.is_decimal(declared) and _t.is_decimal(kind):
-        return lambda column: _from_decimal(column.cast(declared)), pa.struct([("value", pa.string())])
-    if _t.is_timestamp(declared) and _t.is_timestamp(kind) and kind.tz is None:
-        return lambda column: to_micros(column, kind.unit, what="time"), pa.int64()
-    if _t.is_time(declared) and _t.is_time(kind):
-        return lambda column: _from_time(column, kind), pa.int64()
-    return None
+    name = family(declared)
+    if family(kind) != name or name not in _WIRE or (name == "timestamp" and kind.tz is not None):
+        return None
+    wire, lower = _WIRE[name]
+    return lambda column: lower(column, kind, declared), wire
 
 
-def _from_date(column: pa.Array) -> pa.Array:
+def _from_date(column: pa.Array, _: pa.DataType, __: pa.DataType) -> pa.Array:
     days = column.cast(pa.date32())
     parts = [part(days).cast(pa.int32()) for part in (pc.year, pc.month, pc.day)]
     bounds = pc.min_max(parts[0]).as_py()
@@ -161,7 +149,11 @@ def _from_date(column: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays(parts, names=["year", "month", "day"], mask=column.is_null())
 
 
-def _from_time(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _from_timestamp(column: pa.Array, kind: pa.DataType, _: pa.DataType) -> pa.Array:
+    return to_micros(column, kind.unit, what="time")
+
+
+def _from_time(column: pa.Array, kind: pa.DataType, _: pa.DataType) -> pa.Array:
     # Checked in its own unit first: a cast multiplies, and the product may be beyond 64 bits.
     units = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
     _check_time(units, _DAY * _UNITS[kind.unit] // 1_000_000)
@@ -177,24 +169,29 @@ def _check_time(units: pa.Array, day: int) -> None:
         raise ValueError("a time of day outside 0 to 24 hours")
 
 
-def _from_decimal(column: pa.Array) -> pa.Array:
-    return pa.StructArray.from_arrays([column.cast(pa.string())], names=["value"], mask=column.is_null())
+def _from_decimal(column: pa.Array, _: pa.DataType, declared: pa.DataType) -> pa.Array:
+    texts = column.cast(declared).cast(pa.string())
+    return pa.StructArray.from_arrays([texts], names=["value"], mask=column.is_null())
 
 
-def raising(wire: pa.DataType, declared: pa.DataType) -> Lower:  # noqa: PLR0911
+#: Family of a declared type -> type on the wire, and conversion of a column of a type to it.
+_WIRE: Final[Mapping[str, tuple[pa.DataType, Callable[[pa.Array, pa.DataType, pa.DataType], pa.Array]]]] = {
+    "date": (pa.struct([(name, pa.int32()) for name in ("year", "month", "day")]), _from_date),
+    "decimal": (pa.struct([("value", pa.string())]), _from_decimal),
+    "time": (pa.int64(), _from_time),
+    "timestamp": (pa.int64(), _from_timestamp),
+}
+
+
+def raising(wire: pa.DataType, declared: pa.DataType) -> Lower:
     """Return the conversion of columns of Protobuf's own types to the declared ones.
 
     It raises one of ``UNFIT`` for a value that the declared type cannot hold.
     """
     if wire == declared:
         return itself
-    if _t.is_date32(declared):
-        return _to_date
-    if _t.is_decimal(declared):
-        return lambda column: _none_empty(column).cast(declared)
-    if _t.is_time(declared):
-        return _to_time
-    if _t.is_struct(declared):
+    name = family(declared)
+    if name == "fields":
         return struct_lowering(
             wire,
             [field.name for field in declared],
@@ -203,11 +200,11 @@ def raising(wire: pa.DataType, declared: pa.DataType) -> Lower:  # noqa: PLR0911
             path="$",
             what="the message",
         )
-    if _t.is_list(declared):
+    if name == "items":
         return list_lowering(raising(wire.value_type, declared.value_type), declared)
-    if _t.is_map(declared):
+    if name == "entries":
         return map_lowering(itself, raising(wire.item_type, declared.item_type), declared)
-    return lambda column: column.cast(declared)
+    return _RESTORED.get(name, lambda declared: lambda column: column.cast(declared))(declared)
 
 
 def _in_field(name: str, convert: Lower) -> Lower:
@@ -247,6 +244,13 @@ def _to_time(column: pa.Array) -> pa.Array:
     return column.cast(pa.time64("us"))
 
 
+_RESTORED: Final[Mapping[str, Callable[[pa.DataType], Lower]]] = {
+    "date": lambda _: _to_date,
+    "decimal": lambda declared: lambda column: _none_empty(column).cast(declared),
+    "time": lambda _: _to_time,
+}
+
+
 # ---- single values ----
 
 _EPOCH: Final = datetime(1970, 1, 1)
@@ -255,13 +259,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 def natural(declared: pa.DataType) -> Callable[[Any], Any] | None:
     """Return the conversion of a field's value to its natural one, or None if it stays unchanged."""
-    if _t.is_date32(declared):
-        return _date
-    if _t.is_decimal(declared):
-        return _decimal
-    if _t.is_time(declared):
-        return _time
-    return _datetime if _t.is_timestamp(declared) else None
+    return _NATURAL.get(family(declared))
 
 
 def _date(value: Message) -> date:
@@ -295,21 +293,34 @@ def _datetime(micros: int) -> datetime:
         raise MalformedError(f"{micros} µs is outside the range of Python's datetime; read it as a column") from None
 
 
-def wire_value(declared: pa.DataType, value: Any) -> Any:
-    """Return the value of a field for a natural value. Other values remain, such as a mapping of the message."""
-    if isinstance(value, datetime):
-        if not _t.is_timestamp(declared) or value.tzinfo is not None:
-            raise invalid("datetime without a time zone" if _t.is_timestamp(declared) else str(declared), value)
-        return (value - _EPOCH) // _MICROSECOND
-    if isinstance(value, date) and _t.is_date32(declared):
-        return {"year": value.year, "month": value.month, "day": value.day}
-    if _t.is_decimal(declared) and isinstance(value, Decimal | int) and not isinstance(value, bool):
-        return {"value": _digits_of(Decimal(value), declared)}
-    if isinstance(value, time) and _t.is_time(declared):
-        if value.tzinfo is not None:
-            raise invalid("time without a time zone", value)
-        return (datetime.combine(_EPOCH, value) - _EPOCH) // _MICROSECOND
-    return value
+_NATURAL: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "date": _date,
+    "decimal": _decimal,
+    "time": _time,
+    "timestamp": _datetime,
+}
+
+
+def wire_values(declared: pa.DataType) -> Callable[[Any], Any]:
+    """Return the conversion of a natural value to that of a field. Others remain, such as a mapping of the message."""
+    name = family(declared)
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, datetime):
+            if name != "timestamp" or value.tzinfo is not None:
+                raise invalid("datetime without a time zone" if name == "timestamp" else str(declared), value)
+            return (value - _EPOCH) // _MICROSECOND
+        if isinstance(value, date) and name == "date":
+            return {"year": value.year, "month": value.month, "day": value.day}
+        if name == "decimal" and isinstance(value, Decimal | int) and not isinstance(value, bool):
+            return {"value": _digits_of(Decimal(value), declared)}
+        if isinstance(value, time) and name == "time":
+            if value.tzinfo is not None:
+                raise invalid("time without a time zone", value)
+            return (datetime.combine(_EPOCH, value) - _EPOCH) // _MICROSECOND
+        return value
+
+    return convert
 
 
 def _digits_of(value: Decimal, declared: pa.DataType) -> str:

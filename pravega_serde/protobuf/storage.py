@@ -22,7 +22,7 @@ from pravega_serde.columnar.lowering import (
     null_lowering,
     struct_lowering,
 )
-from pravega_serde.columnar.types import fits_bits, is_any_list, is_family
+from pravega_serde.columnar.types import fits_bits, is_any_list, is_family, misfit
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.declared import wire_column
 from pravega_serde.protobuf.plan import LEAVES, FieldPlan, MessagePlan, wire_type
@@ -67,10 +67,6 @@ def _message(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     return _SHAPES[message.shape](message, kind, path)
 
 
-def _misfit(what: str, kind: pa.DataType, path: str, hint: str = "; cast the column") -> SchemaError:
-    return SchemaError(f"a column of type {kind} does not fit Protobuf's {what} at {path}{hint}")
-
-
 def _item(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     if field.declared is not None:
         if is_family(kind, "dictionary"):
@@ -92,7 +88,7 @@ def _leaf(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
         return dictionary_lowering(_leaf(field, kind.value_type, path))
     target = LEAVES[field.kind]
     if not is_family(kind, "null") and not _TAKES[field.kind](kind):
-        raise _misfit(field.kind, kind, path)
+        raise misfit(kind, f"Protobuf's {field.kind}", path)
     return itself if kind == target else at_path(lambda column: column.cast(target), path)
 
 
@@ -105,7 +101,7 @@ def _fits_64(kind: pa.DataType) -> bool:
 
 
 def _is_unsigned(kind: pa.DataType) -> bool:
-    return is_family(kind, "integer") or (pa.types.is_decimal128(kind) and kind.scale == 0 and kind.precision < 21)
+    return is_family(kind, "integer") or (is_family(kind, "decimal") and kind.scale == 0 and kind.precision < 21)
 
 
 _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
@@ -130,19 +126,19 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 
 def _timestamp(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not is_family(kind, "timestamp") or kind.tz is None:
-        raise _misfit(message.name, kind, path, "; it requires timestamps with a time zone")
+        raise misfit(kind, f"Protobuf's {message.name}", path, "it requires timestamps with a time zone")
     return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
 
 
 def _duration(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not is_family(kind, "duration"):
-        raise _misfit(message.name, kind, path, "; it requires durations")
+        raise misfit(kind, f"Protobuf's {message.name}", path, "it requires durations")
     return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
 
 
 def _json(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not is_text(kind):
-        raise _misfit(message.name, kind, path, "; it requires strings of JSON")
+        raise misfit(kind, f"Protobuf's {message.name}", path, "it requires strings of JSON")
     return lambda column: column.cast(pa.string())
 
 
@@ -155,7 +151,7 @@ _SHAPES: Final[Mapping[str, Callable[[MessagePlan, pa.DataType, str], Lower]]] =
 
 def _struct(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not is_family(kind, "fields"):
-        raise _misfit(f"message {message.name}", kind, path, "; it requires a struct, or a record batch")
+        raise misfit(kind, f"Protobuf's message {message.name}", path, "it requires a struct, or a record batch")
     fields = message.fields
 
     def absent(index: int, path: str) -> Absent:
@@ -183,7 +179,7 @@ def _field(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
 
 def _list(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     if not is_any_list(kind):
-        raise _misfit(f"repeated {field.kind}", kind, path, "; it requires a list")
+        raise misfit(kind, f"Protobuf's repeated {field.kind}", path, "it requires a list")
     return list_lowering(_item(field, kind.value_type, f"{path}[]"), _storage(field))
 
 
@@ -191,6 +187,6 @@ def _map(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     assert field.message is not None
     key, item = field.message.fields
     if not is_family(kind, "entries"):
-        raise _misfit("map", kind, path, "; it requires a map")
+        raise misfit(kind, "Protobuf's map", path, "it requires a map")
     lower_key = _leaf(key, kind.key_type, f"{path}{{}}.key")
     return map_lowering(lower_key, _item(item, kind.item_type, f"{path}{{}}"), _storage(field))

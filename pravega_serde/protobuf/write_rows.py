@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import invalid
 from pravega_serde.errors import SerializationError
-from pravega_serde.protobuf.declared import wire_value
+from pravega_serde.protobuf.declared import wire_values
 from pravega_serde.protobuf.plan import FieldPlan, MessagePlan, reachable
 from pravega_serde.protobuf.plan import plan as plan_of
 from pravega_serde.protobuf.rows import required_in
@@ -102,14 +102,16 @@ class _Compiler:
         convert, declared = converter(field.kind, field.enum), field.declared
         if declared is None or self._arrow:
             return convert
-        return lambda value: convert(wire_value(declared, value))
+        to_wire = wire_values(declared)
+        return lambda value: convert(to_wire(value))
 
     def _filler(self, field: FieldPlan) -> Fill:
         assert field.message is not None
         fill, declared = self.message(field.message), field.declared
         if declared is None or self._arrow:
             return fill
-        return lambda message, value: fill(message, wire_value(declared, value))
+        to_wire = wire_values(declared)
+        return lambda message, value: fill(message, to_wire(value))
 
     def _repeated(self, field: FieldPlan) -> Fill:
         name = field.name

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import ByteColumn, as_column, word_view
+from pravega_serde.columnar import ByteColumn, as_column, is_text, word_view
 from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s
 from pravega_serde.errors import SchemaError
 
@@ -53,9 +53,8 @@ def segment_keys(column: pa.StringArray) -> npt.NDArray[np.float64]:
         encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return _by_dictionary(encoded)
     column = as_column(column)
-    t = pa.types
-    if not (t.is_string(column.type) or t.is_large_string(column.type) or t.is_string_view(column.type)):
-        if not t.is_null(column.type):
+    if not is_text(column.type):
+        if not pa.types.is_null(column.type):
             raise SchemaError(f"routing keys must be strings, not {column.type}; cast the column to string")
         return np.random.default_rng().random(len(column))
     column = column.cast(pa.string())

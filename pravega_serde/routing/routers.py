@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import as_column
+from pravega_serde.columnar.types import is_family
 from pravega_serde.errors import SchemaError, SerdeError, SerializationError
 from pravega_serde.serializer_interface import Serializer
 
@@ -218,10 +219,8 @@ def _field(container: Any, name: str, path: str) -> pa.Field:
 
 
 def _check_type(kind: pa.DataType, path: str) -> None:
-    t = pa.types
-    inner = kind.value_type if t.is_dictionary(kind) else kind
-    text = t.is_string(inner) or t.is_large_string(inner) or t.is_string_view(inner)
-    if not (text or t.is_integer(inner) or t.is_boolean(inner) or t.is_null(inner)):
+    inner = kind.value_type if is_family(kind, "dictionary") else kind
+    if not is_family(inner, "text", "integer", "boolean", "null"):
         raise SchemaError(f"a routing key must be a string, integer or boolean, but {path!r} is {kind}")
 
 

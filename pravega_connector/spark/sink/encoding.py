@@ -13,6 +13,7 @@ from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventErro
 from pravega_connector.spark.options import FormatOptions
 from pravega_connector.spark.options.sink import SinkOptions
 from pravega_connector.spark.pickling import Portable
+from pravega_serde.columnar.types import is_family
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
@@ -280,7 +281,7 @@ def _event_time(schema: pa.Schema, options: SinkOptions) -> EventTime | None:
             f"the DataFrame has no column {name!r} for 'event_time_column' (it has: {', '.join(schema.names)})"
         )
     kind = schema.field(name).type
-    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+    if not (is_family(kind, "timestamp", "date") or pa.types.is_int64(kind)):
         raise ColumnTypeError(
             f"column {name!r} is {kind}, not a time: 'event_time_column' accepts TIMESTAMP, TIMESTAMP_NTZ, DATE, and "
             "BIGINT (milliseconds since 1970)"

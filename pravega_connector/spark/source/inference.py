@@ -14,6 +14,7 @@ from pravega_connector.errors import ColumnTypeError
 from pravega_connector.reader.slices import EventBatch, batch_part
 from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.wire import StreamName
+from pravega_serde.columnar.types import is_family, with_leaves
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS, imported
 from pravega_serde.text import ByteArraySerializer
@@ -118,21 +119,17 @@ def columns_in(batches: Iterable[Sample], format_name: str, otherwise: str) -> p
             ) from None
     if not len(found):
         raise ColumnTypeError(f"there are no {format_name} events to infer columns from: {otherwise}")
-    return pa.schema([field.with_type(_known(field.type)) for field in found])
+    return pa.schema([field.with_type(with_leaves(field.type, _known)) for field in found])
 
 
 def _known(kind: pa.DataType) -> pa.DataType:
-    """Return a type that later events fit, too.
+    """Return a type without others inside that later events fit, too.
 
     A column that was null in all events is text, as in Spark, and decimals get more digits.
     """
     if pa.types.is_null(kind):
         return pa.string()
-    if pa.types.is_decimal(kind):
+    if is_family(kind, "decimal"):
         before = kind.precision - kind.scale
         return pa.decimal128(_DIGITS, max(min(_DIGITS_BEHIND, _DIGITS - before), kind.scale))
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_known(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_known(kind.value_type))
     return kind

@@ -107,7 +107,7 @@ MISFITS = [
     (
         FLAT,
         struct(id=pa.int64(), name=pa.string(), score=pa.string()),
-        r"string does not fit Avro's double at \$\.score",
+        r"string does not fit Avro's double \(at \$\.score\)",
     ),
     (
         FLAT,
@@ -115,7 +115,7 @@ MISFITS = [
         r"\$\.x exists, but record R has no such field; drop it",
     ),
     (FLAT, pa.int64(), "record R requires a struct"),
-    ("int", pa.int64(), "int64 does not fit Avro's int at"),
+    ("int", pa.int64(), r"int64 does not fit Avro's int \(at"),
     ("long", pa.uint64(), "uint64 does not fit"),
     ("float", pa.float64(), "does not fit Avro's float"),
     ("string", pa.binary(), "does not fit Avro's string"),

@@ -66,7 +66,7 @@ def test_an_empty_column_may_have_a_buffer_of_any_size(size: int) -> None:
 
 
 MISFITS = [
-    (struct(i32=pa.int64()), r"a column of type int64 does not fit Protobuf's int32 at \$\.i32; cast the column"),
+    (struct(i32=pa.int64()), r"a column of type int64 does not fit Protobuf's int32 \(at \$\.i32\); cast the column"),
     (struct(i64=pa.uint64()), "int64"),
     (struct(fl=pa.float64()), "float"),
     (struct(text=pa.binary()), "string"),
