@@ -37,6 +37,7 @@ import pyarrow as pa
 
 from pravega_serde.avro.schema import (
     MISSING,
+    PRIMITIVES,
     Array,
     Enum,
     Fixed,
@@ -51,6 +52,7 @@ from pravega_serde.avro.schema import (
 )
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import has_surrogate, invalid_utf8
+from pravega_serde.columnar.types import ROWS
 
 Converter = Callable[[Any], Any]
 
@@ -66,24 +68,13 @@ _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 #: More digits than any event has, so that creating a decimal never rounds.
 _EXACT: Final = Context(prec=1_000_000)
 
-#: Arrow type of each primitive without logical type.
-#: Arrow types of the primitives.
+#: Arrow types of the primitives. Of several Arrow types with one form, the last one of the table counts.
 PRIMITIVE_TYPES: Final = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
+    row.avro: row.stored for row in ROWS.values() if row.stored is not None and row.avro in PRIMITIVES
 }
+#: Arrow types of logical types. Columns have times of day as numbers.
 _LOGICAL_TYPES: Final = {
-    "date": pa.date32(),
-    "timestamp-millis": pa.timestamp("us", "UTC"),
-    "timestamp-micros": pa.timestamp("us", "UTC"),
-    "local-timestamp-millis": pa.timestamp("us"),
-    "local-timestamp-micros": pa.timestamp("us"),
+    row.avro.partition(", ")[2]: row.stored for row in ROWS.values() if row.family in ("date", "timestamp")
 }
 
 

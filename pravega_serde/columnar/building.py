@@ -180,13 +180,6 @@ def decimal_fitter(kind: pa.DataType) -> Callable[[Decimal], Decimal]:
     return fit
 
 
-def integer_bounds(kind: pa.DataType) -> tuple[int, int]:
-    """Return the least and greatest value of an integer type."""
-    if pa.types.is_unsigned_integer(kind):
-        return 0, (1 << kind.bit_width) - 1
-    return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
-
-
 def millis(value: int) -> int:
     """Return the microseconds of the milliseconds since 1970 that Jackson writes for a ``java.util.Date``."""
     if abs(value) > _INT64_MAX // 1000:

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 
 from pravega_serde.columnar.bad_rows import MalformedError
-from pravega_serde.columnar.building import integer_bounds, parse_times
-from pravega_serde.columnar.types import Walk, family, no_form, stored
+from pravega_serde.columnar.building import parse_times
+from pravega_serde.columnar.types import Walk, family, integer_bounds, no_form, stored
 from pravega_serde.columnar.variant import encode
 
 #: Holds every decimal number that Python can have, exactly.

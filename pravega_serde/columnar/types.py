@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -101,8 +100,7 @@ _VALUES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """Forms of the Arrow types that have the same ones. An empty form means that the format has none."""
 
     name: str
@@ -190,9 +188,16 @@ def is_any_list(kind: pa.DataType) -> bool:
     return is_family(kind, "items")
 
 
+def integer_bounds(kind: pa.DataType) -> tuple[int, int]:
+    """Return the least and greatest value of an integer type."""
+    if pa.types.is_unsigned_integer(kind):
+        return 0, (1 << kind.bit_width) - 1
+    return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
+
+
 def fits_bits(kind: pa.DataType, bits: int) -> bool:
     """True if a signed integer of ``bits`` bits holds all values of a type."""
-    return is_family(kind, "integer") and kind.bit_width + str(kind).startswith("u") <= bits
+    return is_family(kind, "integer") and integer_bounds(kind)[1] < 1 << (bits - 1)
 
 
 _STORED: Final = {
@@ -235,8 +240,8 @@ _ADVICE: Final = {
 
 def contains(kind: pa.DataType, *names: str) -> bool:
     """Return True if a type, or a type inside it, is one of the families, or of the rows, of these names."""
-    own = _FAMILIES.get(kind.id, ("", ""))
-    return not {*own}.isdisjoint(names) or any(contains(kind.field(at).type, *names) for at in range(kind.num_fields))
+    own = {family(kind), _FAMILIES.get(kind.id, ("", ""))[1]}
+    return not own.isdisjoint(names) or any(contains(kind.field(at).type, *names) for at in range(kind.num_fields))
 
 
 def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

@@ -12,8 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar.building import integer_bounds
-from pravega_serde.columnar.types import NESTED, Walk, family, is_any_list, is_family, no_form, stored
+from pravega_serde.columnar.types import NESTED, Walk, family, integer_bounds, is_any_list, is_family, no_form, stored
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject, signature
 from pravega_serde.java.types import (

@@ -28,12 +28,11 @@ from pravega_serde.columnar.building import (
     build_rows,
     build_scalars,
     build_struct,
-    integer_bounds,
     millis,
     parse_times,
 )
 from pravega_serde.columnar.limits import ItemLimit
-from pravega_serde.columnar.types import family
+from pravega_serde.columnar.types import family, integer_bounds
 from pravega_serde.json.rows import LONG_EVENT, is_slow
 
 #: Rows whose objects still fit the processor's cache.

@@ -3,12 +3,10 @@
 Schemas of draft 3 and later are read, as far as they name types. This includes the schemas that Jackson's
 ``JsonSchemaGenerator`` writes for a Java class, and those that :func:`json_schema_of` returns for columns.
 
+Types and formats are those of the type table. ``utc-millisec`` is Jackson's format of a ``java.util.Date``.
+
 | JSON schema | Arrow |
 |---|---|
-| boolean, integer, number, string | bool, int64, float64, string |
-| string of format date, date-time, local-date-time, byte | date32, timestamp[us, UTC], timestamp[us], binary |
-| integer of format int32; utc-millisec (Jackson's of java.util.Date) | int32; timestamp[us, UTC] |
-| number of format float; decimal(p,s) | float32; decimal128(p, s) |
 | object with properties; with additionalProperties of one type | struct; map<string, ...> |
 | array with items | list |
 | [T, null]; oneOf or anyOf of T and null | T |
@@ -151,9 +149,8 @@ def _scalar(kind: Any, form: Any) -> pa.DataType | None:
 def json_schema_of(schema: pa.Schema, name: str) -> str:
     """Return the JSON schema (draft 7), called ``name``, of the events that columns become.
 
-    The mapping is the table above in reverse. Smaller integers are int32, uint32 is int64, uint64 is decimal(20,0), and
-    float16 is float. A nullable field may be null; any other field is required. Raises :class:`SchemaError` for types
-    that JSON cannot hold: times, durations.
+    A nullable field may be null; any other field is required. Raises :class:`SchemaError` for types that JSON cannot
+    hold: times, durations. See ``docs/serialization/derived-schemas.md`` for the types.
     """
     text = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **_Schemas().object(schema, "$")}
     return json.dumps(text, separators=(",", ":"), ensure_ascii=False)

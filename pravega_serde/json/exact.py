@@ -21,12 +21,11 @@ import pyarrow.compute as pc
 
 from pravega_serde.columnar import Attempt, ColumnReader, MalformedError, PlainPath, list_items, map_entries
 from pravega_serde.columnar.arrays import Bools, Int64s, as_binary, bools_of, offsets_of, select, valid_rows
-from pravega_serde.columnar.building import integer_bounds
 from pravega_serde.columnar.digits import inexact_fractions
 from pravega_serde.columnar.found import EXACT_INTEGERS, SMALLEST_NORMAL, Found, fits_double
 from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.columnar.parsed import Convert
-from pravega_serde.columnar.types import contains
+from pravega_serde.columnar.types import contains, integer_bounds
 from pravega_serde.errors import DeserializationError, SchemaError
 from pravega_serde.json.columns import column_reader
 from pravega_serde.json.convert import JsonValues

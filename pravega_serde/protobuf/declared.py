@@ -1,15 +1,8 @@
 """Declared Arrow types: the types of columns from which a schema was derived, where Protobuf's own are others.
 
 A derived field has its Arrow type as text in the option ``(confluent.field_meta).params["arrow"]``. On the wire, it is
-an ordinary field, which every reader of Protobuf reads.
-
-| declared | field |
-|---|---|
-| int8, int16 | int32 |
-| date32[day] | google.type.Date |
-| decimal128(p, s), decimal256(p, s) | google.type.Decimal: its digits as text |
-| timestamp[us], without a time zone | int64: microseconds since 1970 in the time of a clock |
-| time64[us] | int64: microseconds since midnight |
+an ordinary field, which every reader of Protobuf reads: times are microseconds since 1970, or since midnight, and a
+decimal has its digits as text. The type table marks the declared types.
 """
 
 from __future__ import annotations
