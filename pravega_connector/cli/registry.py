@@ -33,7 +33,7 @@ from pravega_serde.registry import (
     registry_format,
 )
 from pravega_serde.registry.formats import format_named
-from pravega_serde.registry.pravega_store import check_policy, new_group
+from pravega_serde.registry.pravega_store import check_accepted, check_policy, new_group
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -405,6 +405,7 @@ def _schema(
     if schema_type is None and not registry_format(format_name).names_itself and len(wanted) == 1:
         (schema_type,) = wanted
     schema = event_type(file, format=format_name, type=schema_type).info
+    check_accepted(schema)
     return schema, [item for item in known if (item.schema.type, item.schema.format) == (schema.type, schema.format)]
 
 

@@ -145,7 +145,7 @@ def avro_name(schema: SchemaLike) -> str:
         definition = definition["type"]
     kind = definition["type"] if isinstance(definition, Mapping) else definition
     if not isinstance(kind, str):
-        raise SchemaError("an Avro union has no name; register the schema of one of its branches")
+        raise SchemaError("an Avro union has no name")
     return _full(_name_of(definition, "")) if kind in _NAMED else kind
 
 

@@ -58,7 +58,7 @@ class AvroRegistry(RegistryFormat):
 
     def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:  # noqa: ARG002
         """Return the type of a schema's events. A given name must be the schema's own."""
-        info = SchemaInfo(avro_name(schema), SerializationFormat.AVRO, avro_text(schema).encode())
+        info = SchemaInfo(_name(schema), SerializationFormat.AVRO, avro_text(schema).encode())
         if name not in (None, info.type):
             raise SchemaError(f"an Avro schema is registered under its own name, {info.type!r}, not {name!r}")
         return EventType(info, AvroSerializer(schema))
@@ -72,22 +72,30 @@ class AvroRegistry(RegistryFormat):
         definition = with_definitions(schema)
         if isinstance(definition, str):  # a name of a type, and never the path of a file
             definition = {"type": definition}
-        # A union has no name, and only these registries have one.
-        name = UNION if isinstance(definition, list) else avro_name(definition)
-        return SchemaInfo(name, SerializationFormat.AVRO, avro_text(definition).encode())
+        return SchemaInfo(_name(definition), SerializationFormat.AVRO, avro_text(definition).encode())
 
     def writes_alike(self, first: SchemaInfo, second: SchemaInfo) -> bool:
         """Return True if the schemas differ at most in what readers ignore, such as docs."""
         one, other = (print_schema(load(schema_text(each))[0]) for each in (first, second))
         return one == other
 
+    def is_union(self, info: SchemaInfo) -> bool:
+        """Return True for a schema that is a union at the top."""
+        return info.type == UNION
+
     def print(self, info: SchemaInfo) -> bytes:
         """Return the text of the schema as Java prints it."""
         return avro_text(schema_text(info)).encode()
 
     def names(self, info: SchemaInfo) -> frozenset[str]:
-        """Return the name and aliases of the schema. An alias matches the events that were written with it."""
-        return avro_names(schema_text(info))
+        """Return the name and aliases of the schema, or those of a union's branches.
+
+        An alias matches the events that were written with it.
+        """
+        schema = load(schema_text(info))[0]
+        if not isinstance(schema, Union):
+            return avro_names(schema_text(info))
+        return frozenset({info.type, *map(label_of, schema.branches)})
 
     def derive(self, columns: pa.Schema, name: str) -> str:
         """Return a record schema with the columns as fields; see :func:`avro_schema_of`."""
@@ -141,6 +149,11 @@ class AvroRegistry(RegistryFormat):
         text, read = schema_text(writer), load(schema_text(reader.info))[0]
         wide = _widened(load(text)[0], read)
         return None if wide is read else AvroSerializer(text, reader_schema=print_schema(wide))
+
+
+def _name(schema: Any) -> str:
+    """Return the name of a schema. A union has the name of Java's ``getFullName``."""
+    return UNION if isinstance(load(schema)[0], Union) else avro_name(schema)
 
 
 # ---- schemas to read columns with ----

@@ -177,6 +177,10 @@ class RegistryFormat(ABC):
         ``added`` is true if the writer's schema is the newer one.
         """
 
+    def is_union(self, info: SchemaInfo) -> bool:  # noqa: ARG002
+        """Return True if a schema is a union of types, which has no name."""
+        return False
+
     @abstractmethod
     def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Serializer[Any] | None, str]:
         """Return a serializer that reads payloads of one schema as another, or None and a reason.

@@ -95,6 +95,10 @@ class PravegaStore:
 
     # Writing
 
+    def check_accepts(self, schema: SchemaInfo) -> None:
+        """Raise :class:`SchemaError` for a schema that the server does not accept."""
+        check_accepted(schema)
+
     def prepare_writer(self, default: SerializationFormat) -> None:
         """Create the group and add the codec if the settings require it."""
         self._prepare_group(default)
@@ -108,7 +112,7 @@ class PravegaStore:
         which name what to register.
         """
         client, group = self._client, self._group
-        _check_top_level(schema)
+        check_accepted(schema)
         if self._config.register_schema:
             self._check_evolution(schema)
             version = client.add_schema(group, schema)
@@ -174,9 +178,14 @@ class PravegaStore:
         return True
 
 
-def _check_top_level(schema: SchemaInfo) -> None:
-    """Raise :class:`SchemaError` for a Protobuf message inside another, which the server does not accept."""
+def check_accepted(schema: SchemaInfo) -> None:
+    """Raise :class:`SchemaError` for a schema that the server does not accept.
+
+    That is a Protobuf message inside another, or an Avro union: a schema has the name of its events' only type.
+    """
     part = part_of(schema.format)
+    if part is not None and part.is_union(schema):
+        raise SchemaError("an Avro union has no name; register the schema of one of its branches")
     try:
         indexes = () if part is None else part.indexes(schema)
     except SchemaError:

@@ -55,6 +55,9 @@ class SchemaStore(Protocol):
 
     # Writing
 
+    def check_accepts(self, schema: SchemaInfo) -> None:
+        """Raise :class:`SchemaError` for a schema that this kind of registry does not have."""
+
     def prepare_writer(self, default: SerializationFormat) -> None:
         """Do what the settings require before the first write. Raises :class:`SerdeError`."""
 

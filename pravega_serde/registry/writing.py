@@ -116,7 +116,9 @@ class RegistrySerializer(_Writer):
     def __init__(self, config: SerializerConfig, type: EventType) -> None:  # noqa: A002 -- the registry's word
         _check_header(config, type.info.format)
         _check_codec(config, type.info.format)
-        store_of(config).prepare_writer(type.info.format)
+        store = store_of(config)
+        store.check_accepts(type.info)
+        store.prepare_writer(type.info.format)
         self._config, self._encoder = config, _Encoder.of(config, type)
 
     def __repr__(self) -> str:
@@ -171,7 +173,10 @@ class MultiTypeSerializer(_Writer):
         if not config.write_encoding_header:
             raise SerdeError("events of several types require the encoding header: only it identifies their type")
         self._formats = {each.info.format for each in types.values()}
-        store_of(config).prepare_writer(*(self._formats if len(self._formats) == 1 else (SerializationFormat.ANY,)))
+        store = store_of(config)
+        for each in types.values():
+            store.check_accepts(each.info)
+        store.prepare_writer(*(self._formats if len(self._formats) == 1 else (SerializationFormat.ANY,)))
         self._config, self._type_of = config, type_of
         self._encoders = {key: _Encoder.of(config, made) for key, made in types.items()}
         self._by_name: dict[Any, _Encoder] = {encoder.type.info.type: encoder for encoder in self._encoders.values()}

@@ -25,6 +25,7 @@ from pravega_serde.errors import (
     RegistryUnavailableError,
     SchemaError,
     SerdeError,
+    SerializationError,
 )
 from pravega_serde.protobuf import texts
 from pravega_serde.registry import RegistryConfig, confluent_store, deserializer, http, latest_schema, serializer
@@ -398,6 +399,81 @@ def test_a_union_is_read_by_row_and_by_column(referred: bool) -> None:
             None,
             {"member0": {"x": 5}, "member1": None},
             {"member0": None, "member1": {"x": 6}},
+        ]
+
+
+UNION_ROWS: list[Any] = [None, ("n.A", {"x": 5}), ("n.B", {"x": 6})]
+UNION_COLUMNS = [
+    {"member0": None, "member1": None},
+    {"member0": {"x": 5}, "member1": None},
+    {"member0": None, "member1": {"x": 6}},
+]
+UNION_EVENTS = [EVENT[:5] + payload for payload in (b"\0", b"\x02\x0a", b"\x04\x0c")]
+
+
+@pytest.mark.parametrize("referred", [False, True])
+def test_a_union_is_written_by_row_and_by_column(referred: bool) -> None:
+    root = ["null", "n.A", "n.B"] if referred else ["null", RECORDS["A"], RECORDS["B"]]
+    names = {f"n.{name}": (record, []) for name, record in RECORDS.items()} if referred else {}
+    answers = referring("AVRO", names, root, list(names))
+    if not referred:
+        answers["/subjects/s"] = answers["/schemas/ids/7"]
+    given = ["null", RECORDS["A"], RECORDS["B"]]
+    with scripted(by_path(answers)) as registry:
+        uri = f"confluent+{registry.uri}"
+        for schema in (given, latest_schema(uri, group="s"), json.dumps(given)):
+            writer = serializer(uri, group="s", schema=schema, format="avro")
+            assert [writer.serialize(row) for row in UNION_ROWS] == UNION_EVENTS
+            column = pa.array(UNION_COLUMNS, writer.arrow_type)
+            writer.check_encodable(column.type)
+            assert writer.encode_column(column).to_pylist() == UNION_EVENTS
+            assert writer.decode_column(pa.array(UNION_EVENTS)).to_pylist() == [None, *UNION_COLUMNS[1:]]
+            both = {"member0": {"x": 1}, "member1": {"x": 2}}
+            with pytest.raises(SerializationError, match="row 1"):
+                writer.encode_column(pa.array([UNION_COLUMNS[1], both], column.type))
+
+
+def test_a_union_without_null_requires_a_branch_and_reads_events_of_its_branches() -> None:
+    union = [RECORDS["A"], RECORDS["B"]]
+    answers = referring("AVRO", {}, union, []) | {"/schemas/ids/8": {"schema": json.dumps(RECORDS["B"])}}
+    answers["/subjects/s"] = answers["/schemas/ids/7"]
+    with scripted(by_path(answers)) as registry:
+        uri = f"confluent+{registry.uri}"
+        writer = serializer(uri, group="s", schema=union, format="avro", register_schema=True)
+        with pytest.raises(SerializationError, match="row 0"):
+            writer.encode_column(pa.array(UNION_COLUMNS[:1], writer.arrow_type))
+        with pytest.raises(SerializationError):
+            writer.serialize(None)
+        older = b"\0\0\0\0\x08\x0c"
+        for reader in (deserializer(uri, group="s"), deserializer(uri, group="s", schema=union, format="avro")):
+            assert reader.decode_column(pa.array([older])).to_pylist() == UNION_COLUMNS[2:]
+            assert (
+                reader.decode_column(writer.encode_column(pa.array(UNION_COLUMNS[1:], writer.arrow_type))).to_pylist()
+                == UNION_COLUMNS[1:]
+            )
+
+
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        (["null", "int", "string"], [None, 5, "t"]),
+        (["long", {"type": "array", "items": "int"}, {"type": "map", "values": "int"}], [5, [1], {"k": 3}]),
+        (["null", RECORDS["A"]], [None, {"x": 1}]),
+        ([{"type": "enum", "name": "n.E", "symbols": ["a"]}, RECORDS["B"]], ["a", {"x": 1}]),
+    ],
+)
+def test_unions_of_all_kinds_come_back(schema: Any, values: list[Any]) -> None:
+    answers = referring("AVRO", {}, schema, [])
+    answers["/subjects/s"] = answers["/schemas/ids/7"]
+    with scripted(by_path(answers)) as registry:
+        writer = serializer(f"confluent+{registry.uri}", group="s", schema=schema, format="avro")
+        events = [writer.serialize(value) for value in values]
+        assert [writer.deserialize(event) for event in events] == values
+        column = writer.decode_column(pa.array(events))
+        assert column.type == writer.arrow_type
+        written = writer.encode_column(column).to_pylist()
+        assert [event for event in written if event is not None] == [
+            event for event, value in zip(events, values, strict=True) if value is not None
         ]
 
 
