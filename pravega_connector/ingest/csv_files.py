@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.ingest.csv_values import FALSE, TRUE, converted, found_in
@@ -20,7 +19,8 @@ from pravega_connector.ingest.file_kinds import open_text
 from pravega_connector.ingest.lines import SHOWN, LineReader, Lines, NotRecordsError, lines_of
 from pravega_connector.ingest.replayable import Chunk
 from pravega_serde.columnar import numbers_of
-from pravega_serde.columnar.digits import inexact_fractions
+from pravega_serde.columnar.arrays import Bools
+from pravega_serde.columnar.digits import inexact_in_piece, line_pieces
 from pravega_serde.columnar.found import EXACT_INTEGERS, Found
 
 _OPEN: Final = "a quote is missing, or a quoted field has a line end (set --multiline)"
@@ -89,16 +89,21 @@ class CsvFiles:
     def _rows(self, lines: Lines, names: list[str], schema: pa.Schema, doubts: _Doubts) -> pa.RecordBatch:
         if not len(lines):
             return pa.RecordBatch.from_pylist([], schema)
-        if not doubts.about(lines):
-            try:
-                batch = self._parsed(lines, names, schema)
-            except (pa.ArrowInvalid, NotRecordsError):
-                pass  # found below
-            else:
-                if not doubts.about_values(batch):
-                    return batch
-        texts = self._texts(lines, names, schema.names)
-        columns = [converted(texts.column(entry.name), entry.type, entry.name) for entry in schema]
+        try:
+            batch = self._parsed(lines, names, schema)
+        except (pa.ArrowInvalid, NotRecordsError):  # found below
+            batch, doubtful = None, schema.names
+        else:
+            doubtful = doubts.about(lines, batch)
+            if not doubtful:
+                return batch
+        texts = self._texts(lines, names, doubtful)
+        columns = [
+            converted(texts.column(entry.name), entry.type, entry.name)
+            if batch is None or entry.name in doubtful
+            else batch.column(entry.name)
+            for entry in schema
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _texts(self, lines: Lines, names: list[str], wanted: list[str]) -> pa.RecordBatch:
@@ -133,7 +138,7 @@ class CsvFiles:
         from pyarrow import csv as arrow  # noqa: PLC0415 - only this kind needs it
 
         data = lines.joined()
-        if len(lines) > 1 and not lines.returns and _has_lone_return(bytes(data)):
+        if len(lines) > 1 and not lines.returns and b"\r" in lines.data and _has_lone_return(bytes(data)):
             raise NotRecordsError(_OPEN)  # pyarrow takes it for a line end
         table = arrow.read_csv(
             pa.BufferReader(data),
@@ -156,7 +161,7 @@ class CsvFiles:
 
 
 def _has_lone_return(data: bytes) -> bool:
-    return b"\r" in data and data.count(b"\r") > data.count(b"\r\n") + data.endswith(b"\r")
+    return data.count(b"\r") > data.count(b"\r\n") + data.endswith(b"\r")
 
 
 def _is_open(text: str, delimiter: str) -> bool:
@@ -189,40 +194,82 @@ class _Doubts:
     """Check if pyarrow, which is fast, could read some text as a value that loses a part of it.
 
     Its numbers may have leading zeros, an exponent without a sign or with three digits, more digits than they hold, or
-    be hexadecimal. Its times may be dates. Lines with such texts are converted by :func:`converted` instead.
+    be hexadecimal. Its times may be dates. Columns with such texts are converted by :func:`converted` instead.
     """
 
     def __init__(self, schema: pa.Schema, delimiter: str) -> None:
-        kinds = [entry.type for entry in schema]
         t = pa.types
-        self._floats = [at for at, kind in enumerate(kinds) if t.is_floating(kind)]
-        self._times = [at for at, kind in enumerate(kinds) if t.is_timestamp(kind) and kind.tz is None]
-        self._numbers = bool(self._floats) or any(t.is_integer(kind) or t.is_decimal(kind) for kind in kinds)
-        between = f'(^|[\r\n"]|{re.escape(delimiter)})[ \t]*'
-        self._doubtful = rf"{between}(\+|-?0[0-9xX])|[0-9.][eE](-[0-9]{{3}}|[0-9])"
+        self._floats = [entry.name for entry in schema if t.is_floating(entry.type)]
+        fractions = [entry.name for entry in schema if t.is_floating(entry.type) or t.is_decimal(entry.type)]
+        self._exponents = bool(fractions)
+        self._numbers = [*fractions, *(entry.name for entry in schema if t.is_integer(entry.type))]
+        self._times = [entry.name for entry in schema if t.is_timestamp(entry.type) and entry.type.tz is None]
+        self._delimiter = ord(delimiter)
+        self._borders = (np.arange(256) < _MINUS) | (np.arange(256) == self._delimiter)
+        self._starts = np.isin(np.arange(256), [*b'\r\n"', self._delimiter])
 
-    def about(self, lines: Lines) -> bool:
-        """Return True if the text of lines may have such numbers."""
+    def about(self, lines: Lines, batch: pa.RecordBatch) -> list[str]:
+        """Return the columns whose values may have lost something."""
+        found = [name for name in self._times if _has_midnight(batch.column(name))]
         if not self._numbers:
-            return False
-        data = lines.joined()
-        bounds = pa.py_buffer(np.array([0, len(data)], np.int32))
-        text = pa.Array.from_buffers(pa.binary(), 1, [None, bounds, pa.py_buffer(data)])
-        if pc.match_substring_regex(text, self._doubtful)[0].as_py():
+            return found
+        exact = True
+        for _, piece in line_pieces(lines.data, int(lines.starts[0]), int(lines.ends[-1])):
+            if self._has_odd_numbers(piece):
+                return found + self._numbers
+            exact = exact and not (self._floats and len(inexact_in_piece(piece)))
+        return found + [name for name in self._floats if not exact or _is_large(batch.column(name))]
+
+    def _has_odd_numbers(self, piece: bytes) -> bool:
+        data = np.frombuffer(b"\n\n%b\n\n\n\n" % piece, np.uint8)
+        zero, before, after = data[2:-1] == _ZERO, data[1:-2], data[3:]
+        plain = zero & (after >= _ZERO) & self._may_start(before)  # before a digit or a letter
+        negative = zero & (before == _MINUS) & self._may_start(data[:-3]) & (after != _POINT)
+        if self._are_first(data, np.flatnonzero(plain) + 2):
             return True
-        return bool(self._floats) and len(inexact_fractions(bytes(data))) > 0
+        if negative.any() and self._are_first(data, np.flatnonzero(negative) + 1):
+            return True
+        if b"+" in piece and self._are_first(data, np.flatnonzero(data == _PLUS)):
+            return True
+        if not self._exponents:
+            return False
+        at = np.flatnonzero((data[1:] | _LOWER == _E) & (data[:-1] <= _NINE)) + 1
+        at = at[data[at - 1] >= _POINT]
+        negative = (data[at + 1] == _MINUS) & _are_digits(data[at + 2]) & _are_digits(data[at + 3])
+        return bool((_are_digits(data[at + 1]) | (negative & _are_digits(data[at + 4]))).any())
 
-    def about_values(self, batch: pa.RecordBatch) -> bool:
-        """Return True if values may have lost something."""
-        for at in self._floats:
-            sizes = np.abs(batch.column(at).fill_null(1.0).to_numpy())
-            if not (sizes < EXACT_INTEGERS).all():  # also NaN
+    def _may_start(self, before: Bytes) -> Bools:
+        return before < _MINUS if self._delimiter < _MINUS else self._borders[before]
+
+    def _are_first(self, data: Bytes, at: npt.NDArray[np.int64]) -> bool:
+        """Return True if a byte is the first of a field, after blanks; perhaps also after many blanks."""
+        for _ in range(_BLANKS):
+            before = data[at - 1]
+            if self._starts[before].any():
                 return True
-        for at in self._times:
-            column = batch.column(at)
-            if (numbers_of(column.drop_null().view(pa.int64())) % _DAY[column.type.unit] == 0).any():
-                return True
-        return False
+            at = at[(before == _BLANK) | (before == _TAB)] - 1
+            if not len(at):
+                return False
+        return True
 
 
+def _are_digits(data: Bytes) -> Bools:
+    return data - _ZERO < 10
+
+
+def _is_large(column: pa.Array) -> bool:
+    """Return True if a column has numbers that integers in it are not exact for, or NaN."""
+    return not (np.abs(column.fill_null(1.0).to_numpy()) < EXACT_INTEGERS).all()
+
+
+def _has_midnight(column: pa.Array) -> bool:
+    times = numbers_of(column.drop_null().view(pa.int64()))
+    return bool((times % _DAY[column.type.unit] == 0).any())
+
+
+Bytes = npt.NDArray[np.uint8]
+_ZERO, _NINE, _PLUS, _MINUS, _POINT, _E, _BLANK, _TAB = b"09+-.e \t"
+_BLANKS: Final = 32
+#: Bit of small letters.
+_LOWER: Final = 0x20
 _DAY: Final = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

@@ -94,7 +94,9 @@ def _parsed(lines: Lines, schema: pa.Schema, reader: ExactReader) -> pa.RecordBa
     (batch,) = table.combine_chunks().to_batches()
     if all(column.null_count for column in batch.columns) and _has_null_row(batch):
         return None  # perhaps the line is null
-    return None if len(reader.lossy(batch.to_struct_array(), lines.column())) else batch
+    if reader.has_doubles and len(reader.lossy(batch.to_struct_array(), lines.column())):
+        return None
+    return batch
 
 
 def _has_null_row(batch: pa.RecordBatch) -> bool:

@@ -17,6 +17,8 @@ from pravega_connector.ingest.replayable import Chunk, Rejected
 BLOCK: Final = 1 << 20
 # A larger record cannot be an event. Without this limit, a missing quote would read a whole file into memory.
 MAX_RECORD: Final = 64 << 20
+#: Bytes in which most files have a line end.
+_BEGINNING: Final = 1 << 12
 _NEWLINE, _RETURN, _QUOTE, _SPACE, _TAB = 10, 13, 34, 32, 9
 _BOM: Final = b"\xef\xbb\xbf"
 # Positions in pyarrow's messages refer to a block, not to the file.
@@ -92,7 +94,7 @@ def lines_of(
     while block or rest:
         following = file.read(BLOCK) if block else b""
         data = rest + block
-        known = known or _line_end(data)
+        known = known or _line_end(data[:_BEGINNING]) or _line_end(data)
         end = known or _NEWLINE
         ends = _record_ends(data, end, quotes=quotes)
         if not following and (not len(ends) or ends[-1] != len(data) - 1):

@@ -3,55 +3,103 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.columnar.found import fits_double
 
-_POINT: Final = 0x2E
-_MARKS: Final = bytes(chr(byte) in "0123456789." for byte in range(256))
+_POINT, _COMMA = 0x2E, 0x2C
 #: Doubles hold all numbers of 15 digits. This is the length of the next longer ones, with their point.
 _RUN: Final = 17
+_PIECE: Final = 1 << 16
 _NUMBER: Final = re.compile(rb"[0-9]*\.[0-9]+([eE][-+]?[0-9]{1,3})?(?![0-9.])")
-_floats: Final = msgspec.json.Decoder(list[float]).decode
+
+
+def line_pieces(data: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """Yield positions and bytes of consecutive lines, which the caches of a processor hold."""
+    end = len(data) if end is None else end
+    while start < end:
+        stop = (data.find(b"\n", start + _PIECE, end) + 1) or end
+        yield start, data[start:stop]
+        start = stop
 
 
 def inexact_fractions(data: bytes) -> Int64s:
     """Return the positions of numbers with a point that are not the text of their double; perhaps of some others.
 
     The shortest text that a double is read from has up to 17 digits. Most long numbers in files are such texts, so all
-    of them are read and written again at once, which is fast.
+    of them are read and written again at once.
     """
-    marked = data.translate(_MARKS)
-    if b"\1" * _RUN not in marked:
+    found = [start + inexact_in_piece(piece) for start, piece in line_pieces(data)]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def inexact_in_piece(data: bytes) -> Int64s:
+    """Return what :func:`inexact_fractions` returns, for a few lines."""
+    view = np.frombuffer(data, np.uint8)
+    marks = np.zeros(len(view) + 2 * _RUN, np.bool_)
+    np.less(view - _POINT, 12, out=marks[8 : 8 + len(view)])  # digits and the point, also a slash
+    # A run of 17 has eight marks at a multiple of eight, and five before or after them.
+    eights = np.packbits(marks)
+    full = np.flatnonzero(eights == 0xFF)
+    if not ((eights[full + 1] >= 0xF8) | (eights[full - 1] & 0x1F == 0x1F)).any():
         return np.empty(0, np.int64)
-    run, length = np.frombuffer(b"\0" + marked + b"\0" * _RUN, np.bool_), 1
-    while length < _RUN:
-        step = min(length, _RUN - length)
-        run, length = run[:-step] & run[step:], length + step
-    starts = np.flatnonzero(run[1:] > run[:-1])
-    ends = np.flatnonzero(run[1:] < run[:-1]) + _RUN - 1
-    view = np.frombuffer(data + b"\n", np.uint8)
-    points = np.flatnonzero(view == _POINT)
-    with_point = np.searchsorted(points, starts) < np.searchsorted(points, ends)
-    starts, ends = starts[with_point], ends[with_point]
-    if not len(starts):
-        return starts
-    texts = [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    joined = b",".join(texts)
-    doubtful = view[ends] | 0x20 == ord("e")
+    edges = np.flatnonzero(marks[1:] != marks[:-1]) - 7
+    starts, ends = edges[::2], edges[1::2]
+    long = ends - starts >= _RUN
+    texts = _parts(data, starts[long], ends[long])
+    starts, ends = starts[long], ends[long]
+    fractions = pc.match_substring(texts, ".")
+    if fractions.false_count:
+        there = fractions.to_numpy(zero_copy_only=False)
+        starts, ends, texts = starts[there], ends[there], texts.filter(fractions)
+    doubtful = view[np.minimum(ends, len(view) - 1)] | 0x20 == ord("e")
     try:
-        written = msgspec.json.encode(_floats(b"[" + joined + b"]"))[1:-1]
-    except msgspec.MsgspecError:  # points and zeros that are not a number
+        values = texts.cast(pa.float64())
+    except pa.ArrowInvalid:  # points that are not in a number
         doubtful[:] = True
     else:
-        if written != joined:
-            doubtful |= [one != other for one, other in zip(texts, written.split(b","), strict=True)]
+        if not _are_written_as(values, texts):
+            doubtful |= pc.not_equal(double_texts(values), texts).to_numpy(zero_copy_only=False)
     return np.array([start for start in starts[doubtful].tolist() if not _is_exact(data, start)], np.int64)
+
+
+def _are_written_as(values: pa.DoubleArray, texts: pa.StringArray) -> bool:
+    """Return True if all texts are those of the values, which is cheaper to find than the texts that are not."""
+    rows = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    return bool(_written(values)[1:-1] == pc.binary_join(rows, ",")[0].as_buffer())
+
+
+def _written(values: pa.DoubleArray) -> bytes:
+    return msgspec.json.encode(values.to_numpy(zero_copy_only=False).tolist())
+
+
+def double_texts(column: pa.DoubleArray) -> pa.StringArray:
+    """Return the shortest text of each double, with a point or an exponent; ``null`` for NaN, infinities and nulls."""
+    if not len(column):
+        return pa.array([], pa.string())
+    written = _written(column)
+    bounds = np.zeros(len(column) + 1, np.int32)
+    bounds[1:-1] = np.flatnonzero(np.frombuffer(written, np.uint8) == _COMMA) - np.arange(1, len(column))
+    data = written[1:-1].replace(b",", b"")
+    bounds[-1] = len(data)
+    return pa.Array.from_buffers(pa.string(), len(column), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+
+
+def _parts(data: bytes, starts: Int64s, ends: Int64s) -> pa.StringArray:
+    bounds = np.empty(2 * len(starts), np.int32)
+    bounds[::2], bounds[1::2] = starts, ends
+    parts = pa.Array.from_buffers(
+        pa.string(), max(0, len(bounds) - 1), [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    )
+    return parts.take(pa.array(np.arange(0, len(parts), 2)))
 
 
 def _is_exact(data: bytes, start: int) -> bool:

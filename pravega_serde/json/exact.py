@@ -179,7 +179,7 @@ class ExactReader:
     """Reader of columns of events, of one Arrow type. Raises SchemaError for an unsupported type."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._doubles = contains(kind, "float64")
+        self.has_doubles = contains(kind, "float64")
         self._flat = not any(pa.types.is_nested(entry.type) for entry in kind)
         # msgspec reads any text as a decimal.
         self._members = None if contains(kind, "decimal") else column_reader(kind, closed=True)
@@ -193,11 +193,13 @@ class ExactReader:
 
     def lossy(self, values: pa.Array, column: pa.BinaryArray) -> Int64s:
         """Return the rows with doubles that may have lost digits of the events."""
-        if not self._doubles:
+        if not self.has_doubles:
             return np.empty(0, np.int64)
         offsets = offsets_of(column)
         data = bytes(memoryview(column.buffers()[2])[offsets[0] : offsets[-1]])
-        rows = np.searchsorted(offsets, offsets[0] + inexact_fractions(data), "right") - 1
+        rows: Int64s = np.searchsorted(offsets, offsets[0] + inexact_fractions(data), "right") - 1
+        if not _doubles(values, lambda sizes: ~((sizes >= SMALLEST_NORMAL) & (sizes < EXACT_INTEGERS))).any():
+            return rows
         large = np.flatnonzero(_doubles(values, lambda sizes: ~(sizes < EXACT_INTEGERS)))
         small = np.flatnonzero(_doubles(values, lambda sizes: sizes < SMALLEST_NORMAL))
         if len(small):

@@ -27,6 +27,7 @@ from pravega_serde.columnar import (
 )
 from pravega_serde.columnar.arrays import offsets_of, valid_rows
 from pravega_serde.columnar.base import Write
+from pravega_serde.columnar.digits import double_texts
 from pravega_serde.columnar.lowering import check_between
 from pravega_serde.columnar.types import NESTED, Walk, family
 from pravega_serde.columnar.variant import decoded
@@ -95,15 +96,18 @@ def java_floats(column: pa.Array) -> pa.StringArray:
 
     NaN and infinities are in quotes.
     """
-    text = column.cast(pa.string())
     values = column.to_numpy()
     size = np.abs(values)
-    # A signalling NaN is a NaN like any other.
-    with np.errstate(invalid="ignore"):
-        whole = np.floor(size) == size
-    if whole.any():
-        # Arrow writes 2.0 as 2.
-        text = pc.if_else(pa.array(whole), pc.binary_join_element_wise(text, ".0", ""), text)
+    if column.type == pa.float64():
+        text = double_texts(column)
+    else:
+        text = column.cast(pa.string())
+        # A signalling NaN is a NaN like any other.
+        with np.errstate(invalid="ignore"):
+            whole = np.floor(size) == size
+        if whole.any():
+            # Arrow writes 2.0 as 2.
+            text = pc.if_else(pa.array(whole), pc.binary_join_element_wise(text, ".0", ""), text)
     plain = ((size >= PLAIN_FROM) & (size < PLAIN_BELOW)) | (size == 0)
     if plain.all():
         return text
@@ -134,6 +138,20 @@ def _may_need_escapes(column: pa.StringArray) -> bool:
     data = np.frombuffer(column.buffers()[2], np.uint8)[first:last]
     unusual = data.min() < _FIRST_PLAIN or data.max() >= _FIRST_ASTRAL
     return bool(unusual or (data == _QUOTE).any() or (data == _BACKSLASH).any())
+
+
+#: Bytes of the text of a timestamp, and the place of its letter.
+_TIMESTAMP_BYTES, _LETTER_AT = 26, 10
+
+
+def _with_letter(times: pa.StringArray) -> pa.StringArray:
+    """Return timestamps with a T instead of the blank."""
+    if not len(times):
+        return times
+    _, offsets, data = times.buffers()
+    letters = np.frombuffer(data, np.uint8, len(times) * _TIMESTAMP_BYTES).copy()
+    letters[_LETTER_AT::_TIMESTAMP_BYTES] = ord("T")
+    return pa.Array.from_buffers(pa.string(), len(times), [None, offsets, pa.py_buffer(letters)])
 
 
 #: First and last day of the years 0 to 9999, counted from 1970: Java writes other years with a sign, which few read.
@@ -196,8 +214,7 @@ class _Renderers(Walk[Render]):
             # The text is in UTC for any zone of the column.
             micros = to_micros(column, kind.unit, what="timestamp")
             check_between(micros, first, last, "a timestamp beyond the years 0 to 9999 of ISO 8601")
-            text = micros.cast(pa.timestamp("us")).cast(pa.string())
-            return ['"', pc.replace_substring(text, " ", "T"), f'{zone}"']
+            return ['"', _with_letter(micros.cast(pa.timestamp("us")).cast(pa.string())), f'{zone}"']
 
         return render
 

@@ -148,6 +148,34 @@ def test_a_text_after_the_sample_is_the_same_value_or_an_error_whose_fix_works(t
         assert same(found, text), (found, text)
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
+@pytest.mark.parametrize(
+    ("first", "text"),
+    [
+        ("1", "-0"),
+        ("1", "007"),
+        ("1", " 007"),
+        ("1", "-007"),
+        ("1", "0x1A"),
+        ("1", '"01"'),
+        ("0.5", "1E5"),
+        ("0.5", "-01"),
+    ],
+)
+def test_numbers_with_other_digits_are_found_in_any_place(tmp_path: Path, delimiter: str, first: str, text: str):
+    path = tmp_path / "x.csv"
+    good = f"{first}{delimiter}2026-05-01 00:00:01{delimiter}-0.5\n"
+    names = f"x{delimiter}at{delimiter}y\n"
+    files = source(path, names + good, delimiter=delimiter)
+    assert files.schema.types == [INT if first == "1" else DOUBLE, TIME, DOUBLE]
+    for before in (0, 3000):
+        path.write_text(names + good * before + good.replace(first, text, 1))
+        with pytest.raises(BadRecordError, match=f"line {before + 2}: column 'x': .*without a loss"):
+            events(files)
+    path.write_text(names + good * 3000)
+    assert len(events(files)) == 3000
+
+
 def second(files: FileSource) -> tuple[Any, str]:
     """The field of the second event, and the error if it cannot be read."""
     try:

@@ -1,6 +1,9 @@
 """What the columnar paths share: isolating bad rows, opening columns, cutting and joining them."""
 
+import random
+import re
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
@@ -37,6 +40,8 @@ from pravega_serde.columnar import (
     valid_rows,
 )
 from pravega_serde.columnar.building import build_scalars
+from pravega_serde.columnar.digits import inexact_fractions
+from pravega_serde.columnar.found import fits_double
 from pravega_serde.columnar.pieces import Blob
 
 EVENTS = st.lists(st.none() | st.binary(max_size=12), max_size=200)
@@ -276,3 +281,35 @@ def test_python_values_become_what_arrow_makes_of_them(data: st.DataObject, case
 def test_texts_that_are_none_are_refused() -> None:
     with pytest.raises(UnicodeEncodeError):
         build_scalars(["\ud800"], pa.string())
+
+
+_PIECES = (
+    "0",
+    "1",
+    "59",
+    ".",
+    "e-7",
+    "E5",
+    "-",
+    ",",
+    ",",
+    "\n",
+    " 0.1234567890123456",
+    "12345678901234567.5",
+    "3.141592653589793",
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fractions_that_no_double_holds_are_found(seed: int):
+    rng = random.Random(seed)
+    text = "".join(rng.choice(_PIECES) * rng.choice([1, 1, 2, 9]) for _ in range(3000))
+    numbers = re.finditer(r"[0-9.]+", text)
+    long = [each for each in numbers if len(each[0]) >= 17 and "." in each[0]]
+    expected = set()
+    for each in long:
+        number = re.match(r"[0-9]*\.[0-9]+([eE][-+]?[0-9]{1,3})?(?![0-9.])", text[each.start() :])
+        if number is None or not fits_double(Decimal(number[0])):
+            expected.add(each.start())
+    assert set(inexact_fractions(text.encode()).tolist()) == expected
+    assert expected
