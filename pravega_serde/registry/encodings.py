@@ -6,10 +6,11 @@ Rows of a column are grouped by encoding id. Each group is decoded at once, and 
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +29,14 @@ from pravega_serde.registry.contract import EncodingInfo, SchemaInfo
 from pravega_serde.registry.formats import part_of, payload_serializer
 from pravega_serde.registry.header import PRAVEGA, Framing, HeaderColumn, SameId, read_header
 from pravega_serde.registry.interface import EventType
+from pravega_serde.registry.lookups import MISSING_SECONDS
 from pravega_serde.registry.message_prefix import MessagePrefix, split_column
 from pravega_serde.registry.settings import SerializerConfig
 from pravega_serde.registry.stores import store_of
 from pravega_serde.registry.values import Convert, natural
 from pravega_serde.serializer_interface import OnError, Serializer
+
+T = TypeVar("T")
 
 #: Same number as in the Java client. Each entry holds a compiled serializer.
 MAX_ENTRIES: Final = 1000
@@ -151,6 +155,8 @@ class Entries:
         self._last: dict[int, tuple[bytes, Entry]] = {}
         """Prefix and entry of the last event of each encoding id. Most events have those of the one before."""
         self._prefixes: dict[int, MessagePrefix | None] = {}
+        self._failures: dict[object, tuple[float, SchemaError | UnknownEncodingError]] = {}
+        """Errors of unusable schemas and unknown ids, each with the time until which it is raised again."""
 
     def entry_of(self, encoding_id: int, event: bytes) -> tuple[Entry, int]:
         """Return the entry of an event, and where its payload begins. Raises the errors of :meth:`find`."""
@@ -187,13 +193,30 @@ class Entries:
         """
         entry = self._compiled.get((encoding_id, prefix))
         if entry is None:
-            entry = self._with_values(self._compile(self._ask(encoding_id, prefix)))
+            encoding = self._ask(encoding_id, prefix)
+            entry = self._once(("compile", encoding_id, prefix), lambda: self._with_values(self._compile(encoding)))
             if len(self._compiled) >= MAX_ENTRIES:
                 self._compiled.clear()
             self._compiled[encoding_id, prefix] = entry
         return entry
 
+    def _once(self, key: object, work: Callable[[], T]) -> T:
+        """Return the result of ``work``. For a moment after it failed, raise its error again without calling it."""
+        until, failure = self._failures.get(key, (0.0, None))
+        if failure is not None and time.monotonic() < until:
+            raise failure.with_traceback(None)
+        try:
+            return work()
+        except (SchemaError, UnknownEncodingError) as error:
+            if len(self._failures) >= MAX_ENTRIES:
+                self._failures.clear()
+            self._failures[key] = time.monotonic() + MISSING_SECONDS, error
+            raise
+
     def _ask(self, encoding_id: int, prefix: bytes) -> EncodingInfo:
+        return self._once(("ask", encoding_id, prefix), lambda: self._request(encoding_id, prefix))
+
+    def _request(self, encoding_id: int, prefix: bytes) -> EncodingInfo:
         try:
             return self._store.writer(self._framing, encoding_id, prefix)
         except RegistryNotFoundError:

@@ -15,20 +15,20 @@ from typing import Any, Final, TypeVar
 
 from pravega_serde import after_fork
 from pravega_serde.blocking import blocking
-from pravega_serde.errors import RegistryNotFoundError
+from pravega_serde.errors import RegistryNotFoundError, SchemaError
 
 T = TypeVar("T")
 
-# Seconds for which a missing encoding id is cached: thousands of events may have the same id.
+# Seconds for which a missing encoding id or an invalid schema is cached: thousands of events may have the same id.
 MISSING_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Cached answer, valid until a time of ``time.monotonic()``: a value, or the error for a missing one."""
+    """Cached answer, valid until a time of ``time.monotonic()``: a value, or the error for a missing or invalid one."""
 
     value: Any
-    error: RegistryNotFoundError | None
+    error: RegistryNotFoundError | SchemaError | None
     until: float
 
     @classmethod
@@ -37,8 +37,10 @@ class _Kept:
 
     @classmethod
     def missing(cls, error: BaseException, seconds: float) -> _Kept | None:
-        """Return a cached RegistryNotFoundError. For other errors, which may be transient, return None."""
-        return cls(None, error, time.monotonic() + seconds) if isinstance(error, RegistryNotFoundError) else None
+        """Return a cached RegistryNotFoundError or SchemaError. Others may be transient: return None for them."""
+        if not isinstance(error, RegistryNotFoundError | SchemaError):
+            return None
+        return cls(None, error, time.monotonic() + seconds)
 
     def get(self) -> Any:
         if self.error is not None:
@@ -87,8 +89,8 @@ class Lookups:
     def get(self, key: Hashable, load: Callable[[], T], *, seconds: float, missing: float = 0) -> T:
         """Return the cached answer for ``key``. If there is none, call ``load`` and cache its result for ``seconds``.
 
-        Raises the errors of ``load`` in every thread that waited for it. A RegistryNotFoundError is cached for
-        ``missing`` seconds.
+        Raises the errors of ``load`` in every thread that waited for it. A RegistryNotFoundError, and a SchemaError for
+        an invalid answer, is cached for ``missing`` seconds.
         """
         while True:
             with self._lock:

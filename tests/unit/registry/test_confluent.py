@@ -28,7 +28,16 @@ from pravega_serde.errors import (
     SerializationError,
 )
 from pravega_serde.protobuf import texts
-from pravega_serde.registry import RegistryConfig, confluent_store, deserializer, http, latest_schema, serializer
+from pravega_serde.registry import (
+    RegistryConfig,
+    confluent_store,
+    deserializer,
+    encodings,
+    http,
+    latest_schema,
+    lookups,
+    serializer,
+)
 from tests.unit.registry._pace import Clock
 from tests.unit.registry._scripted import Action, answer, hang_up, scripted
 
@@ -75,6 +84,57 @@ def test_an_id_is_asked_for_once() -> None:
             assert reader.deserialize(EVENT) == {"a": 1}
             assert reader.decode_column(pa.array([EVENT] * 100)).to_pylist() == [{"a": 1}] * 100
         assert [request.path for request in registry.requests] == ["/schemas/ids/7"]
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        {"schema": '{"type":"recor"}'},
+        {"schema": "no JSON", "schemaType": "JSON"},
+        {"schema": "AAAA", "schemaType": "PROTOBUF"},
+        {"schema": '["n.A"]', "references": [{"name": "n.A", "subject": "a", "version": 1}]},
+    ],
+    ids=["avro", "json", "protobuf", "reference"],
+)
+@pytest.mark.parametrize("given", [None, AVRO])
+def test_an_invalid_schema_is_requested_once_for_many_events(
+    answered: dict[str, Any], given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(lookups, "time", clock)
+    monkeypatch.setattr(encodings, "time", clock)
+    answer_now = dict(answered)
+    own = {"/schemas/ids/7": answer_now, "/schemas/ids/7?format=serialized": answer_now}
+    others = {"/subjects/a/versions/1": {"schema": "{", "version": 1, "id": 1}, "/subjects/s/versions/latest": SCHEMA}
+    with scripted(by_path({**own, **others})) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=given, format=given and "avro")
+
+        def fail() -> int:
+            with pytest.raises(SchemaError):
+                reader.deserialize(EVENT)
+            with pytest.raises(SchemaError):
+                reader.decode_column(pa.array([EVENT] * 3))
+            return sum(request.path.startswith("/schemas/ids/7") for request in registry.requests)
+
+        first = fail()
+        assert [fail() for _ in range(50)] == [first] * 50
+        clock.now += lookups.MISSING_SECONDS + 0.01
+        assert fail() > first
+        # A reader recovers if the registry does.
+        answer_now.clear()
+        answer_now.update(SCHEMA)
+        clock.now += lookups.MISSING_SECONDS + 0.01
+        assert reader.deserialize(EVENT) == {"a": 1}
+
+
+def test_the_subject_of_unknown_ids_is_requested_once_for_many_events() -> None:
+    with scripted(by_path({"/subjects/s/versions/latest": SCHEMA})) as registry:
+        reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro", unknown_ids="corrupt")
+        for _ in range(50):
+            with pytest.raises(DeserializationError, match="does not know the encoding id 7"):
+                reader.deserialize(EVENT)
+        # More often only on a machine that needs more than a second for this.
+        assert len(registry.requests) < 50
 
 
 def test_an_id_is_only_malformed_if_its_subject_exists() -> None:
