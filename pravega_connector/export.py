@@ -35,7 +35,7 @@ from pravega_connector.spark.source.columns import Decoder, decoded_fields, key_
 from pravega_connector.spark.source.inference import event_columns
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
-from pravega_serde.columnar.found import without_nulls
+from pravega_serde.columnar.found import text_for_nulls
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS
 from pravega_serde.json import JsonSerializer
@@ -221,7 +221,7 @@ def _json_columns(batches: Iterable[EventBatch]) -> pa.Schema:
     inference = Inference(mixed=True)
     for batch in batches:
         inference.add(batch.events)
-    return pa.schema([entry.with_type(without_nulls(entry.type)) for entry in inference.schema()])
+    return text_for_nulls(inference.schema())
 
 
 def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:

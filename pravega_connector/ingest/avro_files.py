@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
-from pravega_connector.ingest.file_kinds import ROWS_AT_ONCE, conform, open_file
+from pravega_connector.ingest.file_kinds import ROWS_AT_ONCE, conform, good_rows, open_file
 from pravega_connector.ingest.replayable import Chunk, Rejected
 from pravega_serde.errors import DeserializationError, SchemaError
 
@@ -26,12 +26,10 @@ _VALUE = "value"
 class AvroFiles:
     """Avro object container files with any codec."""
 
-    sampled: bool = False
-
     def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
         """Return the columns of the Avro schema in the file."""
         with open_file(path) as file, _damaged(path):
-            return _columns(_serializer(_container(file)))
+            return _columns(_opened(file)[1])
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Yield the records of each block; blocks before ``offset`` are not decoded."""
@@ -39,8 +37,7 @@ class AvroFiles:
         from pravega_serde.avro.schema import Union, branches_of, load  # noqa: PLC0415
 
         with open_file(path) as file, _damaged(path):
-            container = _container(file)
-            serializer = _serializer(container)
+            container, serializer = _opened(file)
             kind, _ = load(container.schema)
             bounds = RecordBounds(kind)
             # The null of a union of several types is a struct without a member, as in a field.
@@ -76,34 +73,29 @@ class _Reader:
         values = self._serializer.decode_column(
             events, on_error=lambda error: reasons.update({error.row or 0: _told(error)})
         )
-        if pa.types.is_struct(values.type) and values.null_count > len(reasons) and not self._null:
-            nulls = [row for row, there in enumerate(values.is_valid().to_pylist()) if not there]
-            reasons = {row: reasons.get(row, "the record is null") for row in nulls}
-        if reasons:
-            row = min(reasons)
+        null = "the record is null" if pa.types.is_struct(values.type) and not self._null else None
+
+        def refuse(row: int, reason: str) -> Rejected:
             if not self._reject:
-                raise BadRecordError(f"{self._path}, record {first + row + 1}: {reasons[row]}")
-            values = values.filter(pa.array([row not in reasons for row in range(len(events))]))
-        bad = [Rejected(first + row, 0, reasons[row], events[row].as_py().hex()) for row in sorted(reasons)]
+                raise BadRecordError(f"{self._path}, record {first + row + 1}: {reason}")
+            return Rejected(first + row, 0, reason, events[row].as_py().hex())
+
+        values, bad = good_rows(values, reasons, null, refuse)
         if not pa.types.is_struct(values.type):
-            return pa.RecordBatch.from_arrays([values], schema=self._own), tuple(bad)
-        return pa.RecordBatch.from_struct_array(values), tuple(bad)
+            return pa.RecordBatch.from_arrays([values], schema=self._own), bad
+        return pa.RecordBatch.from_struct_array(values), bad
 
 
 def _told(error: DeserializationError) -> str:
     return f"{error.reason} (field {error.field_path})" if error.field_path else error.reason
 
 
-def _container(file: object) -> Container:
-    from pravega_serde.avro.container import Container  # noqa: PLC0415 - only this kind needs it
-
-    return Container(file)
-
-
-def _serializer(container: Container) -> AvroSerializer:
+def _opened(file: object) -> tuple[Container, AvroSerializer]:
     from pravega_serde.avro import AvroSerializer  # noqa: PLC0415 - only this kind needs it
+    from pravega_serde.avro.container import Container  # noqa: PLC0415
 
-    return AvroSerializer(container.schema)
+    container = Container(file)
+    return container, AvroSerializer(container.schema)
 
 
 def _columns(serializer: AvroSerializer) -> pa.Schema:

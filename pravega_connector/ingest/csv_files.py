@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +38,6 @@ class CsvFiles:
     nulls: tuple[str, ...] = ("", "NA")
     """Unquoted texts that mean null."""
     encoding: str = "utf-8"
-    sampled: bool = field(default=True, init=False)
 
     def columns(self, path: str, *, whole: bool) -> Found:
         """Return the types of the values in the first mebibyte, or in the whole file."""
@@ -84,7 +83,8 @@ class CsvFiles:
             raise SourceUnreadableError(
                 f"{path}: two columns have the same name in its first line: {first.text(0)[:SHOWN]!r}"
             )
-        return names, _chained(first.tail(int(self.header)), blocks)
+        rest = first.tail(int(self.header))
+        return names, chain([rest] if len(rest) else [], blocks)
 
     def _rows(self, lines: Lines, names: list[str], schema: pa.Schema, doubts: _Doubts) -> pa.RecordBatch:
         if not len(lines):
@@ -173,12 +173,6 @@ def _is_open(text: str, delimiter: str) -> bool:
     except csv.Error as error:
         return "unexpected end" in str(error)
     return False
-
-
-def _chained(first: Lines, blocks: Iterator[Lines]) -> Iterator[Lines]:
-    if len(first):
-        yield first
-    yield from blocks
 
 
 def _check_names(path: str, names: list[str], schema: pa.Schema) -> None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pravega_connector.ingest.lines import NotRecordsError
 from pravega_serde.columnar.building import parse_times
-from pravega_serde.columnar.found import EXACT_INTEGERS, Found, fits_double
+from pravega_serde.columnar.found import EXACT_INTEGERS, Found, Kind, fits_double
 
 _WHOLE: Final = "(0|[1-9][0-9]*)"
 _INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
@@ -86,21 +86,15 @@ def _are_exact(trimmed: pa.StringArray, values: pa.DoubleArray) -> pa.BooleanArr
     )
 
 
-def _adder(kind: pa.DataType, name: str) -> Callable[[Found, pa.StringArray, pa.StringArray], None]:
+def _adder(kind: pa.DataType, name: Kind) -> Callable[[Found, pa.StringArray, pa.StringArray], None]:
     def add(found: Found, _: pa.StringArray, texts: pa.StringArray) -> None:
         try:
             parse_times(texts, kind)
+            found.kinds.add(name)
         except pa.ArrowInvalid:  # a day that does not exist, or blanks around it
-            name_ = "text"
-        else:
-            name_ = name
-        found.kinds.add(name_)  # type: ignore[arg-type]
+            found.kinds.add("text")
 
     return add
-
-
-def _simple(name: str) -> Callable[[Found, pa.StringArray, pa.StringArray], None]:
-    return lambda found, _, __: found.kinds.add(name)  # type: ignore[arg-type]
 
 
 def _add_booleans(found: Found, trimmed: pa.StringArray, texts: pa.StringArray) -> None:
@@ -110,7 +104,7 @@ def _add_booleans(found: Found, trimmed: pa.StringArray, texts: pa.StringArray) 
 _KINDS: Final[list[tuple[str, Callable[[Found, pa.StringArray, pa.StringArray], None]]]] = [
     (_INTEGER, _add_integers),
     (_FRACTION, _add_fractions),
-    (_SPECIAL, _simple("special")),
+    (_SPECIAL, lambda found, _, __: found.kinds.add("special")),
     (_BOOLEAN, _add_booleans),
     (_DATE, _adder(pa.date32(), "date")),
     (_WITHOUT_ZONE, _adder(pa.timestamp("us"), "time")),
@@ -125,9 +119,8 @@ def converted(texts: pa.StringArray, kind: pa.DataType, name: str) -> pa.Array:
     """Return the values of the texts of a column. Raises NotRecordsError for a text that the type cannot hold."""
     if kind == pa.string():
         return texts
-    convert = next(convert for fits, convert in _CONVERSIONS if fits(kind))
     try:
-        return convert(texts, kind)
+        return _converted(texts, kind)
     except _UNFIT as error:
         if len(texts) > 1:  # the caller looks for the line
             raise NotRecordsError(str(error)) from error
@@ -147,20 +140,17 @@ _NOUNS: Final = {
 }
 
 
-def _require(texts: pa.StringArray, pattern: str) -> None:
-    if not pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py():
-        raise ValueError("a text is not of this form")
+def _converted(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    for fits, pattern, convert in _FORMS:
+        if fits(kind):
+            texts = pc.ascii_trim(texts, " \t") if _INTEGER in pattern else texts
+            if not pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py():
+                raise ValueError("a text is not of this form")
+            return convert(texts, kind)
+    return texts.cast(kind)
 
 
-def _integers(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    trimmed = pc.ascii_trim(texts, " \t")
-    _require(trimmed, _INTEGER)
-    return trimmed.cast(kind)
-
-
-def _floats(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    trimmed = pc.ascii_trim(texts, " \t")
-    _require(trimmed, f"{_NUMBER}|{_SPECIAL}")
+def _floats(trimmed: pa.StringArray, kind: pa.DataType) -> pa.Array:
     values = trimmed.cast(kind)
     if kind != pa.float64():
         return values
@@ -171,33 +161,17 @@ def _floats(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
     return values
 
 
-def _decimals(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    trimmed = pc.ascii_trim(texts, " \t")
-    _require(trimmed, _NUMBER)
-    return trimmed.cast(kind)
+def _has_zone(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
 
 
-def _booleans(texts: pa.StringArray, _: pa.DataType) -> pa.Array:
-    _require(texts, _BOOLEAN)
-    return pc.equal(pc.ascii_lower(texts), "true")
-
-
-def _dates(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    _require(texts, _DATE)
-    return texts.cast(kind)
-
-
-def _timestamps(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    _require(texts, _WITHOUT_ZONE if kind.tz is None else _WITH_ZONE)
-    return parse_times(texts, kind)
-
-
-_CONVERSIONS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.StringArray, pa.DataType], pa.Array]]]] = [
-    (pa.types.is_integer, _integers),
-    (pa.types.is_floating, _floats),
-    (pa.types.is_decimal, _decimals),
-    (pa.types.is_boolean, _booleans),
-    (pa.types.is_date, _dates),
-    (pa.types.is_timestamp, _timestamps),
-    (lambda _: True, lambda texts, kind: texts.cast(kind)),
+#: Types, the form of their texts, and the conversion. Blanks are only allowed around numbers.
+_FORMS: Final[list[tuple[Callable[[pa.DataType], bool], str, Callable[[pa.StringArray, pa.DataType], pa.Array]]]] = [
+    (pa.types.is_integer, _INTEGER, pa.StringArray.cast),
+    (pa.types.is_floating, f"{_NUMBER}|{_SPECIAL}", _floats),
+    (pa.types.is_decimal, _NUMBER, pa.StringArray.cast),
+    (pa.types.is_boolean, _BOOLEAN, lambda texts, _: pc.equal(pc.ascii_lower(texts), "true")),
+    (pa.types.is_date, _DATE, pa.StringArray.cast),
+    (_has_zone, _WITH_ZONE, parse_times),
+    (pa.types.is_timestamp, _WITHOUT_ZONE, parse_times),
 ]

@@ -10,9 +10,9 @@ import codecs
 import lzma
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final, Protocol
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.ingest.lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
-from pravega_connector.ingest.replayable import Chunk
+from pravega_connector.ingest.replayable import Chunk, Rejected
 from pravega_serde.columnar.found import Found
 from pravega_serde.columnar.types import family
 
@@ -55,10 +55,6 @@ ROWS_AT_ONCE: Final = 16384
 
 class FileKind(Protocol):
     """Reader of files of one kind."""
-
-    @property
-    def sampled(self) -> bool:
-        """True if the columns are inferred from values, so that more values can change them."""
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema | Found:
         """Return the columns of a file, or the types of values in its beginning or in all of it. Raises SourceError."""
@@ -186,6 +182,17 @@ def conform(batch: Any, schema: pa.Schema, name: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([_cast(batch.column(f.name), f, name) for f in schema], schema=schema)
 
 
+def good_rows(
+    values: pa.Array, reasons: dict[int, str], null: str | None, reject: Callable[[int, str], Rejected]
+) -> tuple[pa.Array, tuple[Rejected, ...]]:
+    """Return values without rejected rows, and these. ``null`` is the reason to reject null, if it is not a value."""
+    if null is not None and values.null_count > len(reasons):
+        nulls = (row for row, there in enumerate(values.is_valid().to_pylist()) if not there)
+        reasons = {row: reasons.get(row, null) for row in nulls}
+    bad = tuple(reject(row, reasons[row]) for row in sorted(reasons))
+    return values.filter(pa.array([row not in reasons for row in range(len(values))])) if bad else values, bad
+
+
 def _cast(column: pa.Array, to: pa.Field, name: str) -> pa.Array:
     if column.type == to.type:
         return column
@@ -218,7 +225,6 @@ class TextFiles:
     """Lines of text; each line is an event, also a blank one."""
 
     encoding: str = "utf-8"
-    sampled: bool = field(default=False, init=False)
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the same for every text
         """Return the only column, ``event``."""

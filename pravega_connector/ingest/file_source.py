@@ -28,7 +28,7 @@ from pravega_connector.ingest.file_kinds import (
 from pravega_connector.ingest.json_files import JsonLines
 from pravega_connector.ingest.parquet_files import ParquetFiles
 from pravega_connector.ingest.replayable import Chunk
-from pravega_serde.columnar.found import Found, without_nulls
+from pravega_serde.columnar.found import Found, text_for_nulls
 
 _SAMPLED_FILES: Final = 20
 _DIGEST_BYTES: Final = 16
@@ -207,8 +207,8 @@ class FileSource:
         errors: list[SourceError] = []
         for id_ in ids if self._options.infer_all else _spread(ids, _SAMPLED_FILES):
             kind = self._kinds[self._found[id_]]
-            if told and not kind.sampled:
-                continue
+            if told and not isinstance(kind, CsvFiles | JsonLines):
+                continue  # only inferred columns need more files
             try:
                 columns = kind.columns(self._path(id_), whole=self._options.infer_all)
             except SourceError as error:
@@ -222,7 +222,7 @@ class FileSource:
                 found.merge(columns)
         if found is None and not told:
             raise errors[0]
-        schema = unified(told if found is None else [_plain(found), *told])
+        schema = unified(told if found is None else [text_for_nulls(found.schema()), *told])
         if set(self._found.values()) != {"text"}:
             schema = schema.with_metadata(OF_FIELDS)
         return self._with_types(schema)
@@ -253,10 +253,6 @@ def _spread(ids: list[str], count: int) -> list[str]:
     if len(ids) <= count:
         return ids
     return [ids[round(number * (len(ids) - 1) / (count - 1))] for number in range(count)]
-
-
-def _plain(found: Found) -> pa.Schema:
-    return pa.schema([entry.with_type(without_nulls(entry.type)) for entry in found.schema()])
 
 
 @dataclass(slots=True)

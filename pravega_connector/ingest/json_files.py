@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_connector.errors import BadRecordError, SourceUnreadableError
-from pravega_connector.ingest.file_kinds import open_text
-from pravega_connector.ingest.lines import SHOWN, Lines, lines_of
+from pravega_connector.errors import SourceUnreadableError
+from pravega_connector.ingest.file_kinds import good_rows, open_text
+from pravega_connector.ingest.lines import Lines, from_offset, lines_of, rejected
 from pravega_connector.ingest.replayable import Chunk, Rejected
 from pravega_serde.errors import DeserializationError, SchemaError
 
@@ -27,7 +27,6 @@ class JsonLines:
     """One JSON object in each line."""
 
     encoding: str = "utf-8"
-    sampled: bool = field(default=True, init=False)
 
     def columns(self, path: str, *, whole: bool) -> Found:
         """Return the types of the first mebibyte, or of the whole file. Malformed lines are left out."""
@@ -50,17 +49,12 @@ class JsonLines:
         reader = ExactReader(pa.struct(list(schema)))
         quick = all(map(_is_quick, schema))
         with open_text(path, self.encoding) as file:
-            first = 0
-            for block in _blocks(file, path):
-                end = first + len(block)
-                if end > offset:
-                    lines, at = block.tail(max(0, offset - first)), max(first, offset)
-                    batch = _parsed(lines, schema, reader) if quick else None
-                    if batch is None:
-                        yield _chunk(path, reader, lines, at, reject=reject)
-                    else:
-                        yield Chunk(batch, at, len(lines), bytes=len(lines.joined()))
-                first = end
+            for lines, first in from_offset(_blocks(file, path), offset):
+                batch = _parsed(lines, schema, reader) if quick else None
+                if batch is None:
+                    yield _chunk(path, reader, lines, first, reject=reject)
+                else:
+                    yield Chunk(batch, first, len(lines), bytes=len(lines.joined()))
 
 
 def _blocks(file: object, path: str) -> Iterator[Lines]:
@@ -86,7 +80,8 @@ def _parsed(lines: Lines, schema: pa.Schema, reader: ExactReader) -> pa.RecordBa
         table = json.read_json(
             pa.BufferReader(data), json.ReadOptions(use_threads=False, block_size=len(data) + 1), parse
         )
-        table.validate(full=True)
+        if not lines.data.isascii():
+            table.validate(full=True)
     except pa.ArrowInvalid:
         return None
     if table.num_rows != len(lines):
@@ -105,21 +100,14 @@ def _has_null_row(batch: pa.RecordBatch) -> bool:
 
 
 def _chunk(path: str, reader: ExactReader, lines: Lines, first: int, *, reject: bool) -> Chunk:
-    errors: dict[int, DeserializationError] = {}
-    values = reader.read(lines.column(), lambda error: errors.update({error.row or 0: error}))
-    if values.null_count > len(errors):  # the value null
-        nulls = (row for row, there in enumerate(values.is_valid().to_pylist()) if not there)
-        missing = DeserializationError("null where an object is expected")
-        errors = {row: errors.get(row, missing) for row in nulls}
-    if errors and not reject:
-        row = min(errors)
-        text = lines.text(row)[:SHOWN]
-        raise BadRecordError(f"{path}, line {lines.lines[row]}: {_told(errors[row])}: {text!r}") from None
-    if errors:
-        values = values.filter(pa.array([row not in errors for row in range(len(lines))]))
-    bad = [Rejected(first + row, int(lines.lines[row]), _told(errors[row]), lines.text(row)) for row in sorted(errors)]
-    size = len(lines.joined())
-    return Chunk(pa.RecordBatch.from_struct_array(values), first, len(lines), tuple(bad), size)
+    reasons: dict[int, str] = {}
+    values = reader.read(lines.column(), lambda error: reasons.update({error.row or 0: _told(error)}))
+
+    def refuse(row: int, reason: str) -> Rejected:
+        return rejected(path, lines, row, first, reason, reject=reject)
+
+    values, bad = good_rows(values, reasons, "null where an object is expected", refuse)
+    return Chunk(pa.RecordBatch.from_struct_array(values), first, len(lines), bad, len(lines.joined()))
 
 
 def _told(error: DeserializationError) -> str:

@@ -167,6 +167,24 @@ def _line_numbers(
     return numbers, line + int(np.searchsorted(newlines, int(ends[-1]) + 1))
 
 
+def from_offset(blocks: Iterator[Lines], offset: int) -> Iterator[tuple[Lines, int]]:
+    """Yield the records from number ``offset``, with the number of the first of them."""
+    first = 0
+    for block in blocks:
+        end = first + len(block)
+        if end > offset:
+            yield block.tail(max(0, offset - first)), max(first, offset)
+        first = end
+
+
+def rejected(name: str, lines: Lines, row: int, first: int, reason: str, *, reject: bool) -> Rejected:
+    """Return the record of a row as rejected; ``first`` is the number of row 0. Or raise BadRecordError for it."""
+    line, text = int(lines.lines[row]), lines.text(row)
+    if not reject:
+        raise BadRecordError(f"{name}, line {line}: {reason}: {text[:SHOWN]!r}") from None
+    return Rejected(first + row, line, reason, text)
+
+
 class NotRecordsError(ValueError):
     """Raised for lines that are not one record each."""
 
@@ -183,12 +201,8 @@ class LineReader:
 
     def chunks(self, blocks: Iterator[Lines], offset: int) -> Iterator[Chunk]:
         """Yield the records from number ``offset``."""
-        first = 0
-        for block in blocks:
-            end = first + len(block)
-            if end > offset:
-                yield self._chunk(block.tail(max(0, offset - first)), max(first, offset))
-            first = end
+        for lines, first in from_offset(blocks, offset):
+            yield self._chunk(lines, first)
 
     def _chunk(self, lines: Lines, first: int) -> Chunk:
         size = len(lines.joined())
@@ -214,14 +228,8 @@ class LineReader:
                 self._sieve(lines.part(0, middle), first, good, bad)
                 self._sieve(lines.part(middle, len(lines)), first + middle, good, bad)
                 return
-            bad.append(self._rejected(lines, first, error))
+            bad.append(rejected(self.name, lines, 0, first, reason_of(error), reject=self.reject))
             good.append(self.parse(lines.part(0, 0)))
-
-    def _rejected(self, lines: Lines, record: int, error: Exception) -> Rejected:
-        reason, line, text = reason_of(error), int(lines.lines[0]), lines.text(0)
-        if not self.reject:
-            raise BadRecordError(f"{self.name}, line {line}: {reason}: {text[:SHOWN]!r}") from None
-        return Rejected(record, line, reason, text)
 
 
 def reason_of(error: Exception) -> str:

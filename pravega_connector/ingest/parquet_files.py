@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -21,8 +21,6 @@ from pravega_serde.columnar.types import is_any_list, is_family, stored, with_le
 @dataclass(frozen=True, kw_only=True)
 class ParquetFiles:
     """Parquet files; the records of a row group are read in parts."""
-
-    sampled: bool = field(default=False, init=False)
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
         """Return the columns of the file's own schema, with the types of events."""

@@ -142,6 +142,10 @@ def _columns(kind: pa.DataType) -> int:
     return 1 + sum(_columns(kind.field(index).type) for index in range(kind.num_fields))
 
 
-def without_nulls(kind: pa.DataType) -> pa.DataType:
-    """Return a type with text for values that were always null."""
-    return with_leaves(kind, lambda leaf: pa.string() if pa.types.is_null(leaf) else leaf)
+def text_for_nulls(schema: pa.Schema) -> pa.Schema:
+    """Return columns with text for values that were always null."""
+
+    def text(leaf: pa.DataType) -> pa.DataType:
+        return pa.string() if pa.types.is_null(leaf) else leaf
+
+    return pa.schema([entry.with_type(with_leaves(entry.type, text)) for entry in schema])

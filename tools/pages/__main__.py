@@ -7,4 +7,4 @@ for name, page in PAGES.items():
     made = page(written)
     if made != written:
         (ROOT / name).write_text(made)
-        print(f"written anew: docs/{name}")
+        print(f"written anew: {name}")
