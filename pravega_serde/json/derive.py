@@ -26,12 +26,14 @@ import pyarrow as pa
 
 from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.columnar.limits import ColumnCount
-from pravega_serde.columnar.types import ROWS, SchemaWalk, is_family
+from pravega_serde.columnar.types import ROWS, SchemaWalk, is_family, stored
 from pravega_serde.errors import SchemaError
 
 #: Objects inside objects, so that no schema makes Python recurse without end.
 MAX_NESTING: Final = 64
 
+#: Digits of the largest decimal of Arrow.
+_DIGITS: Final = 76
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 #: Type, perhaps with its format -> Arrow type. Of several Arrow types, the last one of the table counts.
 _COLUMNS: Final[Mapping[str, pa.DataType]] = {
@@ -141,8 +143,8 @@ def _scalar(kind: Any, form: Any) -> pa.DataType | None:
     if not isinstance(kind, str):
         return None
     decimal = _DECIMAL.fullmatch(form) if kind == "number" and isinstance(form, str) else None
-    if decimal and 0 < int(decimal[1]) <= 38 and int(decimal[2]) <= int(decimal[1]):
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if decimal and 0 < int(decimal[1]) <= _DIGITS and int(decimal[2]) <= int(decimal[1]):
+        return stored(pa.decimal256(int(decimal[1]), int(decimal[2])))
     return _COLUMNS.get(f"{kind}, format {form}", _COLUMNS.get(kind))
 
 

@@ -21,6 +21,7 @@ from pravega_serde import (
 )
 from pravega_serde.columnar.types import ROWS, row_of
 from pravega_serde.java import Long
+from pravega_serde.json import arrow_type_of_json_schema
 from pravega_serde.protobuf import protobuf_schema_of
 
 #: A type for each row.
@@ -175,6 +176,12 @@ def test_two_columns_of_one_name_are_refused_at_once(make: Any) -> None:
     twice = pa.struct([("x", pa.list_(pa.struct([("y", pa.int8()), ("y", pa.int8())])))])
     with pytest.raises(SchemaError, match=r"the column \$\.x\[\]\.y exists twice"):
         make(arrow_type=twice)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(38, 38), pa.decimal256(39, 0), pa.decimal256(76, 4)])
+def test_a_json_schema_of_decimals_is_read_as_the_same_type(kind: pa.DataType) -> None:
+    columns = pa.struct([("f", kind)])
+    assert arrow_type_of_json_schema(json_schema_of(pa.schema(columns), "R")) == columns
 
 
 @pytest.mark.parametrize("make", [JsonSerializer, CborSerializer])
