@@ -48,7 +48,17 @@ from pravega_serde.protobuf.bundled_files import bundled
 from pravega_serde.registry import registry_format
 from tools.fuzz._tables import COLUMNS, Column, Moment, factor_of, nanos_of, same, same_number, same_time
 
-__all__ = ["KINDS", "LATE", "Totals", "check_exports", "check_files", "check_late"]
+__all__ = [
+    "FORMATS",
+    "KINDS",
+    "LATE",
+    "Totals",
+    "avro_file",
+    "check_exports",
+    "check_file",
+    "check_files",
+    "check_late",
+]
 
 _T: Final = pa.types
 _TARGET: Final = StreamName("a", "b")
@@ -488,12 +498,30 @@ def _written(kind: str, writer: str, column: Column, values: Values, folder: Pat
         return None
     path = folder / f"x.{kind}"
     path.write_bytes(data)
+    return _file(path, kind, column, values, typed=writer == "export")
+
+
+def _file(path: Path, kind: str, column: Column, values: Values, *, typed: bool = False) -> _File:
+    """Return a file with its values: those of the column, unless it is a text that says nothing of types."""
     if kind == "csv":
-        return _File(path, kind, list(_csv_fields(data)), _same_field)
-    if kind == "jsonl" and writer != "export":
-        found = [_lines(line).get("x") for line in data.decode().split("\n") if line]
+        return _File(path, kind, list(_csv_fields(path.read_bytes())), _same_field)
+    if kind == "jsonl" and not typed:
+        found = [_lines(line).get("x") for line in path.read_text().split("\n") if line]
         return _File(path, kind, found, _same_json)
     return _File(path, kind, values, partial(same, column.kind))
+
+
+def avro_file(column: Column, values: Values) -> bytes | None:
+    """Return the values as an Avro file of fastavro; None if it does not write their type."""
+    try:
+        return _fast_avro("null")(_table(column, values), column, values)
+    except _UNWRITABLE:
+        return None
+
+
+def check_file(totals: Totals, kind: str, label: str, path: Path, name: str, values: Values, form: str) -> None:
+    """Ingest a file of another library, with the values of the column ``name``, in a format."""
+    _check_file(totals, label, _file(path, kind, COLUMNS[name], values), form, None)
 
 
 #: Errors of libraries for types that they do not write.
