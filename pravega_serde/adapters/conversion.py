@@ -100,12 +100,32 @@ def _config(kind: Any) -> Any:
     return getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
 
 
+def _unknown_type(kind: Any) -> Any | None:
+    """Return a type in a class that msgspec neither writes nor reads, such as a deque; None without any."""
+    waiting: list[Any] = [msgspec.inspect.type_info(kind)]
+    seen: dict[int, Any] = {}
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, msgspec.inspect.CustomType):
+            return found.cls
+        if isinstance(found, msgspec.inspect.Field):
+            waiting.append(found.type)
+        elif isinstance(found, tuple):
+            waiting += found
+        elif isinstance(found, msgspec.inspect.Type) and id(found) not in seen:
+            seen[id(found)] = found
+            waiting += [getattr(found, name) for name in found.__struct_fields__]
+    return None
+
+
 class _ByMsgspec:
     def __init__(self, kind: Any) -> None:
         try:
             self._decode = msgspec.json.Decoder(kind).decode
         except TypeError as error:
             raise SchemaError(f"events cannot be read as {name_of(kind)}: {error}") from error
+        if (unknown := _unknown_type(kind)) is not None:
+            raise SchemaError(f"{name_of(kind)} has a value of type {name_of(unknown)}, which events do not have; use a list, a dict or a class")
         self._kind = kind
         self._differs = differs(kind)
         self._revise, self._always = revision_of(kind)

@@ -1,5 +1,6 @@
 """Objects of an application's own classes over every format, and the Arrow types of those classes."""
 
+import collections
 import dataclasses
 import enum
 import pickle
@@ -237,6 +238,8 @@ class Late:
         (Split, "writes Split.number as 'written', but reads 'read'"),
         (ByValue, "remove use_enum_values"),
         (Late, "init=False"),
+        (dataclasses.make_dataclass("Queue", [("items", list[collections.deque[int] | None])]), "type deque"),
+        (msgspec.defstruct("Wave", [("by_name", dict[str, complex])]), "type complex"),
     ],
 )
 def test_types_that_cannot_be_read_are_refused_at_once(kind: Any, reason: str) -> None:
