@@ -54,12 +54,8 @@ def inexact_in_piece(data: bytes) -> Int64s:
     edges = np.flatnonzero(marks[1:] != marks[:-1]) - 7
     starts, ends = edges[::2], edges[1::2]
     long = ends - starts >= _RUN
-    texts = _parts(data, starts[long], ends[long])
     starts, ends = starts[long], ends[long]
-    fractions = pc.match_substring(texts, ".")
-    if fractions.false_count:
-        there = fractions.to_numpy(zero_copy_only=False)
-        starts, ends, texts = starts[there], ends[there], texts.filter(fractions)
+    texts = _parts(data, starts, ends)
     doubtful = view[np.minimum(ends, len(view) - 1)] | 0x20 == ord("e")
     try:
         values = texts.cast(pa.float64())
@@ -68,6 +64,8 @@ def inexact_in_piece(data: bytes) -> Int64s:
     else:
         if not _are_written_as(values, texts):
             doubtful |= pc.not_equal(double_texts(values), texts).to_numpy(zero_copy_only=False)
+    if doubtful.any():
+        doubtful &= pc.match_substring(texts, ".").to_numpy(zero_copy_only=False)
     return np.array([start for start in starts[doubtful].tolist() if not _is_exact(data, start)], np.int64)
 
 
