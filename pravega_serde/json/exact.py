@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, Final
 
@@ -198,7 +198,7 @@ class ExactReader:
         offsets = offsets_of(column)
         data = bytes(memoryview(column.buffers()[2])[offsets[0] : offsets[-1]])
         rows: Int64s = np.searchsorted(offsets, offsets[0] + inexact_fractions(data), "right") - 1
-        if not _doubles(values, lambda sizes: ~((sizes >= SMALLEST_NORMAL) & (sizes < EXACT_INTEGERS))).any():
+        if all(map(_are_usual, _leaves(values))):
             return rows
         large = np.flatnonzero(_doubles(values, lambda sizes: ~(sizes < EXACT_INTEGERS)))
         small = np.flatnonzero(_doubles(values, lambda sizes: sizes < SMALLEST_NORMAL))
@@ -236,6 +236,24 @@ def _names_with_values(column: pa.Array) -> Int64s:
         lengths, items = list_items(column)
         names += _by_row(lengths, _names_with_values(items))
     return names
+
+
+def _leaves(column: pa.Array) -> Iterator[pa.Array]:
+    """Yield the columns of doubles, and the doubles in lists and maps."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        for inner in column.flatten():
+            yield from _leaves(inner)
+    elif pa.types.is_map(kind) or pa.types.is_list(kind):
+        yield from _leaves((map_entries(column) if pa.types.is_map(kind) else list_items(column))[-1])
+    elif pa.types.is_float64(kind):
+        yield column
+
+
+def _are_usual(column: pa.Array) -> bool:
+    """Return True if all doubles have a size in which their digits are exact; zero may be too small a number."""
+    sizes = np.abs(column.fill_null(1.0).to_numpy())
+    return not len(sizes) or bool(sizes.min() >= SMALLEST_NORMAL and sizes.max() < EXACT_INTEGERS)  # not NaN
 
 
 def _doubles(column: pa.Array, test: Callable[[npt.NDArray[np.float64]], Bools]) -> Int64s:

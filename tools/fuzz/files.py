@@ -312,30 +312,27 @@ def _plain(value: Any) -> Any:
 # ---- ingestion ----
 
 
-def _schema_of(options: dict[str, Any], schema: pa.Schema) -> Any:
-    """Return the serializer's schema in a form that other libraries read, and add it to the options."""
-    if options["format"] == "protobuf":
-        files = registry_format("protobuf").derive(schema, "Row")
-        with tempfile.NamedTemporaryFile(suffix=".desc", delete=False) as file:
-            file.write(files.SerializeToString())
-        options |= {"protobuf_descriptor": file.name, "protobuf_message": "Row"}
-        return files
-    return None
-
-
-def _events(files: FileSource, form: str) -> tuple[list[bytes], Any, dict[str, Any]]:
-    """Return the events, the schema that other libraries read, and the options to read them."""
-    options = {"format": form}
-    schema = _schema_of(options, files.schema)
-    encoding = encoding_for(files.schema, parse_options(SinkOptions, {"stream": str(_TARGET), **options}))
+def _events(path: Path, options: FileOptions, form: str, columns: pa.Schema | None) -> tuple[list[bytes], Any, Any]:
+    """Return the events of a file, the schema that other libraries read, and the options to read them."""
+    files = FileSource([path], options)
+    if columns is not None:
+        files.fix(columns)
+    reading: dict[str, Any] = {"format": form}
+    schema: Any = None
+    if form == "protobuf":
+        schema = registry_format("protobuf").derive(files.schema, "Row")
+        place = path.with_name("row.desc")
+        place.write_bytes(schema.SerializeToString())
+        reading |= {"protobuf_descriptor": str(place), "protobuf_message": "Row"}
+    encoding = encoding_for(files.schema, parse_options(SinkOptions, {"stream": str(_TARGET), **reading}))
     if encoding.schema_text is not None:
-        options["avro_schema"] = schema = encoding.schema_text
+        reading["avro_schema"] = schema = encoding.schema_text
     found: list[bytes] = []
     for id_ in files.ids():
         for chunk in files.read(id_):
             for rows in encoding.by_stream([(id_, chunk)], _TARGET):
                 found += rows.events.cast(pa.binary()).to_pylist()
-    return found, schema, options
+    return found, schema, reading
 
 
 def _decoded(events: Sequence[bytes], form: str, schema: Any) -> list[Any]:
@@ -539,11 +536,9 @@ _UNWRITABLE: Final = (
 
 def _check_file(totals: Totals, label: str, file: _File, form: str, schema: pa.Schema | None) -> None:
     for types in ({}, {"x": pa.string()}):
-        files = FileSource([file.path], FileOptions(multiline=True, types=types))
-        if schema is not None:
-            files.fix(schema)
+        options = FileOptions(multiline=True, types=types)
         try:
-            events, definition, _ = _events(files, form)
+            events, definition, _ = _events(file.path, options, form, schema)
         except PravegaError as error:
             text = str(error)
             totals.errors[label] = text
@@ -595,7 +590,7 @@ def check_exports(
             continue
         for form in rng.sample(FORMATS, 1) if few else FORMATS:
             try:
-                events, _, options = _events(FileSource([source.path]), form)
+                events, _, options = _events(source.path, FileOptions(), form, None)
             except PravegaError:
                 continue  # compared by check_files
             stream = f"export/s{rng.randrange(10**12)}"
