@@ -50,8 +50,8 @@ if (home := spark_home()) is not None:
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
 #: Files whose tests run on the kit.
 _ON_KIT = pytest.StashKey[set[Path]]()
-#: Beginning of a test's name -> room of --rooms.
-_ROOMS = {
+#: Beginning of a test's name -> process of --share-servers.
+_PROCESSES = {
     "tests/integration/spark/test_confluent_source.py": "servers",
     "tests/integration/spark/test_source_scaling.py": "servers",
     "tests/integration/spark/": "spark",
@@ -93,7 +93,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Python processes of the Spark tests: as Spark starts them, or forks as with low_latency, which is faster",
     )
     parser.addoption(
-        "--rooms",
+        "--share-servers",
         action="store_true",
         help="with -n: run most tests with Spark in one process, and most tests with real servers in another one, so "
         "that Spark and the servers start once; without it, a file goes to the next free process",
@@ -112,27 +112,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.both_servers)
         if servers == "kit" and (marker := item.get_closest_marker("real_servers")) is not None:
             item.add_marker(pytest.mark.skip(reason=f"needs real servers: {marker.args[0]}"))
-    if config.getoption("rooms"):
-        items.sort(key=lambda item: not _room(item.nodeid))
+    if config.getoption("share_servers"):
+        items.sort(key=lambda item: not _process_of(item.nodeid))
     else:
         items[:] = _with_spark_between(items)
 
 
-def _room(node_id: str) -> str:
-    """Return the room of a test, or nothing."""
-    return next((room for beginning, room in _ROOMS.items() if node_id.startswith(beginning)), "")
+def _process_of(node_id: str) -> str:
+    """Return the name of the process that runs a test with others; empty if any process may run its file."""
+    return next((process for beginning, process in _PROCESSES.items() if node_id.startswith(beginning)), "")
 
 
-class _Rooms(LoadScopeScheduling):
-    """Keeps the tests of a room, or of a file without a room, in one process."""
+class _SharedServers(LoadScopeScheduling):
+    """Keeps the tests that share servers in one process, and all others of a file."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _room(nodeid) or nodeid.partition("::")[0]
+        return _process_of(nodeid) or nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    return _Rooms(config, log) if config.getoption("rooms") else None
+    return _SharedServers(config, log) if config.getoption("share_servers") else None
 
 
 def _with_spark_between(items: list[pytest.Item]) -> list[pytest.Item]:
