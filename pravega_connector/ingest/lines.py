@@ -23,6 +23,8 @@ _NEWLINE, _RETURN, _QUOTE, _SPACE, _TAB = 10, 13, 34, 32, 9
 _BOM: Final = b"\xef\xbb\xbf"
 # Positions in pyarrow's messages refer to a block, not to the file.
 _PLACE: Final = re.compile(r"^(CSV|JSON) parse error: (Row #\d+: )?|In CSV column #\d+: (Row #\d+: )?")
+# The text of the row, which errors show anyway.
+_ROW: Final = re.compile(r"(?<=columns, got )(\d+): .*", re.DOTALL)
 SHOWN: Final = 200
 
 
@@ -233,5 +235,5 @@ class LineReader:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the text of an error, without positions within a block."""
-    return _PLACE.sub("", str(error).partition("\n")[0]).strip()
+    """Return the text of an error, without positions within a block, and without the text of the row."""
+    return _ROW.sub(r"\1", _PLACE.sub("", str(error).partition("\n")[0])).strip()

@@ -121,8 +121,8 @@ def test_folders_and_globs_in_order(tmp_path: Path):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("3", "Expected 2 columns, got 1"),
-        ("3,4,5", "Expected 2 columns, got 3"),
+        ("3", "Expected 2 columns, got 1: '3'$"),
+        ("3,4,5", "Expected 2 columns, got 3: '3,4,5'$"),
         ("x,4", "column 'a': 'x' is not a 64-bit integer"),
     ],
 )
