@@ -28,7 +28,9 @@ from pravega_serde.adapters.forms import (
     form_of,
 )
 from pravega_serde.adapters.plain import plain
-from pravega_serde.columnar.bad_rows import has_surrogate
+from pravega_serde.columnar.bad_rows import MalformedError, has_surrogate
+from pravega_serde.columnar.building import decimal_fitter
+from pravega_serde.columnar.parsed import EXACT
 from pravega_serde.errors import SchemaError
 
 #: Derives the Avro schema of columns.
@@ -146,6 +148,8 @@ def _scalar(kind: type, value: Any, path: str) -> Any:  # noqa: PLR0911 -- one f
     if kind is date:
         return value.toordinal() - date(1970, 1, 1).toordinal()
     if kind is time:
+        if value.tzinfo is not None:
+            raise SchemaError(f"the default {value} at {path} has a time zone; remove it")
         return (datetime.combine(_EPOCH, value, UTC) - _EPOCH) // _MICROSECOND
     if kind is Decimal:
         return _unscaled(Decimal(value), SCALARS[Decimal], path).decode("latin-1")
@@ -160,8 +164,8 @@ def _scalar(kind: type, value: Any, path: str) -> Any:  # noqa: PLR0911 -- one f
 
 def _unscaled(value: Decimal, kind: pa.DataType, path: str) -> bytes:
     try:
-        exact = pa.scalar(value, kind).as_py()
-    except pa.ArrowException as error:
+        exact = decimal_fitter(kind)(value)
+    except MalformedError as error:
         raise SchemaError(f"the default {value} at {path} does not fit {kind}; use fewer digits") from error
-    number = int(exact.scaleb(kind.scale))
+    number = int(exact.scaleb(kind.scale, EXACT))
     return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)

@@ -150,9 +150,9 @@ class _ByMsgspec:
     def load(self, value: Any) -> Any:
         return self._convert(_revised(self._revise, value, self._kind) if self._always else value)
 
-    def _convert(self, value: Any) -> Any:
+    def _convert(self, value: Any, *, str_keys: bool = False) -> Any:
         try:
-            return msgspec.convert(value, self._kind)
+            return msgspec.convert(value, self._kind, str_keys=str_keys)
         except msgspec.ValidationError as error:
             raise self._located(error) from error
         except ValueError as error:
@@ -172,7 +172,9 @@ class _ByMsgspec:
             return self._load_parsed(text)
 
     def _load_parsed(self, text: bytes) -> Any:
-        return self._convert(_revised(self._revise, parse_plainly(text, decimals=True), self._kind))
+        # The keys of JSON are text, as msgspec's own reader of JSON knows.
+        value = _revised(self._revise, parse_plainly(text, decimals=True), self._kind)
+        return self._convert(value, str_keys=True)
 
     def _located(self, error: Exception) -> DeserializationError:
         text = str(error)

@@ -323,7 +323,7 @@ def _positions(value: list[Any], kind: Any, fields: list[tuple[str, Revise, bool
 def _may_be(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]] | None) -> bool:
     """Return True if a plain value may be one of a type of a union. ``tags`` are None for its only class."""
     origin = typing.get_origin(kind) or kind
-    if members_of(kind) is not None:
+    if _members(kind) is not None:
         return isinstance(value, Mapping | list) and (tags is None or _names_class(kind, value, tags))
     if _is_enum(kind):
         return isinstance(value, str) and value in kind.__members__
@@ -340,7 +340,7 @@ def _names_class(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]]) -> 
     if config is not None and config.tag is not None:
         tag = value[:1] == [config.tag] if isinstance(value, list) else value.get(config.tag_field) == config.tag
         return bool(tag)
-    if not isinstance(value, Mapping) or not value.keys() <= {each.name for each in members_of(kind) or ()}:
+    if not isinstance(value, Mapping) or not value.keys() <= {each.name for each in _members(kind) or ()}:
         return False
     return all(value[name] in values for name, values in tags.items() if name in value)
 

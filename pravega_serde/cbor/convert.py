@@ -121,10 +121,15 @@ class _CborValues(ParsedValues):
         tag = value.tag if isinstance(value, cbor2.CBORTag) else None
         if tag == _UUID:
             return self.text(pa.string())(value)
-        if tag in (DATE_TEXT, _DAYS):
-            return pa.scalar(self.date(pa.date32())(value), pa.date32()).as_py()
-        if tag in (DATE_TIME, _SECONDS):
-            return pa.scalar(self.timestamp(_INSTANT)(value), _INSTANT).as_py()
+        try:
+            if tag in (DATE_TEXT, _DAYS):
+                return pa.scalar(self.date(pa.date32())(value), pa.date32()).as_py()
+            if tag in (DATE_TIME, _SECONDS):
+                return pa.scalar(self.timestamp(_INSTANT)(value), _INSTANT).as_py()
+        except MalformedError:
+            raise
+        except (OverflowError, ValueError):
+            raise MalformedError("a date or time beyond the years 1 to 9999") from None
         return super().natural(value)
 
 

@@ -172,7 +172,11 @@ def _string(value: str) -> bytes:
 
 def _time(value: datetime) -> bytes:
     local = value.tzinfo is None
-    micros = ((value if local else value.astimezone(UTC).replace(tzinfo=None)) - _EPOCH) // _MICROSECOND
+    try:
+        at = value if local else value.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise MalformedError("a time beyond the years 1 to 9999 in UTC") from None
+    micros = (at - _EPOCH) // _MICROSECOND
     return _primitive(_LOCAL if local else _INSTANT, struct.pack("<q", micros))
 
 

@@ -24,6 +24,7 @@ from google.protobuf.message import Message
 
 from pravega_serde.columnar import Lower, MalformedError, to_micros
 from pravega_serde.columnar.bad_rows import UNFIT, invalid
+from pravega_serde.columnar.building import decimal_fitter, decimals_of
 from pravega_serde.columnar.lowering import itself, list_lowering, map_lowering, struct_lowering
 from pravega_serde.columnar.types import ROWS, family, row_of, stored
 from pravega_serde.protobuf.bundled_files import META_OPTION, bundled
@@ -237,9 +238,14 @@ def _to_time(column: pa.Array) -> pa.Array:
     return column.cast(pa.time64("us"))
 
 
+def _to_decimals(declared: pa.DataType) -> Lower:
+    convert = decimals_of(declared)
+    return lambda column: convert(_none_empty(column))
+
+
 _RESTORED: Final[Mapping[str, Callable[[pa.DataType], Lower]]] = {
     "date": lambda _: _to_date,
-    "decimal": lambda declared: lambda column: _none_empty(column).cast(declared),
+    "decimal": _to_decimals,
     "time": lambda _: _to_time,
 }
 
@@ -252,6 +258,9 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 def natural(declared: pa.DataType) -> Callable[[Any], Any] | None:
     """Return the conversion of a field's value to its natural one, or None if it stays unchanged."""
+    if family(declared) == "decimal":
+        fit = decimal_fitter(declared)
+        return lambda value: fit(_decimal(value))
     return _NATURAL.get(family(declared))
 
 
@@ -288,7 +297,6 @@ def _datetime(micros: int) -> datetime:
 
 _NATURAL: Final[Mapping[str, Callable[[Any], Any]]] = {
     "date": _date,
-    "decimal": _decimal,
     "time": _time,
     "timestamp": _datetime,
 }
@@ -297,6 +305,7 @@ _NATURAL: Final[Mapping[str, Callable[[Any], Any]]] = {
 def wire_values(declared: pa.DataType) -> Callable[[Any], Any]:
     """Return the conversion of a natural value to that of a field. Others remain, such as a mapping of the message."""
     name = family(declared)
+    fit = decimal_fitter(declared) if name == "decimal" else None
 
     def convert(value: Any) -> Any:
         if isinstance(value, datetime):
@@ -305,8 +314,8 @@ def wire_values(declared: pa.DataType) -> Callable[[Any], Any]:
             return (value - _EPOCH) // _MICROSECOND
         if isinstance(value, date) and name == "date":
             return {"year": value.year, "month": value.month, "day": value.day}
-        if name == "decimal" and isinstance(value, Decimal | int) and not isinstance(value, bool):
-            return {"value": _digits_of(Decimal(value), declared)}
+        if fit is not None and isinstance(value, Decimal | int) and not isinstance(value, bool):
+            return {"value": _digits_of(fit(Decimal(value)), declared)}
         if isinstance(value, time) and name == "time":
             if value.tzinfo is not None:
                 raise invalid("time without a time zone", value)
@@ -318,8 +327,4 @@ def wire_values(declared: pa.DataType) -> Callable[[Any], Any]:
 
 def _digits_of(value: Decimal, declared: pa.DataType) -> str:
     """Return the digits with all places after the point, as a column has them."""
-    try:
-        scalar = pa.scalar(value, declared)
-    except pa.ArrowException as error:
-        raise MalformedError(f"{str(value)[:40]} does not fit {declared}: {error}") from None
-    return str(pa.array([scalar.as_py()], declared).cast(pa.string())[0].as_py())
+    return str(pa.array([value], declared).cast(pa.string())[0].as_py())

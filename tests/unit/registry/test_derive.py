@@ -133,13 +133,18 @@ def test_a_derived_message_accepts_a_dictionary() -> None:
     assert made.decode_column(made.encode_column(column)).field(0).equals(days.dictionary_decode())
 
 
+DECIMALS = [pa.decimal128(10, 2), pa.decimal128(38, 0), pa.decimal128(10, -2), pa.decimal256(76, 5)]
+
+
 @pytest.mark.parametrize(
     ("kind", "wrong", "reason"),
     [
         (pa.date32(), {"year": 2024}, "date"),
         (pa.date32(), {"year": 2023, "month": 2, "day": 29}, "2023-02-29|day is out of range"),
-        (pa.decimal128(4, 2), {"value": "1.234"}, "data loss"),
+        (pa.decimal128(4, 2), {"value": "1.234"}, "1.234 does not fit"),
         (pa.decimal128(4, 2), {"value": "x"}, "decimal"),
+        *((kind, {"value": text}, "decimal") for kind in DECIMALS for text in ("1e-999999999", "1e-77", "1e999999999")),
+        *((kind, {"value": text}, "decimal") for kind in DECIMALS for text in ("0." + "0" * 80 + "1", "1" * 99, "1_0")),
         (pa.time64("us"), 86_400_000_000, "time of day"),
         (pa.int8(), 300, "300"),
     ],
@@ -161,6 +166,7 @@ def test_a_value_beyond_its_declared_type_is_malformed(kind: pa.DataType, wrong:
         (pa.timestamp("us"), datetime(2024, 1, 1, tzinfo=UTC)),
         (pa.decimal128(4, 2), Decimal("100")),
         (pa.decimal128(4, 2), Decimal("0.125")),
+        *((kind, Decimal(text)) for kind in DECIMALS for text in ("1e-77", "1e-999999999", "1e999999999", "NaN")),
         (pa.time64("us"), "x"),
     ],
 )

@@ -152,7 +152,8 @@ def test_cbor_values() -> None:
         "id": str(identity),
         "day": dt.date(2026, 1, 1),
     }
-    for wrong in ({1: 2}, {"a": cbor2.CBORSimpleValue(99)}):
+    far = [(0, "0001-01-01T00:00:00+05:00"), (1, -62135596801), (100, -(10**9)), (1004, "0000-01-01")]
+    for wrong in ({1: 2}, {"a": cbor2.CBORSimpleValue(99)}, *(cbor2.CBORTag(*each) for each in far)):
         with pytest.raises(DeserializationError, match="row 0"):
             CBOR.decode_column(pa.array([cbor2.dumps({"v": wrong})]))
 
