@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -94,7 +95,7 @@ class CsvFiles:
         except (pa.ArrowInvalid, NotRecordsError):  # found below
             batch, doubtful = None, schema.names
         else:
-            doubtful = doubts.about(lines, batch)
+            doubtful = list(dict.fromkeys(doubts.about(lines, batch)))
             if not doubtful:
                 return batch
         texts = self._texts(lines, names, doubtful)
@@ -168,11 +169,12 @@ def _is_open(text: str, delimiter: str) -> bool:
     """Return True if a record has an unclosed quote."""
     if '"' not in text:
         return False
+    # One letter for any text, because csv refuses long fields.
+    short = re.sub(f'[^"{re.escape(delimiter)}]+', "x", text)
     try:
-        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
+        return list(csv.reader([f"{short}\n", "end"], delimiter=delimiter))[-1] != ["end"]
+    except csv.Error:
+        return True
 
 
 def _check_names(path: str, names: list[str], schema: pa.Schema) -> None:
@@ -197,6 +199,8 @@ class _Doubts:
         fractions = [entry.name for entry in schema if t.is_floating(entry.type) or t.is_decimal(entry.type)]
         self._exponents = bool(fractions)
         self._numbers = [*fractions, *(entry.name for entry in schema if t.is_integer(entry.type))]
+        self._decimals = [entry.name for entry in schema if t.is_decimal(entry.type)]
+        self._small = [entry.name for entry in schema if t.is_floating(entry.type) and entry.type != pa.float64()]
         self._times = [entry.name for entry in schema if t.is_timestamp(entry.type) and entry.type.tz is None]
         self._delimiter = ord(delimiter)
         self._borders = (np.arange(256) < _MINUS) | (np.arange(256) == self._delimiter)
@@ -205,11 +209,15 @@ class _Doubts:
     def about(self, lines: Lines, batch: pa.RecordBatch) -> list[str]:
         """Return the columns whose values may have lost something."""
         found = [name for name in self._times if _has_midnight(batch.column(name))]
+        # Arrow does not notice that the digits of a decimal overflow, and rounds to small floats.
+        found += self._decimals + self._small
         if not self._numbers:
             return found
+        if self._delimiter in _IN_NUMBERS:
+            return found + self._numbers
         exact = True
         for _, piece in line_pieces(lines.data, int(lines.starts[0]), int(lines.ends[-1])):
-            if self._has_odd_numbers(piece):
+            if self._has_odd_numbers(piece) or (b'"' in piece and self._has_text_after_quotes(piece)):
                 return found + self._numbers
             exact = exact and not (self._floats and len(inexact_in_piece(piece)))
         return found + [name for name in self._floats if not exact or _is_large(batch.column(name))]
@@ -231,6 +239,12 @@ class _Doubts:
         at = at[data[at - 1] >= _POINT]
         negative = (data[at + 1] == _MINUS) & _are_digits(data[at + 2]) & _are_digits(data[at + 3])
         return bool((_are_digits(data[at + 1]) | (negative & _are_digits(data[at + 4]))).any())
+
+    def _has_text_after_quotes(self, piece: bytes) -> bool:
+        """Return True if a field may go on after its closing quote: pyarrow joins ``"0"7``."""
+        data = np.frombuffer(b"\n%b\n" % piece, np.uint8)
+        at = np.flatnonzero(data == _QUOTE)
+        return bool((~self._starts[data[at - 1]] & ~self._starts[data[at + 1]]).any())
 
     def _may_start(self, before: Bytes) -> Bools:
         return before < _MINUS if self._delimiter < _MINUS else self._borders[before]
@@ -262,7 +276,8 @@ def _has_midnight(column: pa.Array) -> bool:
 
 
 Bytes = npt.NDArray[np.uint8]
-_ZERO, _NINE, _PLUS, _MINUS, _POINT, _E, _BLANK, _TAB = b"09+-.e \t"
+_ZERO, _NINE, _PLUS, _MINUS, _POINT, _E, _BLANK, _TAB, _QUOTE = b'09+-.e \t"'
+_IN_NUMBERS: Final = b"0123456789./"
 _BLANKS: Final = 32
 #: Bit of small letters.
 _LOWER: Final = 0x20

@@ -7,15 +7,15 @@ A text is a number only if the number can be written in no other way but for bla
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_connector.ingest.lines import NotRecordsError
-from pravega_serde.columnar.building import parse_times
-from pravega_serde.columnar.found import EXACT_INTEGERS, Found, Kind, fits_double
+from pravega_serde.columnar.building import decimals_of, parse_times
+from pravega_serde.columnar.found import EXACT_INTEGERS, Found, Kind, fits_double, fits_float
 
 _WHOLE: Final = "(0|[1-9][0-9]*)"
 _INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
@@ -35,6 +35,8 @@ _WITH_ZONE: Final = f"{_TIME}(Z|[-+][0-9]{{2}}(:?[0-9]{{2}})?)$"
 TRUE: Final = ("true", "True", "TRUE")
 FALSE: Final = ("false", "False", "FALSE")
 _MOST_IN_INT64: Final = 18
+#: More digits than a number in a column has; Python refuses integers of thousands of digits.
+_MOST_DIGITS: Final = 100
 _UNFIT: Final = (pa.ArrowException, ArithmeticError, ValueError)
 
 
@@ -61,15 +63,23 @@ def found_in(texts: pa.StringArray) -> Found:
 def _add_integers(found: Found, trimmed: pa.StringArray, _: pa.StringArray) -> None:
     short = pc.less_equal(pc.binary_length(trimmed), _MOST_IN_INT64)
     bounds = pc.min_max(trimmed.filter(short).cast(pa.int64())).as_py()
-    for number in (bounds["min"], bounds["max"], *map(int, trimmed.filter(pc.invert(short)).to_pylist())):
+    for number in (bounds["min"], bounds["max"]):
         if number is not None:
             found.add_integer(number)
+    for text in trimmed.filter(pc.invert(short)).to_pylist():
+        if len(text) > _MOST_DIGITS:
+            found.kinds.add("text")
+        else:
+            found.add_integer(int(text))
 
 
 def _add_fractions(found: Found, trimmed: pa.StringArray, _: pa.StringArray) -> None:
     simple = pc.and_(pc.match_substring_regex(trimmed, _PLAIN), _are_exact(trimmed, trimmed.cast(pa.float64())))
     for text in trimmed.filter(pc.invert(simple)).to_pylist():
-        found.add_fraction(Decimal(text))
+        try:
+            found.add_fraction(Decimal(text))
+        except InvalidOperation:  # an exponent beyond Python's
+            found.kinds.add("text")
     plain = trimmed.filter(simple)
     if len(plain):
         found.kinds.add("fraction")
@@ -153,7 +163,11 @@ def _converted(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
 def _floats(trimmed: pa.StringArray, kind: pa.DataType) -> pa.Array:
     values = trimmed.cast(kind)
     if kind != pa.float64():
-        return values
+        doubles = _floats(trimmed, pa.float64())
+        for text, value in zip(trimmed.to_pylist(), values.to_pylist(), strict=True):
+            if text is not None and not fits_float(text, value):
+                raise ValueError(f"{text} has more digits than a {kind}")
+        return doubles.cast(kind)
     unsure = pc.invert(pc.or_(_are_exact(trimmed, values), pc.match_substring_regex(trimmed, _SPECIAL)))
     for text in trimmed.filter(unsure).drop_null().to_pylist():
         if not fits_double(Decimal(text)):
@@ -169,7 +183,7 @@ def _has_zone(kind: pa.DataType) -> bool:
 _FORMS: Final[list[tuple[Callable[[pa.DataType], bool], str, Callable[[pa.StringArray, pa.DataType], pa.Array]]]] = [
     (pa.types.is_integer, _INTEGER, pa.StringArray.cast),
     (pa.types.is_floating, f"{_NUMBER}|{_SPECIAL}", _floats),
-    (pa.types.is_decimal, _NUMBER, pa.StringArray.cast),
+    (pa.types.is_decimal, _NUMBER, lambda texts, kind: decimals_of(kind)(texts)),
     (pa.types.is_boolean, _BOOLEAN, lambda texts, _: pc.equal(pc.ascii_lower(texts), "true")),
     (pa.types.is_date, _DATE, pa.StringArray.cast),
     (_has_zone, _WITH_ZONE, parse_times),

@@ -36,6 +36,8 @@ _DIGEST_BYTES: Final = 16
 _HIDDEN: Final = (".", "_")
 _UNFINISHED: Final = (".tmp", ".part", ".crdownload", "~")
 _TIMESTAMP: Final = re.compile(r"timestamp\[(s|ms|us|ns),\s*tz=([^\]]+)\]")
+#: Characters that CSV itself needs.
+_NO_DELIMITERS: Final = '"\r\n\0'
 _DECIMAL: Final = re.compile(r"decimal(?:128)?\((\d+),\s*(\d+)\)")
 
 
@@ -63,10 +65,15 @@ class FileOptions:
     """Seconds without a change before a file is listed."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown encoding."""
+        """Raise ConfigError for an unknown encoding, or for a delimiter that is not one plain character."""
+        if not (len(self.delimiter) == 1 and self.delimiter.isascii() and self.delimiter not in _NO_DELIMITERS):
+            raise ConfigError(
+                f"invalid delimiter {self.delimiter!r}: use one character of ASCII, but no quote or line end; "
+                "for tabs, set the kind of the files (input='tsv', --input tsv)"
+            )
         try:
             "".encode(self.encoding)
-        except LookupError:
+        except (LookupError, UnicodeError):
             raise ConfigError(
                 f"unknown encoding {self.encoding!r}; known ones include utf-8, utf-16, latin-1 and cp1252"
             ) from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -84,14 +85,25 @@ def _parsed(lines: Lines, schema: pa.Schema, reader: ExactReader) -> pa.RecordBa
             table.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != len(lines):
+    if table.num_rows != len(lines) or not _are_objects(lines):
         return None
     (batch,) = table.combine_chunks().to_batches()
     if all(column.null_count for column in batch.columns) and _has_null_row(batch):
         return None  # perhaps the line is null
-    if reader.has_doubles and len(reader.lossy(batch.to_struct_array(), lines.column())):
+    if len(reader.lossy(batch.to_struct_array(), lines.column())):
         return None
     return batch
+
+
+def _are_objects(lines: Lines) -> bool:
+    """Return True if each line begins and ends as an object; an object may otherwise have several lines."""
+    data = np.frombuffer(lines.data, np.uint8)
+    last = data[lines.ends - 1]
+    last = np.where(last == _RETURN, data[lines.ends - 2], last)
+    return bool((data[lines.starts] == _OPEN).all() and (last == _CLOSE).all())
+
+
+_OPEN, _CLOSE, _RETURN = b"{}\r"
 
 
 def _has_null_row(batch: pa.RecordBatch) -> bool:

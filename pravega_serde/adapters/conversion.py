@@ -125,7 +125,10 @@ class _ByMsgspec:
         except TypeError as error:
             raise SchemaError(f"events cannot be read as {name_of(kind)}: {error}") from error
         if (unknown := _unknown_type(kind)) is not None:
-            raise SchemaError(f"{name_of(kind)} has a value of type {name_of(unknown)}, which events do not have; use a list, a dict or a class")
+            raise SchemaError(
+                f"{name_of(kind)} has a value of type {name_of(unknown)}, which events do not have; use a list, a dict "
+                "or a class"
+            )
         self._kind = kind
         self._differs = differs(kind)
         self._revise, self._always = revision_of(kind)

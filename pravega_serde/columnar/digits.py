@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +20,12 @@ _POINT, _COMMA = 0x2E, 0x2C
 #: Doubles hold all numbers of 15 digits. This is the length of the next longer ones, with their point.
 _RUN: Final = 17
 _PIECE: Final = 1 << 16
-_NUMBER: Final = re.compile(rb"[0-9]*\.[0-9]+([eE][-+]?[0-9]{1,3})?(?![0-9.])")
+#: Bytes before an exponent in which its number is searched. A longer one is found at a later digit, and is not exact.
+_FAR: Final = 2000
+#: The same without a point.
+_LONG: Final = 16
+_NUMBER: Final = re.compile(rb"[0-9]*(\.[0-9]+)?([eE][-+]?[0-9]+)?(?![0-9.eE])")
+_DIGITS_BEFORE: Final = re.compile(rb"[0-9.]*\Z")
 
 
 def line_pieces(data: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
@@ -44,13 +50,14 @@ def inexact_fractions(data: bytes) -> Int64s:
 def inexact_in_piece(data: bytes) -> Int64s:
     """Return what :func:`inexact_fractions` returns, for a few lines."""
     view = np.frombuffer(data, np.uint8)
+    with_exponent = _long_with_exponents(data, view)
     marks = np.zeros(len(view) + 2 * _RUN, np.bool_)
     np.less(view - _POINT, 12, out=marks[8 : 8 + len(view)])  # digits and the point, also a slash
     # A run of 17 has eight marks at a multiple of eight, and five before or after them.
     eights = np.packbits(marks)
     full = np.flatnonzero(eights == 0xFF)
     if not ((eights[full + 1] >= 0xF8) | (eights[full - 1] & 0x1F == 0x1F)).any():
-        return np.empty(0, np.int64)
+        return np.array(with_exponent, np.int64)
     edges = np.flatnonzero(marks[1:] != marks[:-1]) - 7
     starts, ends = edges[::2], edges[1::2]
     long = ends - starts >= _RUN
@@ -66,7 +73,20 @@ def inexact_in_piece(data: bytes) -> Int64s:
             doubtful |= pc.not_equal(double_texts(values), texts).to_numpy(zero_copy_only=False)
     if doubtful.any():
         doubtful &= pc.match_substring(texts, ".").to_numpy(zero_copy_only=False)
-    return np.array([start for start in starts[doubtful].tolist() if not _is_exact(data, start)], np.int64)
+    found = {start for start in starts[doubtful].tolist() if not _is_exact(data, start)}
+    return np.array(sorted(found.union(with_exponent)), np.int64)
+
+
+def _long_with_exponents(data: bytes, view: npt.NDArray[np.uint8]) -> list[int]:
+    """Return the positions of numbers with an exponent and many digits before it that are not their double."""
+    ends = np.flatnonzero((view[1:] | 0x20 == ord("e")) & (view[:-1] - _POINT < 12)) + 1
+    ends = ends[ends >= _LONG]
+    for before in range(2, _LONG + 1):
+        if not len(ends):
+            break
+        ends = ends[view[ends - before] - _POINT < 12]
+    starts = (_DIGITS_BEFORE.search(data, max(0, end - _FAR), end).start() for end in ends.tolist())  # type: ignore[union-attr]
+    return [start for start in starts if not _is_exact(data, start)]
 
 
 def _are_written_as(values: pa.DoubleArray, texts: pa.StringArray) -> bool:
@@ -102,4 +122,7 @@ def _parts(data: bytes, starts: Int64s, ends: Int64s) -> pa.StringArray:
 
 def _is_exact(data: bytes, start: int) -> bool:
     text = _NUMBER.match(data, start)
-    return text is not None and fits_double(Decimal(text[0].decode()))
+    try:
+        return text is not None and fits_double(Decimal(text[0].decode()))
+    except InvalidOperation:  # an exponent beyond Python's
+        return False

@@ -6,10 +6,12 @@ different kinds become text.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar.limits import MAX_COLUMNS
@@ -39,6 +41,14 @@ SMALLEST_NORMAL: Final = 2.2250738585072014e-308
 def fits_double(number: Decimal) -> bool:
     """Return True if the double next to a number is written with the digits of the number."""
     return not number or (number.is_finite() and Decimal(repr(float(number))) == number)
+
+
+def fits_float(text: str, value: float) -> bool:
+    """Return True if the shortest text of a float of 32 bits has the digits of a text."""
+    number = Decimal(text)
+    with np.errstate(over="ignore"):
+        near = float(str(np.float32(value)))
+    return not number.is_finite() or (math.isfinite(near) and Decimal(repr(near)) == number)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pravega_serde.columnar import Attempt, ColumnReader, MalformedError, PlainPath, list_items, map_entries
 from pravega_serde.columnar.arrays import Bools, Int64s, as_binary, bools_of, offsets_of, select, valid_rows
 from pravega_serde.columnar.digits import inexact_fractions
-from pravega_serde.columnar.found import EXACT_INTEGERS, SMALLEST_NORMAL, Found, fits_double
+from pravega_serde.columnar.found import EXACT_INTEGERS, SMALLEST_NORMAL, Found, fits_double, fits_float
 from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.columnar.parsed import Convert
 from pravega_serde.columnar.types import contains, integer_bounds
@@ -79,6 +79,10 @@ def _refuse_constant(name: str) -> Any:
 
 #: Text of a number that no other text means.
 _DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+#: Text of a date and a time, whose seconds have up to six digits after the point.
+_SECONDS: Final = re.compile(r"[^.]*[Tt ][^.]*(\.[0-9]{1,6}0*(?![0-9])[^.]*)?")
+#: A zero whose sign msgspec and pyarrow drop.
+_MINUS_ZERO: Final = re.compile(rb"-0(?![0-9.])")
 _LONG_INTEGER: Final = 100
 _NUMBERS: Final[dict[str, Any]] = {
     "parse_constant": _refuse_constant,
@@ -95,7 +99,7 @@ class _ExactValues(JsonValues):
         _, high = integer_bounds(kind)
 
         def exactly(value: Any) -> int:
-            if type(value) is _Number and abs(value) > high and value == value.to_integral_value():
+            if type(value) is _Number and not -high <= value <= high and value == value.to_integral_value():
                 raise MalformedError(f"a number beyond the range of {kind}")
             number: int = convert(value)
             return number
@@ -111,9 +115,23 @@ class _ExactValues(JsonValues):
             else:
                 text = value
             number: float = convert(value)
-            if double and type(value) in (int, Decimal) and not fits_double(Decimal(value)):
+            if type(value) in (int, Decimal) and not (
+                fits_double(Decimal(value)) if double else fits_float(str(value), number)
+            ):
                 raise MalformedError(f"{text!s:.60} has more digits than a {kind} holds")
             return number
+
+        return exactly
+
+    def timestamp(self, kind: pa.DataType) -> Convert:
+        convert = super().timestamp(kind)
+
+        def exactly(value: Any) -> Any:
+            fraction = _SECONDS.fullmatch(value) if isinstance(value, str) else None
+            lost = fraction is None if isinstance(value, str) else type(value) is list and value[6:] and value[6] % 1000
+            if lost:
+                raise MalformedError(f"{value!s:.60} is not a time of up to six digits after the point")
+            return convert(value)
 
         return exactly
 
@@ -179,10 +197,11 @@ class ExactReader:
     """Reader of columns of events, of one Arrow type. Raises SchemaError for an unsupported type."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        self.has_doubles = contains(kind, "float64")
+        self._has_doubles = contains(kind, "float64")
         self._flat = not any(pa.types.is_nested(entry.type) for entry in kind)
-        # msgspec reads any text as a decimal.
-        self._members = None if contains(kind, "decimal") else column_reader(kind, closed=True)
+        # msgspec reads any text as a decimal, and cuts times and the digits of small floats.
+        loses = contains(kind, "decimal", "timestamp", "float32", "float16")
+        self._members = None if loses else column_reader(kind, closed=True)
         fast = None if self._members is None else self._attempt
         self.read = ColumnReader(PlainPath(_RowReader(kind), kind), fast)
         """Reader of columns of events."""
@@ -192,13 +211,14 @@ class ExactReader:
         return list(range(len(column))) if self._members is None else self._attempt(column).suspects.tolist()
 
     def lossy(self, values: pa.Array, column: pa.BinaryArray) -> Int64s:
-        """Return the rows with doubles that may have lost digits of the events."""
-        if not self.has_doubles:
-            return np.empty(0, np.int64)
+        """Return the rows with numbers that may have lost digits of the events, or the sign of zero."""
         offsets = offsets_of(column)
         data = bytes(memoryview(column.buffers()[2])[offsets[0] : offsets[-1]])
-        rows: Int64s = np.searchsorted(offsets, offsets[0] + inexact_fractions(data), "right") - 1
-        if all(map(_are_usual, _leaves(values))):
+        places = [found.start() for found in _MINUS_ZERO.finditer(data)] if b"-0" in data else []
+        if self._has_doubles:
+            places += inexact_fractions(data).tolist()
+        rows: Int64s = np.unique(np.searchsorted(offsets, offsets[0] + np.array(places, np.int64), "right") - 1)
+        if not self._has_doubles or all(map(_are_usual, _leaves(values))):
             return rows
         large = np.flatnonzero(_doubles(values, lambda sizes: ~(sizes < EXACT_INTEGERS)))
         small = np.flatnonzero(_doubles(values, lambda sizes: sizes < SMALLEST_NORMAL))

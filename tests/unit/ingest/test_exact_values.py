@@ -398,3 +398,77 @@ def test_too_many_fields_are_an_error_of_the_file(tmp_path: Path):
     line = json.dumps({f"f{number}": number for number in range(20_000)})
     with pytest.raises(SourceUnreadableError, match=r"x.jsonl: the values have more than 10000 fields"):
         _ = source(tmp_path / "x.jsonl", line + "\n").schema
+
+
+AT = '"2026-05-01T12:00:00Z"'
+#: Kind of file, lines of the sample, a later line, and the type from the user.
+LOST: dict[str, tuple[str, list[str], str, str]] = {
+    "digits before the point of a decimal": ("csv", [], "1058", "decimal(38, 37)"),
+    "digits that overflow": ("csv", ["0.12345678901234567890"], "3426334970632769149.2", ""),
+    "an integer that overflows": ("csv", ["12345678901234567890"], "340282366920938463463374607431768211457", ""),
+    "digits over the precision": ("csv", [], "99999", "decimal(5, 2)"),
+    "an exponent of an integer": ("csv", ["0.5"], "123456789012345678901e-10", ""),
+    "an exponent with zeros": ("csv", ["0.5"], "1.3436424411240122e+0005", ""),
+    "an exponent in JSON": ("jsonl", ["0.5"], "9007199254740993e-1", ""),
+    "an exponent with zeros in JSON": ("jsonl", ["0.5"], "1.3436424411240122e0005", ""),
+    "a zero before a quote": ("csv", ["1"], '"0"7', ""),
+    "a sign before a quote": ("csv", ["1"], '"-"0', ""),
+    "a hexadecimal number in parts": ("csv", ["0.5"], '"0"x1A', ""),
+    "digits after a quote": ("csv", ["0.5"], '"1.234567"89012345678', ""),
+    "minus zero": ("jsonl", ["1"], "-0", ""),
+    "a number over any integer": ("jsonl", ["1"], "1e1000000", ""),
+    "nanoseconds": ("jsonl", [AT], '"2026-05-01T12:00:00.123456789Z"', "timestamp"),
+    "nanoseconds of parts": ("jsonl", [AT], "[2026,5,1,12,0,0,123456789]", "timestamp"),
+    "digits of a small float": ("csv", [], "16777217", "float"),
+    "digits of a small float in JSON": ("jsonl", ["0.5"], "16777217", "float"),
+    "a number over any float": ("jsonl", ["0.5"], "1e39", "float"),
+    "two objects": ("jsonl", ["1"], '1}\n{"x":1}{"x":2}\n{"x":\n3', ""),
+}
+TYPES = {"decimal(38, 37)": pa.decimal128(38, 37), "decimal(5, 2)": pa.decimal128(5, 2)} | {
+    "timestamp": INSTANT,
+    "float": pa.float32(),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_a_column_would_lose_is_an_error(tmp_path: Path, name: str):
+    kind, sample, late, type_ = LOST[name]
+    made = (lambda each: f'{{"x":{each}}}\n') if kind == "jsonl" else (lambda each: f"{each}\n")
+    head = "x\n" if kind == "csv" else ""
+    path = tmp_path / f"f.{kind}"
+    path.write_text(head + "".join(map(made, sample)))
+    files = FileSource([path], FileOptions(types={"x": TYPES[type_]} if type_ else {}))
+    assert files.schema.names == ["x"]
+    path.write_text(head + "".join(map(made, [*sample, late])))
+    with pytest.raises(BadRecordError):
+        events(files)
+
+
+@pytest.mark.parametrize("digits", ["1" * 5000, "1e-99999999999999999999999"])
+def test_numbers_beyond_any_column_are_text(tmp_path: Path, digits: str):
+    assert fields(source(tmp_path / "f.csv", f"x\n{digits}\n")) == [digits]
+
+
+@pytest.mark.parametrize(
+    ("text", "multiline"),
+    [
+        ('x,y\n1,"' + "y" * 140_000 + '\nmore, text"\n2,last\n', False),
+        ('x,y\n1,"' + "y" * 140_000 + "\n", True),
+        ('x,y\n"a"b,"c\nd,e"\n', False),
+    ],
+)
+def test_a_quote_that_is_not_closed_is_an_error(tmp_path: Path, text: str, multiline: bool):
+    with pytest.raises(BadRecordError, match="a quote is missing"):
+        events(source(tmp_path / "f.csv", text, multiline=multiline))
+
+
+@pytest.mark.parametrize("delimiter", ["\\t", "", ",,", "é", "\0", '"', "\n"])
+def test_a_delimiter_is_one_character(delimiter: str):
+    with pytest.raises(ConfigError, match="invalid delimiter"):
+        FileOptions(delimiter=delimiter)
+
+
+def test_a_delimiter_of_numbers_joins_none(tmp_path: Path):
+    text = "x/y\n0.5/0.12345678901234567890\n"
+    with pytest.raises(BadRecordError, match=r"0\.12345678901234567890"):
+        events(source(tmp_path / "f.csv", text, delimiter="/", types=["x=double", "y=double"]))
