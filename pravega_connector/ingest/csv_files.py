@@ -241,7 +241,7 @@ class _Doubts:
         return bool((_are_digits(data[at + 1]) | (negative & _are_digits(data[at + 4]))).any())
 
     def _has_text_after_quotes(self, piece: bytes) -> bool:
-        """Return True if a field may go on after its closing quote: pyarrow joins ``"0"7``."""
+        """Return True if a field may have text after its closing quote: pyarrow joins ``"0"7``."""
         data = np.frombuffer(b"\n%b\n" % piece, np.uint8)
         at = np.flatnonzero(data == _QUOTE)
         return bool((~self._starts[data[at - 1]] & ~self._starts[data[at + 1]]).any())
