@@ -38,7 +38,7 @@ EXPECTED: dict[str, tuple[set[str], int]] = {
     "task of an exactly-once write": (ARROW | GRPC | PANDAS, 112),
     "commit of a micro-batch": (ARROW | GRPC, 117),
     "task of a read of avro": (ARROW | {"pyruhvro"}, 124),
-    "task of a read of protobuf": (ARROW | {"google", "ptars"}, 124),
+    "task of a read of protobuf": (ARROW | {"google", "ptars"}, 125),
     "task of a read of json": (ARROW, 123),
     "task of a read of java": (ARROW, 127),
     "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 149),
