@@ -199,8 +199,12 @@ class _Doubts:
         fractions = [entry.name for entry in schema if t.is_floating(entry.type) or t.is_decimal(entry.type)]
         self._exponents = bool(fractions)
         self._numbers = [*fractions, *(entry.name for entry in schema if t.is_integer(entry.type))]
-        self._decimals = [entry.name for entry in schema if t.is_decimal(entry.type)]
-        self._small = [entry.name for entry in schema if t.is_floating(entry.type) and entry.type != pa.float64()]
+        # Arrow does not notice that the digits of a decimal overflow, and rounds to small floats.
+        self._always = [
+            name
+            for name, kind in zip(schema.names, schema.types, strict=True)
+            if t.is_decimal(kind) or (t.is_floating(kind) and kind != pa.float64())
+        ]
         self._times = [entry.name for entry in schema if t.is_timestamp(entry.type) and entry.type.tz is None]
         self._delimiter = ord(delimiter)
         self._borders = (np.arange(256) < _MINUS) | (np.arange(256) == self._delimiter)
@@ -208,9 +212,7 @@ class _Doubts:
 
     def about(self, lines: Lines, batch: pa.RecordBatch) -> list[str]:
         """Return the columns whose values may have lost something."""
-        found = [name for name in self._times if _has_midnight(batch.column(name))]
-        # Arrow does not notice that the digits of a decimal overflow, and rounds to small floats.
-        found += self._decimals + self._small
+        found = self._always + [name for name in self._times if _has_midnight(batch.column(name))]
         if not self._numbers:
             return found
         if self._delimiter in _IN_NUMBERS:

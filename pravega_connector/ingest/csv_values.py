@@ -163,11 +163,10 @@ def _converted(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
 def _floats(trimmed: pa.StringArray, kind: pa.DataType) -> pa.Array:
     values = trimmed.cast(kind)
     if kind != pa.float64():
-        doubles = _floats(trimmed, pa.float64())
         for text, value in zip(trimmed.to_pylist(), values.to_pylist(), strict=True):
             if text is not None and not fits_float(text, value):
                 raise ValueError(f"{text} has more digits than a {kind}")
-        return doubles.cast(kind)
+        return values
     unsure = pc.invert(pc.or_(_are_exact(trimmed, values), pc.match_substring_regex(trimmed, _SPECIAL)))
     for text in trimmed.filter(unsure).drop_null().to_pylist():
         if not fits_double(Decimal(text)):

@@ -22,7 +22,7 @@ _RUN: Final = 17
 _PIECE: Final = 1 << 16
 #: Bytes before an exponent in which its number is searched. A longer one is found at a later digit, and is not exact.
 _FAR: Final = 2000
-#: The same without a point.
+#: Length of such a number without a point.
 _LONG: Final = 16
 _NUMBER: Final = re.compile(rb"[0-9]*(\.[0-9]+)?([eE][-+]?[0-9]+)?(?![0-9.eE])")
 _DIGITS_BEFORE: Final = re.compile(rb"[0-9.]*\Z")
@@ -90,7 +90,7 @@ def _long_with_exponents(data: bytes, view: npt.NDArray[np.uint8]) -> list[int]:
 
 
 def _are_written_as(values: pa.DoubleArray, texts: pa.StringArray) -> bool:
-    """Return True if all texts are those of the values, which is cheaper to find than the texts that are not."""
+    """Return True if each value is written as its text, which is cheaper to find than the texts that differ."""
     rows = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     return bool(_written(values)[1:-1] == pc.binary_join(rows, ",")[0].as_buffer())
 

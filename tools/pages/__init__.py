@@ -1,4 +1,4 @@
-"""Pages that are made from the code, whole or in part: ``python -m tools.pages`` writes all of them anew.
+"""Pages that are made from the code, whole or in part: ``python -m tools.pages`` writes all of them again.
 
 A page is a function that takes the text as it is and returns it as it is to be.
 """
