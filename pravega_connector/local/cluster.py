@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -147,7 +147,23 @@ class Cluster(Launched):
 
         A bookie or a controller may be down, if the others work without it.
         """
-        await_ready(self.config, self.stores, deadline=time.monotonic() + timeout, check=self._check_stores)
+        try:
+            await_ready(self.config, self.stores, deadline=time.monotonic() + timeout, check=self._check_stores)
+        except NotReadyError as error:
+            ended = ", ".join(name for name, process in self.processes.items() if not process.running)
+            raise NotReadyError(f"{error.message} ({ended} do not run)" if ended else error.message) from error
+
+    def restart(self, timeout: float) -> None:
+        """Kill all processes, start them again in the order in which they need each other, and wait until ready.
+
+        Raises LocalServerError.
+        """
+        deadline = time.monotonic() + timeout
+        for process in reversed(list(self.processes.values())):
+            process.kill()
+        for _ in _start_in_order(self, deadline):
+            pass
+        self.await_ready(deadline - time.monotonic())
 
     def _check_stores(self) -> None:
         for name in self.of("store"):
@@ -179,28 +195,39 @@ def launch_cluster(options: ClusterOptions, *, lock: Path | None = None) -> Clus
 
 
 def _bring_up(cluster: Cluster, deadline: float) -> None:
-    """Start the processes, each after the processes that it needs listen on their ports."""
+    """Start the processes, and wait until they work."""
     while not is_kept(cluster.folder):
         if cluster.process.exit_code() is not None or time.monotonic() >= deadline:
             said = (cluster.folder / _KEEPER_LOG).read_bytes()
             raise LocalServerError(f"the cluster's keeper did not start ({last_words(said)})")
         time.sleep(_POLL_SECONDS)
-    for kind in ("zookeeper", "controller", "bookie", "store"):
-        for name in cluster.of(kind):
-            cluster.processes[name].start()
+    for kind in _start_in_order(cluster, deadline):
         if kind == "controller":
             # Controllers take longest to start, and do not need this metadata.
             _format(cluster.folder)
-        elif kind != "store":
-            _await_listening(cluster, kind, deadline)
     await_ready(cluster.config, cluster.stores, deadline=deadline, check=cluster.check)
     cluster.check()
 
 
+def _start_in_order(cluster: Cluster, deadline: float) -> Iterator[str]:
+    """Start the processes, and yield each kind when its processes are started.
+
+    The others end by themselves if ZooKeeper does not accept connections within 10 s. Stores need bookies.
+    """
+    for kind in ("zookeeper", "controller", "bookie", "store"):
+        for name in cluster.of(kind):
+            cluster.processes[name].start()
+        yield kind
+        if kind in ("zookeeper", "bookie"):
+            _await_listening(cluster, kind, deadline)
+
+
 def _await_listening(cluster: Cluster, kind: str, deadline: float) -> None:
     for name in cluster.of(kind):
+        process = cluster.processes[name]
         while not listens((HOST, cluster.ports[name])):
-            cluster.check()
+            if not process.running:
+                check_log(name, process.log, process.exit_code)
             if time.monotonic() >= deadline:
                 raise NotReadyError(f"the cluster was not ready in time: {name} does not listen")
             time.sleep(_POLL_SECONDS)

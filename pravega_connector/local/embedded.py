@@ -170,6 +170,14 @@ class LocalPravega(OwnedServer[Server | Cluster]):
         """Wait until every segment store of a cluster works, for example after a restart. Raises LocalServerError."""
         self.cluster.await_ready(timeout)
 
+    def restart(self, timeout: float = 180.0) -> None:
+        """Kill all processes of a cluster, start them again, and wait until they work. Raises LocalServerError.
+
+        They keep ports, folders and data, as after a power failure. A process that is started while ZooKeeper does not
+        answer ends after 10 s.
+        """
+        self.cluster.restart(timeout)
+
 
 class LocalSchemaRegistry(OwnedServer[RegistryServer]):
     """Schema registry on this machine, for tests and demos.

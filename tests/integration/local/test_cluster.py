@@ -61,14 +61,21 @@ def test_ready_means_that_both_stores_have_work(cluster, client, copy, stream_na
 def test_what_is_stored_outlives_all_processes(cluster, copy):
     copy(0, 100)
     before = {name: process.pid for name, process in cluster.processes.items()}
-    for process in reversed(cluster.processes.values()):
-        process.kill()
-    assert not any(process.running for process in cluster.processes.values())
-    for process in cluster.processes.values():
-        process.start()
-    cluster.await_ready()
+    cluster.restart()
     assert all(process.pid != before[name] for name, process in cluster.processes.items())
     assert copy(100, 100) == list(range(200))
+
+
+@pytest.mark.long
+def test_the_ended_processes_are_named_when_the_rest_is_not_ready(cluster):
+    controllers = [cluster.processes[name] for name in ("controller-1", "controller-2")]
+    for process in controllers:
+        process.kill()
+    with pytest.raises(LocalServerError, match=r"\(controller-1, controller-2 do not run\)"):
+        cluster.await_ready(5.0)
+    for process in controllers:
+        process.start()
+    cluster.await_ready()
 
 
 @pytest.mark.long
