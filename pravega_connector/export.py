@@ -27,12 +27,12 @@ from pravega_connector.atomic_file import WholeFile
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.reader.slices import EventBatch, ReadRange, range_between, read_ranges
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.source.bounds import Positions
-from pravega_connector.spark.source.columns import Decoder, decoded_fields, key_filter, row_builder, serializer_of
-from pravega_connector.spark.source.inference import event_columns
+from pravega_connector.rows.bounds import Positions
+from pravega_connector.rows.columns import Decoder, decoded_fields, key_filter, row_builder, serializer_of
+from pravega_connector.rows.inference import event_columns
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.rows.pickled import Pickled
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.columnar.found import text_for_nulls
@@ -135,7 +135,7 @@ class _Export:
         only_events = schema is None and not options.metadata_columns and options.routing_key_field is None
         self._text = format == "jsonl" and only_events and _is_plain_json(options)
         if self._text:
-            decoder: Decoder = Portable(JsonTextSerializer())
+            decoder: Decoder = Pickled(JsonTextSerializer())
             self._schema = pa.schema(decoded_fields(options, decoder))
         else:
             self._schema, decoder = columns_of(options, schema, self._events)
@@ -239,7 +239,7 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
             if not len(wanted):
                 raise ColumnTypeError(f"there are no {options.format} events to infer columns from: {otherwise}")
         if _is_plain_json(options):
-            decoder: Decoder = Portable(ExactJsonSerializer(arrow_type=wanted))
+            decoder: Decoder = Pickled(ExactJsonSerializer(arrow_type=wanted))
             return pa.schema(decoded_fields(options, decoder)), decoder
     decoder = serializer_of(options, wanted)
     return pa.schema(decoded_fields(options, decoder)), decoder

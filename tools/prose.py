@@ -230,7 +230,7 @@ PENDING: Final = frozenset(
         "pravega_connector/controller/methods.py",
         "pravega_connector/local/download.py",
         "pravega_connector/reader_group_protocol/machine.py",
-        "pravega_connector/spark/options/sql_tables.py",
+        "pravega_connector/spark/sql_tables.py",
         "pravega_connector/spark/source/data_loss.py",
         "pravega_connector/spark/source/progress.py",
         "pravega_serde/java/jdk_classes.py",

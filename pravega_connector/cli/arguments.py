@@ -18,7 +18,7 @@ from pravega_connector.cli.exit_codes import SIGNAL
 
 if TYPE_CHECKING:
     from pravega_connector.client import PravegaClient
-    from pravega_connector.spark.options import CommonOptions
+    from pravega_connector.rows.options import CommonOptions
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Options = TypeVar("_Options", bound="CommonOptions")
@@ -145,7 +145,7 @@ def event_options(stream: str, more: dict[str, str], kind: type[_Options], **nam
 
     Raises click.UsageError for an unknown name, ConfigError for an invalid value.
     """
-    from pravega_connector.spark.options import known_names, option_hint, parse_options  # noqa: PLC0415 - not needed by most commands
+    from pravega_connector.rows.options import known_names, option_hint, parse_options  # noqa: PLC0415 - not needed by most commands
 
     known = known_names(kind)
     for name in more:

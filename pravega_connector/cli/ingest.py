@@ -34,8 +34,8 @@ from pravega_connector.ingest import (
 )
 from pravega_connector.ingest import ingest as ingest_source
 from pravega_connector.ingest.kafka_source import is_kafka
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_serde.errors import PravegaError
 
 _SIZES: Final = Sizes()

@@ -12,10 +12,10 @@ from rich.table import Table
 from pravega_connector.cli import arguments
 from pravega_connector.cli.command_group import examples
 from pravega_connector.cli.output import standard_output
-from pravega_connector.spark.options import CommonOptions, ConnectionOptions, FormatOptions, RegistryOptions
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.options.tables import TableOptions, TableSinkOptions, TableSourceOptions
+from pravega_connector.rows.options import CommonOptions, ConnectionOptions, FormatOptions, RegistryOptions
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.rows.options.tables import TableOptions, TableSinkOptions, TableSourceOptions
 
 
 def _sides() -> list[tuple[str, list[Field[Any]]]]:

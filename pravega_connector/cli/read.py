@@ -22,7 +22,7 @@ from pravega_connector.cli.progress import progress_bar
 from pravega_connector.client import EventBatch, PravegaClient, StreamCut
 from pravega_connector.monitoring import segment_label
 from pravega_connector.reader.slices import SegmentSlice, read_slice, slices_between
-from pravega_connector.spark.options import CommonOptions
+from pravega_connector.rows.options import CommonOptions
 from pravega_connector.stores.segments import Lineage
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer

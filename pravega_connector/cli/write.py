@@ -32,7 +32,7 @@ from pravega_connector.pipe import (
     of_files,
     standard_input,
 )
-from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.transactions import DEFAULT_LEASE, OpenTransaction
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
@@ -266,7 +266,7 @@ def _without_keys(encode: Encode, separator: str | None) -> Encode:
 def _encoder(options: SinkOptions) -> Encode:
     """Return the encoder of the lines. Raises ConfigError, SchemaError, RegistryErrors."""
     if options.from_registry:
-        from pravega_connector.spark.sink.registry_schema import registry_serializer  # noqa: PLC0415 - takes a second to import
+        from pravega_connector.rows.registry_encoding import registry_serializer  # noqa: PLC0415 - takes a second to import
 
         return _json_encoder(registry_serializer(options))
     if options.format in (None, "bytes"):

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pravega_connector.errors import BadRecordError, EventError, InvalidNameError
 from pravega_connector.ingest.replayable import Chunk, RecordSource
 from pravega_connector.ingest.targets import Rows, TargetColumn
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.sink.encoding import EventEncoder, encoder_for
+from pravega_connector.rows.encoding import EventEncoder, encoder_for
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import SerializationError
 

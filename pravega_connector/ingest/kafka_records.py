@@ -12,11 +12,11 @@ import pyarrow as pa
 from pravega_connector.errors import BadRecordError, ColumnTypeError, ConfigError
 from pravega_connector.ingest.encode import OF_FIELDS, Encoding, encoding_for
 from pravega_connector.ingest.replayable import Chunk, Rejected
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.sink.encoding import encoder_for
-from pravega_connector.spark.source.columns import Decoder, serializer_of
-from pravega_connector.spark.source.inference import event_columns
+from pravega_connector.rows.columns import Decoder, serializer_of
+from pravega_connector.rows.encoding import encoder_for
+from pravega_connector.rows.inference import event_columns
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_serde.errors import DeserializationError
 from pravega_serde.format_table import FORMATS
 

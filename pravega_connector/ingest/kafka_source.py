@@ -25,9 +25,9 @@ from pravega_connector.ingest.feed import Draft, Move, Piece, Positions, Progres
 from pravega_connector.ingest.kafka_records import RecordColumns
 from pravega_connector.ingest.kafka_topic import SCHEME, Identity, KafkaAddress, KafkaTopic, OutOfRangeError
 from pravega_connector.ingest.replayable import Chunk
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 
 _log: Final = logging.getLogger(__name__)
 _MESSAGES: Final = 1000  # of one call

@@ -25,10 +25,10 @@ from pravega_connector.ingest.ingester import Ingester, Settings
 from pravega_connector.ingest.kafka_source import KafkaFeed, KafkaSource, is_kafka
 from pravega_connector.ingest.replayable import ReplayableSource
 from pravega_connector.ingest.targets import TargetColumn
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.sink.encoding import require_group
-from pravega_connector.spark.sink.targets import check_target
+from pravega_connector.rows.encoding import require_group
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.targets import check_target
 from pravega_connector.wire import StreamName
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType
 
 from pravega_connector.errors import ColumnTypeError
-from pravega_connector.spark.options.common import FormatOptions, RegistryOptions
+from pravega_connector.rows.options.common import FormatOptions, RegistryOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from pravega_connector.spark.options import FormatOptions
-    from pravega_connector.spark.options.sink import SinkOptions
-    from pravega_connector.spark.options.source import SourceOptions
-    from pravega_connector.spark.options.tables import TableSinkOptions, TableSourceOptions
-    from pravega_connector.spark.sink.encoding import EventEncoder
+    from pravega_connector.rows.columns import Decoder
+    from pravega_connector.rows.encoding import EventEncoder
+    from pravega_connector.rows.options import FormatOptions
+    from pravega_connector.rows.options.sink import SinkOptions
+    from pravega_connector.rows.options.source import SourceOptions
+    from pravega_connector.rows.options.tables import TableSinkOptions, TableSourceOptions
     from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStreamWriter
-    from pravega_connector.spark.source.columns import Decoder
     from pravega_connector.spark.source.metadata import MetadataReader
     from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaBatchReader, PravegaStreamReader
     from pravega_connector.spark.tables.reader import TableReader
@@ -68,8 +68,8 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         """
         import pyarrow as pa  # noqa: PLC0415 - each method imports its own dependencies
 
-        from pravega_connector.spark.options.selection import names_table  # noqa: PLC0415
-        from pravega_connector.spark.options.sql_tables import is_table, own_options, with_options  # noqa: PLC0415
+        from pravega_connector.spark.selection import names_table  # noqa: PLC0415
+        from pravega_connector.spark.sql_tables import is_table, own_options, with_options  # noqa: PLC0415
 
         given = own_options(self.options)
         if names_table(given):
@@ -82,7 +82,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
             fields = table_columns(options_of_table, with_version="version_column" in given)
             struct = from_arrow_schema(pa.schema([field.with_nullable(True) for field in fields]))
             return with_options(struct, given)
-        from pravega_connector.spark.source import columns  # noqa: PLC0415
+        from pravega_connector.rows import columns  # noqa: PLC0415
 
         options = self._source_options(given)
         wanted = None
@@ -92,9 +92,10 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
             # Raise at load(), not when the first task is planned.
             streams = require_streams(options)
             if options.infer_schema:
-                from pravega_connector.spark.source.inference import sampled_columns  # noqa: PLC0415
+                from pravega_connector.rows.inference import sampled_columns  # noqa: PLC0415
+                from pravega_connector.spark.known_clusters import client_of  # noqa: PLC0415
 
-                wanted = sampled_columns(options.client(), options, streams)
+                wanted = sampled_columns(client_of(options), options, streams)
         if options.metadata is not None:
             from pravega_connector.spark.source.metadata import metadata_columns  # noqa: PLC0415
 
@@ -112,7 +113,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader | TableReader:
         """Return the reader of a batch query."""
-        from pravega_connector.spark.options.sql_tables import explains_alterations  # noqa: PLC0415
+        from pravega_connector.spark.sql_tables import explains_alterations  # noqa: PLC0415
 
         with explains_alterations(schema):
             if self.table_of(schema) is not None:
@@ -135,8 +136,8 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:  # noqa: N802
         """Return the reader of a streaming query."""
-        from pravega_connector.spark.options.sql_tables import explains_alterations  # noqa: PLC0415
         from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader  # noqa: PLC0415
+        from pravega_connector.spark.sql_tables import explains_alterations  # noqa: PLC0415
 
         try:
             if (table := self.table_of(schema)) is not None:
@@ -156,7 +157,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
         Raises ColumnTypeError, StreamNotFoundError, TableNotFoundError before any task starts.
         """
-        from pravega_connector.spark.options.selection import names_table  # noqa: PLC0415
+        from pravega_connector.spark.selection import names_table  # noqa: PLC0415
 
         raw = self._options_to_write(schema)
         if overwrite:
@@ -176,7 +177,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         overwrite: bool,  # noqa: ARG002
     ) -> PravegaStreamWriter | TableStreamWriter:
         """Return the writer of a streaming query. In complete mode, each micro-batch writes the whole result."""
-        from pravega_connector.spark.options.selection import names_table  # noqa: PLC0415
+        from pravega_connector.spark.selection import names_table  # noqa: PLC0415
 
         raw = self._options_to_write(schema)
         if names_table(raw):
@@ -188,30 +189,30 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return PravegaStreamWriter(*self._writer_arguments(raw, schema, streaming=True))
 
     def _source_options(self, raw: Mapping[str, str]) -> SourceOptions:
-        from pravega_connector.spark.options.selection import stream_options  # noqa: PLC0415
-        from pravega_connector.spark.options.source import SourceOptions  # noqa: PLC0415
+        from pravega_connector.rows.options.source import SourceOptions  # noqa: PLC0415
+        from pravega_connector.spark.selection import stream_options  # noqa: PLC0415
 
         return stream_options(SourceOptions, raw, self.defaults)
 
     def _table_source_options(self, raw: Mapping[str, str]) -> TableSourceOptions:
-        from pravega_connector.spark.options.selection import table_options  # noqa: PLC0415
-        from pravega_connector.spark.options.tables import TableSourceOptions  # noqa: PLC0415
+        from pravega_connector.rows.options.tables import TableSourceOptions  # noqa: PLC0415
+        from pravega_connector.spark.selection import table_options  # noqa: PLC0415
 
         return table_options(TableSourceOptions, raw, self.defaults)
 
     def _options_to_read(self, schema: StructType) -> dict[str, str]:
-        from pravega_connector.spark.options.sql_tables import options_to_read  # noqa: PLC0415
+        from pravega_connector.spark.sql_tables import options_to_read  # noqa: PLC0415
 
         return options_to_read(self.options, schema)
 
     def _options_to_write(self, schema: StructType) -> dict[str, str]:
-        from pravega_connector.spark.options.sql_tables import options_to_write  # noqa: PLC0415
+        from pravega_connector.spark.sql_tables import options_to_write  # noqa: PLC0415
 
         return options_to_write(self.options, schema)
 
     def table_of(self, schema: StructType) -> str | None:
         """Return the key-value table that a read with these columns names; None if it reads streams."""
-        from pravega_connector.spark.options.selection import table_in  # noqa: PLC0415
+        from pravega_connector.spark.selection import table_in  # noqa: PLC0415
 
         return table_in(self._options_to_read(schema))
 
@@ -224,7 +225,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         options = self.source_options(schema)
         if options.metadata is not None:
             raise UnsupportedModeError(f"metadata={options.metadata} is for batch reads: use spark.read, or omit it")
-        from pravega_connector.spark.source.columns import schema_ids_of, serializer_of  # noqa: PLC0415
+        from pravega_connector.rows.columns import schema_ids_of, serializer_of  # noqa: PLC0415
 
         arrow = _arrow_columns(schema, options)
         # Raise for columns that cannot be decoded before any task starts.
@@ -233,17 +234,17 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     def _writer_arguments(
         self, raw: Mapping[str, str], schema: StructType, *, streaming: bool
     ) -> tuple[SinkOptions, EventEncoder]:
-        from pravega_connector.spark.options.selection import stream_options  # noqa: PLC0415
-        from pravega_connector.spark.options.sink import SinkOptions  # noqa: PLC0415
-        from pravega_connector.spark.sink.encoding import encoder_for  # noqa: PLC0415
+        from pravega_connector.rows.encoding import encoder_for  # noqa: PLC0415
+        from pravega_connector.rows.options.sink import SinkOptions  # noqa: PLC0415
+        from pravega_connector.spark.selection import stream_options  # noqa: PLC0415
 
         options = stream_options(SinkOptions, raw, self.defaults)
         options.mode(streaming=streaming)
         return options, encoder_for(_arrow_columns(schema, options), options, streaming=streaming)
 
     def _table_writer_arguments(self, raw: Mapping[str, str], schema: StructType) -> tuple[TableSinkOptions, pa.Schema]:
-        from pravega_connector.spark.options.selection import table_options  # noqa: PLC0415
-        from pravega_connector.spark.options.tables import TableSinkOptions  # noqa: PLC0415
+        from pravega_connector.rows.options.tables import TableSinkOptions  # noqa: PLC0415
+        from pravega_connector.spark.selection import table_options  # noqa: PLC0415
 
         options = table_options(TableSinkOptions, raw, self.defaults)
         return options, _arrow_columns(schema, options)

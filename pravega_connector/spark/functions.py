@@ -30,11 +30,11 @@ from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.reader.rows import CORRUPT_TYPES, corrupt_names, decode, value_fields
-from pravega_connector.spark.options import RegistryOptions, option_hint
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import CORRUPT_RECORD, SourceOptions
-from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.source.columns import serializer_of
+from pravega_connector.rows.columns import serializer_of
+from pravega_connector.rows.options import RegistryOptions, option_hint
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import CORRUPT_RECORD, SourceOptions
+from pravega_connector.rows.pickled import Pickled
 from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_keys
@@ -95,7 +95,7 @@ def to_pravega(
     Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors. When the query runs, raises SchemaError for
     a column type that the format does not support, and SerializationError for a value that it cannot represent.
     """
-    serializer = Portable(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
+    serializer = Pickled(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
 
     def to_pravega(values: pa.Array) -> pa.Array:
         return serializer.get().encode_column(_in_utc(values))
@@ -148,7 +148,7 @@ def _deserializer(options: SourceOptions, wanted: pa.DataType | None) -> Seriali
 def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[Any]:
     if not options.from_registry:
         return options.serializer()
-    from pravega_connector.spark.sink.registry_schema import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
+    from pravega_connector.rows.registry_encoding import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
 
     if kind is None:
         return registry_serializer(options)
@@ -171,7 +171,7 @@ def _in_utc(column: pa.Array) -> pa.Array:
 class _Reader:
     """Decoder of columns in a worker; ``fields`` are the fields of the struct that PERMISSIVE returns."""
 
-    serializer: Portable[Serializer[Any]]
+    serializer: Pickled[Serializer[Any]]
     arrow_type: pa.DataType
     permissive: bool
 
@@ -180,7 +180,7 @@ class _Reader:
         kind = serializer.arrow_type
         if permissive:
             kind = pa.struct([*value_fields(kind), *map(pa.field, corrupt_names(CORRUPT_RECORD), CORRUPT_TYPES)])
-        return cls(Portable(serializer), kind, permissive)
+        return cls(Pickled(serializer), kind, permissive)
 
     def read(self, events: pa.Array) -> pa.Array:
         if not self.permissive:

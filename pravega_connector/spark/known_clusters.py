@@ -14,10 +14,14 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.boundary import is_spark_process
+
+if TYPE_CHECKING:
+    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_connector.rows.options import ConnectionOptions
 
 # Seconds for which a record is valid: longer than the pause between two batches of most queries.
 _KNOWN_FOR: Final = 3600.0
@@ -68,3 +72,23 @@ def _is_ours(folder: Path) -> bool:
     if not hasattr(os, "getuid"):
         return stat.S_ISDIR(found.st_mode)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def client_of(
+    options: ConnectionOptions, *, service: bool = False, failover_timeout: float | None = None
+) -> PravegaClient:
+    """Return the client that the process shares; do not close it.
+
+    The client waits up to ``failover_timeout`` seconds (default: the option) for servers that have answered before.
+    The answer may have come in this process, or within the last hour in another Spark process on this machine. With
+    ``service``, the caller knows that they have answered. Otherwise the client waits up to ``timeout_ms``, so that a
+    wrong address fails soon.
+    """
+    from pravega_connector.client.shared import shared_client  # noqa: PLC0415 - the look-up of data sources needs no client
+
+    config = options.config
+    going_on = options.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout
+    client = shared_client(config, options.timeout_ms / 1000, going_on)
+    if not client.health.going_on and (service or has_answered(config)):
+        client.health.service = True
+    return client

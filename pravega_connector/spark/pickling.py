@@ -9,17 +9,14 @@ in every version.
 
 from __future__ import annotations
 
-import functools
 import pickle
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from pravega_connector.errors import VersionMismatchError
 
-T = TypeVar("T")
-
 #: Increase it with every change of an exchanged class: its name and module, its attributes and their meaning.
-VERSION: Final = 19
+VERSION: Final = 20
 
 
 class Exchanged:
@@ -41,27 +38,3 @@ def receive(version: int, data: bytes) -> Any:
     made = kind.__new__(kind)
     vars(made).update(state)
     return made
-
-
-class Portable(Generic[T]):
-    """Value that is pickled once, and unpickled once in each process for all tasks that use it there.
-
-    So the files and schemas of a serializer are read on the driver. Its plans are compiled once for each worker instead
-    of for each task.
-    """
-
-    __slots__ = ("_pickled",)
-
-    def __init__(self, value: T) -> None:
-        self._pickled = pickle.dumps(value)
-
-    def get(self) -> T:
-        """Return the value; it is the same immutable object each time."""
-        value: T = _unpickled(self._pickled)
-        return value
-
-
-# Enough for the serializers of all queries of one worker process.
-@functools.lru_cache(maxsize=64)
-def _unpickled(pickled: bytes) -> Any:
-    return pickle.loads(pickled)  # noqa: S301 - pickled by this class

@@ -106,7 +106,7 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
 
 
 def _is_ours(source: SourceProgress) -> bool:
-    """Return True if the offsets are those of ``pravega_connector.spark.source.offsets``."""
+    """Return True if the offsets are those of ``pravega_connector.rows.offsets``."""
     return {"streams", "version"} <= _object(source.endOffset).keys()
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, UnknownOptionError
+from pravega_connector.rows.options import option_hint
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options import option_hint
-from pravega_connector.spark.options.selection import all_names
+from pravega_connector.spark.selection import all_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pravega_connector.config import PravegaConfig, parse_properties
 from pravega_connector.errors import ConfigError, InvalidNameError
-from pravega_connector.spark.options import CommonOptions, parse_options
+from pravega_connector.rows.options import CommonOptions, parse_options
 
 SECRET = "hunter2"
 SECRET_TOKEN = base64.b64encode(f"admin:{SECRET}".encode()).decode()

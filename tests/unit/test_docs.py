@@ -16,9 +16,9 @@ from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
 from pravega_connector.cli.root import command_line
 from pravega_connector.core.retry import Counters
 from pravega_connector.errors import UnknownOptionError
-from pravega_connector.spark.options.declaration import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options.declaration import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_serde.foreign_names import ELSEWHERE
 from tests import pages
 from tools import site

@@ -10,7 +10,7 @@ import pytest
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options import CommonOptions, parse_options
+from pravega_connector.rows.options import CommonOptions, parse_options
 from pravega_serde.errors import SerdeError
 from pravega_serde.profiles import load_profile, named, profile_names
 from pravega_serde.registry import RegistryConfig, SchemaRegistryClient

@@ -14,9 +14,9 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.local.download import Repository
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.stores import segment_stores
 from pravega_serde import Credential, KeycloakProvider, SchemaRegistryClient
 from pravega_serde.errors import PravegaError

@@ -38,12 +38,12 @@ from pravega_connector.local import DetachedServer, detached_registry, detached_
 from pravega_connector.local.maven import Jar
 from pravega_connector.monitoring import cuts_of, read_cut
 from pravega_connector.reader.slices import SegmentSlice
+from pravega_connector.rows.columns import schema_ids_of
+from pravega_connector.rows.options import CommonOptions, parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options import CommonOptions, parse_options
-from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.pickling import VERSION
 from pravega_connector.spark.sink.transactions import TaskPart
-from pravega_connector.spark.source.columns import schema_ids_of
 from pravega_serde import DeserializationError
 from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
 

@@ -39,8 +39,8 @@ from google.protobuf import descriptor_pool, message_factory
 from pravega_connector.export import export_stream, open_writer
 from pravega_connector.ingest import FileOptions, FileSource
 from pravega_connector.ingest.encode import encoding_for
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import PravegaError

@@ -14,8 +14,8 @@ import click
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.local import LocalPravega
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import QueryPlan
 from tools.scale._coroutines import follow_all, rates
 from tools.scale._curves import CURVES, Curve, Workbench

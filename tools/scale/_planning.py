@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.reader.slices import slices_between
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.offsets import Offset
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import QueryPlan
-from pravega_connector.spark.source.offsets import Offset
 from pravega_connector.testing.requests import frame
 from tests.fake_stream import FakeSegmentStore, FakeStream
 

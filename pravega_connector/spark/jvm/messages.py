@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.stores.segment_stores import SegmentPlace
 from pravega_serde.errors import PravegaError

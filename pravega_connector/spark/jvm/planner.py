@@ -23,9 +23,10 @@ from pyspark.sql.types import StructType
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
 from pravega_connector.errors import ConfigError
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.messages import TaskOptions, answered, place_fields
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
 from pravega_connector.spark.source.tasks import SlicesPartition
 from pravega_connector.wire import segment_name
@@ -128,7 +129,7 @@ class Planner:
         source, schema = self._source(request), _schema_of(request)
         reader = PravegaFilteringReader(*source.reader_arguments(schema))
         list(reader.pushFilters([_filter(each) for each in request["filters"]]))
-        tasks = _tasks(reader.options.client(), reader.partitions())
+        tasks = _tasks(client_of(reader.options), reader.partitions())
         return {"tasks": tasks, "support": self._support(reader.options)}
 
     # ---- stream ----
@@ -150,14 +151,14 @@ class Planner:
     def _tasks_between(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
         reader = self._query(request)
         partitions = reader.partitions(json.loads(request["start"]), json.loads(request["end"]))
-        return _tasks(reader.options.client(service=True), partitions)
+        return _tasks(client_of(reader.options, service=True), partitions)
 
     def _follow(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the tasks of a batch in real-time mode: all run at once, so at most as many as there are slots."""
         reader = self._query(request)
         slots = self.context.defaultParallelism // int(self.context.getConf().get("spark.task.cpus", "1"))
         partitions = reader.follow(json.loads(request["start"]), max(slots, 1))
-        return _tasks(reader.options.client(service=True), partitions)
+        return _tasks(client_of(reader.options, service=True), partitions)
 
     def _end_of_followed(self, request: Mapping[str, Any]) -> str:
         return json.dumps(self._query(request).end_of_followed(map(json.loads, request["positions"])))
@@ -228,7 +229,7 @@ def _other_column(options: SourceOptions, schema: StructType) -> str | None:
     """Return a column that is not one of a raw event with its type, or None."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
-    from pravega_connector.spark.source.columns import decoded_fields  # noqa: PLC0415
+    from pravega_connector.rows.columns import decoded_fields  # noqa: PLC0415
 
     known = {field.name: field.type for field in decoded_fields(options, None)}
     others = (each for each in to_arrow_schema(schema, timezone="UTC") if known.get(each.name) != each.type)

@@ -24,8 +24,9 @@ from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.retry import Attempts
 from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.jvm.messages import answered, place_fields
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.data_loss import pass_over
 from pravega_connector.spark.source.offset_planner import OPEN_END
 from pravega_connector.stores.segment_stores import SegmentPlace, error_of
@@ -48,7 +49,7 @@ class Sessions:
     def answer(self, request: Request) -> dict[str, Any]:
         """Return the answer to a request. Raises the error with which the task must end."""
         options = _options(request["options"])
-        client = options.client(service=True)
+        client = client_of(options, service=True)
         stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
         if request["do"] == "place":
             return place_fields(client.stores.place(stream, segment_id)) | {"event": request["event"]}

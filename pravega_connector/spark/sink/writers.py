@@ -27,13 +27,14 @@ from pravega_connector.errors import (
     StreamNotFoundError,
 )
 from pravega_connector.exactly_once.batch_commit import note_batch, writer_of
+from pravega_connector.rows.encoding import EventEncoder
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.targets import Written, check_target, checked, parts_of
 from pravega_connector.spark.boundary import called_by_spark
-from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
-from pravega_connector.spark.sink.encoding import EventEncoder
 from pravega_connector.spark.sink.kept_writers import Target, TaskWriter, kept_writers
-from pravega_connector.spark.sink.targets import TargetWriters, Written, check_target, checked, parts_of
+from pravega_connector.spark.sink.target_writers import TargetWriters
 from pravega_connector.spark.sink.transactions import ExactlyOnce
 from pravega_connector.wire import StreamName
 from pravega_serde.per_process import PerProcess
@@ -68,7 +69,7 @@ class _Writer(Exchanged):
         self.options, self.encoder = options, encoder
         self.mode = options.mode(streaming=streaming)
         self._exactly_once: ExactlyOnce | None = None
-        client = options.client()
+        client = client_of(options)
         if encoder.target is None and streaming:
             self._prepare(client, options.stream_name())
         elif encoder.target is None:  # check each time: it may have been deleted after an earlier write
@@ -137,15 +138,15 @@ class _Writer(Exchanged):
 
     def _client(self) -> PravegaClient:
         """Return the client of tasks, which run only after the driver has reached the servers."""
-        return self.options.client(service=True)
+        return client_of(self.options, service=True)
 
     def _committing(self) -> PravegaClient:
         """Return the client of commits: each of its calls is limited to the commit timeout."""
-        return self.options.client(service=True, failover_timeout=self.options.commit_timeout)
+        return client_of(self.options, service=True, failover_timeout=self.options.commit_timeout)
 
     def _giving_up(self) -> PravegaClient:
         """Return the client of aborts, with a short timeout: an open transaction ends when its lease expires."""
-        return self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
+        return client_of(self.options, service=True, failover_timeout=self.options.timeout_ms / 1000)
 
     def _commit(self, messages: _Messages, batch: int) -> None:
         if self._exactly_once is not None:

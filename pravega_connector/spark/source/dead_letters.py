@@ -13,8 +13,8 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
 from pravega_connector.errors import ConfigError, OutputFileError
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.spark.options import FormatOptions
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options import FormatOptions
+from pravega_connector.rows.options.source import SourceOptions
 
 # Options that decide which events are malformed, in addition to the options of the format.
 _DECIDING: Final = (

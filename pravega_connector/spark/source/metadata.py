@@ -11,8 +11,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.boundary import called_by_spark
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.pickling import Exchanged
 
 # The Scala connector's columns, in its order.
@@ -54,7 +55,7 @@ class MetadataReader(Exchanged, DataSourceReader):  # type: ignore[misc]
 
         Raises StreamNotFoundError, ScopeNotFoundError, ControllerUnavailableError.
         """
-        return [RowsPartition(tuple(_rows(self.options.client(), self.options)))]
+        return [RowsPartition(tuple(_rows(client_of(self.options), self.options)))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""

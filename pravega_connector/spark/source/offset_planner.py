@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.core.io import of_each
 from pravega_connector.errors import (
     ConfigError,
     ConnectorError,
@@ -30,12 +31,12 @@ from pravega_connector.errors import (
 from pravega_connector.monitoring import Loss
 from pravega_connector.reader.boundaries import Boundaries, divide
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.bounds import Positions
+from pravega_connector.rows.offsets import Offset, slices_of
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.admission import Admission, Backlog, Limits
-from pravega_connector.spark.source.bounds import Positions
 from pravega_connector.spark.source.data_loss import DataLoss
-from pravega_connector.spark.source.offsets import Offset, slices_of
-from pravega_connector.spark.source.streams import Streams, of_each
+from pravega_connector.spark.source.streams import Streams
 from pravega_connector.spark.source.tasks import TASK_BYTES
 from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
 from pravega_connector.stores.segments import Lineage

@@ -26,7 +26,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Fil
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from pravega_connector.client.pravega_client import PravegaClient
-from pravega_connector.core.io import in_background
+from pravega_connector.core.io import in_background, of_each
 from pravega_connector.errors import ConfigError, DataLossError, MalformedStreamCutError
 from pravega_connector.monitoring import Loss
 from pravega_connector.reader.boundaries import Boundaries, divide, divided
@@ -41,12 +41,8 @@ from pravega_connector.reader.slices import (
     slices_between,
 )
 from pravega_connector.reader.watermarks import SegmentTimes
-from pravega_connector.spark.boundary import called_by_spark
-from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.pickling import Exchanged
-from pravega_connector.spark.source.bounds import Positions
-from pravega_connector.spark.source.columns import (
+from pravega_connector.rows.bounds import Positions
+from pravega_connector.rows.columns import (
     Decoder,
     key_filter,
     marks_end,
@@ -54,12 +50,16 @@ from pravega_connector.spark.source.columns import (
     times_along,
     wants_event_time,
 )
+from pravega_connector.rows.offsets import Offset
+from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.known_clusters import client_of, note_answer
+from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.source.data_loss import DataLoss, pass_over
 from pravega_connector.spark.source.dead_letters import check_letter_box, letter_box
 from pravega_connector.spark.source.offset_planner import QueryPlan, stream_planner
-from pravega_connector.spark.source.offsets import Offset
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
-from pravega_connector.spark.source.streams import Streams, of_each
+from pravega_connector.spark.source.streams import Streams
 from pravega_connector.spark.source.tasks import TASK_BYTES, SlicesPartition, partitions_of
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from pravega_serde.errors import PravegaError
@@ -164,7 +164,7 @@ class _Reader(Exchanged):
         # If there are no partitions, Spark calls this once with None.
         if not isinstance(partition, SlicesPartition):
             return
-        client, options = self.options.client(service=True), self.options
+        client, options = client_of(self.options, service=True), self.options
         for piece, place in zip(partition.slices, partition.places, strict=True):
             if place is not None:
                 client.stores.take_place(piece.stream, piece.segment_id, place)
@@ -192,7 +192,7 @@ class _Reader(Exchanged):
         """Return the partitions of slices; see ``partitions_of``."""
         if key_filter(self.options, self.serializer) is None:
             return partitions_of(client, slices, times, task_bytes, stop=stop)
-        stores = (client or self.options.client(service=True)).stores
+        stores = (client or client_of(self.options, service=True)).stores
         lineages = {piece.stream: self.options.lineage(stores, piece.stream) for piece in slices}
 
         def owned(piece: SegmentSlice) -> SegmentRange:
@@ -206,7 +206,7 @@ class _Reader(Exchanged):
         """Return the event times along slices if columns need them."""
         if not wants_event_time(self.options):
             return itertools.repeat(NO_TIMES, len(slices))
-        return times_along(self.options.client(), slices, ends)
+        return times_along(client_of(self.options), slices, ends)
 
 
 @called_by_spark("partitions")
@@ -217,7 +217,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks that read the segments between the start and the end cut of each stream."""
-        client, options = self.options.client(), self.options
+        client, options = client_of(self.options), self.options
         check_letter_box(client, options)
         key = options.routing_key
         starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest", key=key)
@@ -281,7 +281,7 @@ def _slices(
 class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reader of streams that starts at a cut, in micro-batches that keep the order per routing key.
 
-    A batch depends only on its two offsets; see ``pravega_connector.spark.source.offsets``.
+    A batch depends only on its two offsets; see ``pravega_connector.rows.offsets``.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
@@ -322,7 +322,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         """
         value = self.initialOffset() if start is None else start
         if self._first is None:
-            self.options.client(service=True)  # resumed from a checkpoint: the query has run before
+            client_of(self.options, service=True)  # resumed from a checkpoint: the query has run before
         self._interval = min(self._interval, time.monotonic() - self._asked)
         self._asked = time.monotonic()
         look = self._look_from(Offset.from_json(value))
@@ -434,7 +434,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
             return
         if self._own_position is None:
             # Use a short timeout: a failed publication is retried soon.
-            client = self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
+            client = client_of(self.options, service=True, failover_timeout=self.options.timeout_ms / 1000)
             self._own_position = PublishedPosition(client, self.options.publish_position)
         self._own_position.publish(committed.cuts)
 
@@ -442,7 +442,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
     def _client(self) -> PravegaClient:
         """Client of the driver. If ``service`` was set once, it applies to the whole process."""
         if self._own_client is None:
-            self._own_client = self.options.client()
+            self._own_client = client_of(self.options)
         return self._own_client
 
     @property

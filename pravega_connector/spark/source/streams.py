@@ -9,34 +9,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.client.shared import shared_client
-from pravega_connector.core.io import side_by_side
+from pravega_connector.core.io import of_each
 from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import ConfigError, ScopeNotFoundError, StreamNotFoundError
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
 
-T = TypeVar("T")
-V = TypeVar("V")
-
 _REGEX: Final = "regex:"
 _TAG: Final = "tag:"
 _WILD: Final = frozenset("*?[")
 _LEDGER: Final = "-ledger"  # suffix of a ledger without a tag, such as one that the user created
-# Streams to query in parallel: the number of connections that a client keeps to a segment store.
-_AT_ONCE: Final = 8
-
-
-def of_each(ask: Callable[[V], T], streams: Iterable[V]) -> list[T]:
-    """Return the answers for streams, in their order. Some calls run in parallel; see ``side_by_side`` for errors."""
-    return side_by_side(ask, streams, _AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from pravega_connector.core.values import TableConfig
 from pravega_connector.errors import ColumnTypeError, ConfigError, TableLimitError
 from pravega_connector.reader.rows import VALUE
-from pravega_connector.spark.options.tables import TableSinkOptions
-from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.sink.encoding import is_bytes, value_encoding
+from pravega_connector.rows.encoding import is_bytes, value_encoding
+from pravega_connector.rows.options.tables import TableSinkOptions
+from pravega_connector.rows.pickled import Pickled
 from pravega_connector.tables.requests import MAX_VALUE
 from pravega_connector.wire import NO_ENTRY, TableName
 from pravega_serde.serializer_interface import Serializer
@@ -57,7 +57,7 @@ class Order:
 
     column: str
     kind: pa.DataType
-    serializer: Portable[Serializer[Any]]
+    serializer: Pickled[Serializer[Any]]
 
     def of(self, values: pa.BinaryArray) -> pa.Array:
         """Return the order of encoded values; null for a null. Raises DeserializationError."""
@@ -99,7 +99,7 @@ class ChangeEncoder:
     """Columns of the value."""
     single: bool
     """True if the only column is the whole value, not a field of a record."""
-    serializer: Portable[Serializer[Any]] | None
+    serializer: Pickled[Serializer[Any]] | None
     """Serializer of the value; None if the column contains it."""
     order: Order | None = None
     version: str | None = None
@@ -261,7 +261,7 @@ def _order(schema: pa.Schema, columns: tuple[str, ...], options: TableSinkOption
     found = kind.field(kind.get_field_index(name)).type if kind.get_field_index(name) >= 0 else None
     if found is None or pa.types.is_nested(found):
         raise ColumnTypeError(f"column {name!r} cannot be compared: 'order_column' needs a number, a time or a text")
-    return Order(name, found, Portable(serializer))
+    return Order(name, found, Pickled(serializer))
 
 
 def _versions(column: pa.StringArray, name: str) -> tuple[pa.Int64Array, pa.Int64Array]:

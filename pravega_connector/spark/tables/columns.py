@@ -23,11 +23,11 @@ from pravega_connector.reader.rows import (
     missing_values,
     value_fields,
 )
-from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.options.tables import TableOptions, TableSourceOptions
-from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.source.columns import check_type
-from pravega_connector.spark.source.inference import SAMPLE_EVENTS, columns_in
+from pravega_connector.rows.columns import check_type
+from pravega_connector.rows.inference import SAMPLE_EVENTS, columns_in
+from pravega_connector.rows.options.tables import TableOptions, TableSourceOptions
+from pravega_connector.rows.pickled import Pickled
+from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.tables.columns import EntryBlock, read_blocks
 from pravega_connector.tables.requests import SegmentRequests
 from pravega_connector.wire import TableName
@@ -38,7 +38,7 @@ from pravega_serde.format_table import FORMATS
 from pravega_serde.serializer_interface import Serializer
 
 #: Serializer of the values; None where they stay raw.
-ValueDecoder = Portable[Serializer[Any]] | None
+ValueDecoder = Pickled[Serializer[Any]] | None
 _Column = Callable[[EntryBlock, Decoded], pa.Array]
 _KEY_TYPES: Final = {"bytes": pa.binary(), "string": pa.string()}
 _VERSION: Final = pa.string()
@@ -50,7 +50,7 @@ def table_columns(options: TableSourceOptions, *, with_version: bool = True) -> 
 
     Raises TableNotFoundError, ControllerUnavailableError, ConfigError, SchemaError, ColumnTypeError.
     """
-    client, name = options.client(), options.table_name()
+    client, name = client_of(options), options.table_name()
     config = client.controller.table_config(name)
     note_answer(client.config)
     wanted = None
@@ -74,7 +74,7 @@ def table_columns(options: TableSourceOptions, *, with_version: bool = True) -> 
     return pa.schema(fields)
 
 
-def _value_columns(options: TableSourceOptions, decoder: Portable[Serializer[Any]]) -> list[pa.Field]:
+def _value_columns(options: TableSourceOptions, decoder: Pickled[Serializer[Any]]) -> list[pa.Field]:
     """Return the columns of the value, NOT NULL if no entry can be null there."""
     serializer = decoder.get()
     sure: frozenset[str] = (
@@ -91,13 +91,13 @@ def value_decoder(options: TableSourceOptions, config: TableConfig, wanted: pa.S
     if options.format is None:
         return None
     if wanted is None:
-        return Portable(options.column_serializer())
+        return Pickled(options.column_serializer())
     others = {
         *options.key_columns(config),
         options.version_column,
         *corrupt_names(options.column_name_of_corrupt_record),
     }
-    return Portable(column_serializer(options, [field for field in wanted if field.name not in others]))
+    return Pickled(column_serializer(options, [field for field in wanted if field.name not in others]))
 
 
 def column_serializer(options: TableOptions, columns: list[pa.Field]) -> Serializer[Any]:

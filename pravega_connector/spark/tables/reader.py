@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pravega_connector.core.values import TableConfig
+from pravega_connector.rows.options.tables import TableSourceOptions
 from pravega_connector.spark.boundary import called_by_spark
-from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.options.tables import TableSourceOptions
+from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.tables.columns import TableRows, value_decoder
 from pravega_connector.tables.columns import read_blocks
@@ -35,13 +35,13 @@ class TableReader(Exchanged, DataSourceReader):  # type: ignore[misc]
         Raises TableNotFoundError, and ConfigError for columns that the table does not have.
         """
         self.options, self.schema = options, schema
-        self.config: TableConfig = options.client().controller.table_config(options.table_name())
+        self.config: TableConfig = client_of(options).controller.table_config(options.table_name())
         self.decoder = value_decoder(options, self.config, schema)
         self._rows()  # raise for columns that cannot be built before any task starts
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each segment. Raises TableNotFoundError, ControllerUnavailableError."""
-        client = self.options.client()
+        client = client_of(self.options)
         segments = client.controller.table_segments(self.options.table_name())
         note_answer(client.config)
         return [TablePartition(each.id) for each in segments]
@@ -49,7 +49,7 @@ class TableReader(Exchanged, DataSourceReader):  # type: ignore[misc]
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a segment, in the order of their keys' bytes."""
         assert isinstance(partition, TablePartition)
-        client = self.options.client(service=True)
+        client = client_of(self.options, service=True)
         rows = self._rows()
         requests = SegmentRequests(client.stores, self.options.table_name())
         for block in read_blocks(requests, partition.segment_id, self.config):

@@ -16,9 +16,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.values import TableConfig
 from pravega_connector.errors import ScopeNotFoundError, TableKeyOrderError
+from pravega_connector.rows.options.tables import TableSinkOptions
 from pravega_connector.spark.boundary import called_by_spark
-from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.options.tables import TableSinkOptions
+from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.tables.changes import Changes, change_encoder
 from pravega_connector.spark.tables.upsert import Upsert
@@ -69,7 +69,7 @@ class _TableWriter(Exchanged):
 
     def __init__(self, options: TableSinkOptions, schema: pa.Schema, *, streaming: bool) -> None:
         self.options = options
-        client = options.client()
+        client = client_of(options)
         self.config = _prepared(client, options)
         self.segments = tuple(client.controller.table_segments(options.table_name()))
         self.encoder = change_encoder(schema, options, self.config, streaming=streaming)
@@ -77,7 +77,7 @@ class _TableWriter(Exchanged):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Set and remove the entries of the rows of one task; on return they are durable."""
-        client = self.options.client(service=True)
+        client = client_of(self.options, service=True)
         requests = SegmentRequests(client.stores, self.options.table_name())
         context = TaskContext.get()
         repeated = context is not None and context.attemptNumber() > 0

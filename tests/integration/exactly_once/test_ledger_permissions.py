@@ -9,9 +9,9 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import AuthenticationError
 from pravega_connector.exactly_once.batch_commit import Ledger
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.sink.encoding import encoder_for
+from pravega_connector.rows.encoding import encoder_for
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.spark.sink.transactions import ExactlyOnce
 from tests.integration._users import ADMIN, LEDGER, SALES, as_user
 

@@ -11,10 +11,10 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
+from pravega_connector.rows.encoding import encoder_for
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.sink.encoding import encoder_for
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, RegistryNotFoundError, RegistryUnavailableError
 from pravega_serde.registry import serializer

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import DataLossError, MalformedStreamCutError, StreamNotFoundError
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import decoded_fields
+from pravega_connector.rows.columns import decoded_fields
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.readers import PravegaBatchReader, PravegaStreamReader
 from pravega_connector.wire import StreamName
 from tests.integration.spark._planning import next_offset

@@ -53,7 +53,7 @@ def test_reading_what_is_not_there_creates_nothing(load: Load, client: PravegaCl
 
 
 # The JVM reader parses options in this process, so it warns in this process.
-@pytest.mark.filterwarnings("default::pravega_connector.spark.options.declaration.PravegaOptionWarning")
+@pytest.mark.filterwarnings("default::pravega_connector.rows.options.declaration.PravegaOptionWarning")
 def test_a_misspelt_option_or_value_names_the_right_one(load: Load, stream: StreamName):
     for option, code, meant in (
         ({"startStreamCuts": "earliest"}, "PRAVEGA-UNKNOWN-OPTION", "start_stream_cut"),

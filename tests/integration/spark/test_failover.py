@@ -22,9 +22,9 @@ from pyspark.sql.streaming import StreamingQuery
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import decoded_fields
+from pravega_connector.rows.columns import decoded_fields
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import one_line

@@ -10,9 +10,9 @@ import pytest
 from pravega_connector.client import PravegaClient, RetentionPolicy, StreamCut
 from pravega_connector.errors import ControllerError, DataLossError
 from pravega_connector.local import LocalPravega
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import decoded_fields
+from pravega_connector.rows.columns import decoded_fields
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events

@@ -18,8 +18,8 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.testing import InProcessRegistry
 from pravega_serde import AsyncSchemaRegistryClient, CredentialUnavailableError, KeycloakProvider, SchemaRegistryClient
 from pravega_serde.kept_credentials import KeptCredential

@@ -12,8 +12,8 @@ from pravega_connector.errors import BadRecordError, ConfigError, SourceUnreadab
 from pravega_connector.ingest import FileOptions, FileSource
 from pravega_connector.ingest.encode import encoding_for
 from pravega_connector.ingest.file_source import parse_types
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.columnar.building import parse_times
 

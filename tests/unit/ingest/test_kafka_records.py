@@ -11,9 +11,9 @@ from pravega_connector.errors import BadRecordError, ColumnTypeError, ConfigErro
 from pravega_connector.ingest import KafkaOptions, KafkaSource, parse_kafka_config
 from pravega_connector.ingest.kafka_records import RecordColumns
 from pravega_connector.ingest.kafka_topic import KafkaAddress
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.export import avro_schema_of_rows, open_writer
-from pravega_connector.spark.pickling import Portable
+from pravega_connector.rows.pickled import Pickled
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.java import JavaSerializer
 
@@ -55,7 +55,7 @@ def _event() -> bytes:
 
 def test_a_file_has_the_schema_of_its_events() -> None:
     serializer, column = _rows(EVENT, _event())
-    text = avro_schema_of_rows(pa.schema(list(column.type)), Portable(serializer), nullable=False)
+    text = avro_schema_of_rows(pa.schema(list(column.type)), Pickled(serializer), nullable=False)
     assert text is not None
     assert json.loads(text) == EVENT
     file = _file(text, pa.RecordBatch.from_struct_array(column))
@@ -81,7 +81,7 @@ def test_other_columns_stand_behind_and_bad_records_make_fields_nullable() -> No
     both = pa.Table.from_batches(
         [batch, pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)]
     )
-    text = avro_schema_of_rows(schema, Portable(serializer), nullable=True)
+    text = avro_schema_of_rows(schema, Pickled(serializer), nullable=True)
     assert text is not None
     fields = {field["name"]: field["type"] for field in json.loads(text)["fields"]}
     assert fields["at"] == ["null", {"type": "long", "logicalType": "timestamp-millis"}]
@@ -96,13 +96,13 @@ def test_single_values_keep_their_type_too() -> None:
     definition = {"type": "long", "logicalType": "timestamp-millis"}
     serializer, column = _rows(definition, b"\x0a")
     schema = pa.schema([("value", column.type)])
-    text = avro_schema_of_rows(schema, Portable(serializer), nullable=False)
+    text = avro_schema_of_rows(schema, Pickled(serializer), nullable=False)
     assert text is not None
     assert json.loads(text)["fields"] == [{"name": "value", "type": definition}]
     (row,) = fastavro.reader(_file(text, pa.RecordBatch.from_arrays([column], schema=schema)))
     assert row["value"].microsecond == 5000
 
 
-@pytest.mark.parametrize("decoder", [None, Portable(JavaSerializer("java.lang.Long"))])
+@pytest.mark.parametrize("decoder", [None, Pickled(JavaSerializer("java.lang.Long"))])
 def test_events_without_an_avro_schema_have_none(decoder: Any) -> None:
     assert avro_schema_of_rows(pa.schema([META]), decoder, nullable=False) is None

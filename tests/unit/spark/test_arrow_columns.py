@@ -18,9 +18,9 @@ from pyspark.sql.types import (
 )
 
 from pravega_connector.errors import ColumnTypeError
+from pravega_connector.rows.options.common import CommonOptions
 from pravega_connector.spark.arrow_columns import arrow_columns
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options.common import CommonOptions
 from pravega_serde.columnar.variant import VARIANT
 from pravega_serde.errors import PravegaError, SchemaError
 

@@ -9,9 +9,9 @@ import pytest
 
 from pravega_connector.client import EventBatch
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import decoded_fields, row_builder, serializer_of
+from pravega_connector.rows.columns import decoded_fields, row_builder, serializer_of
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde import DeserializationError
 

@@ -14,8 +14,8 @@ from pravega_connector.client import PravegaClient, StreamCut, StreamName
 from pravega_connector.errors import ControllerUnavailableError, DataLossError
 from pravega_connector.monitoring import stream_lag, survey
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import decoded_fields
+from pravega_connector.rows.columns import decoded_fields
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.data_loss import DataLoss
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.readers import read_rows

@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StringType, StructType
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
+from pravega_connector.rows.columns import serializer_of
+from pravega_connector.rows.encoding import EventEncoder, encoder_for
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.sink.encoding import EventEncoder, encoder_for
-from pravega_connector.spark.source.columns import serializer_of
 from pravega_serde.java import ClassDescriptor, JavaEnum, JavaSerializer
 from pravega_serde.routing import segment_keys
 

@@ -11,12 +11,12 @@ import pytest
 
 from pravega_connector.client import EventBatch
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.sink.encoding import EventEncoder, encoder_for
-from pravega_connector.spark.source.columns import decoded_fields, serializer_of, with_never_null
-from pravega_connector.spark.source.inference import sampled_columns
+from pravega_connector.rows.columns import decoded_fields, serializer_of, with_never_null
+from pravega_connector.rows.encoding import EventEncoder, encoder_for
+from pravega_connector.rows.inference import sampled_columns
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.testing import InProcessRegistry
 from pravega_connector.wire import StreamName
 from pravega_serde.registry import serializer as registry_serializer

@@ -8,10 +8,10 @@ import pytest
 
 from pravega_connector.errors import ColumnTypeError
 from pravega_connector.reader.rows import timestamps
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.sink.encoding import LatestTime, encoder_for
-from pravega_connector.spark.source.offsets import Offset
+from pravega_connector.rows.encoding import LatestTime, encoder_for
+from pravega_connector.rows.offsets import Offset
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.wire import StreamCut, StreamName
 
 UTC = datetime.UTC

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
-from pravega_connector.spark.options import FormatOptions, known_names, parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.pickling import Portable
+from pravega_connector.rows.options import FormatOptions, known_names, parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.rows.pickled import Pickled
 from pravega_serde import SchemaError, UnsupportedFormatError, formats
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 
@@ -124,7 +124,7 @@ def test_java_by_a_sample(tmp_path: Path, form: str):
     # A field whose type no Arrow type follows from does not matter when it is not asked for.
     serializer = options.column_serializer(FIELDS)
     path.unlink()
-    again = pickle.loads(pickle.dumps(Portable(serializer))).get()
+    again = pickle.loads(pickle.dumps(Pickled(serializer))).get()
     assert again.decode_column(pa.array([EVENT])).to_pylist() == [{"item": "tea", "id": 1}]
     assert again.encode_column(again.decode_column(pa.array([EVENT]))).to_pylist() == [EVENT]
     with pytest.raises(SchemaError, match="tags"):
@@ -137,7 +137,7 @@ def test_java_objects_of_any_class_by_the_names_of_their_fields():
 
 
 def test_portable_serializers_are_made_once_for_each_process():
-    portable = Portable(made(format="avro", avro_schema='"long"').serializer())
+    portable = Pickled(made(format="avro", avro_schema='"long"').serializer())
     copies = [pickle.loads(pickle.dumps(portable)).get() for _ in range(3)]
     assert all(copy is copies[0] for copy in copies)
 

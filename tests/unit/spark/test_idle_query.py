@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import decoded_fields
+from pravega_connector.rows.columns import decoded_fields
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.stores import segment_stores
 from pravega_connector.testing import InProcessPravega

@@ -18,10 +18,10 @@ from pravega_connector.errors import (
     MalformedStreamCutError,
     ProtocolError,
 )
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.jvm.messages import TaskOptions
 from pravega_connector.spark.jvm.support import Sessions
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import OPEN_END
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import NoSuchSegment, SegmentIsTruncated, StreamName, WrongHost, encode, segment_name

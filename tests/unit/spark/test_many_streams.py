@@ -11,10 +11,11 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core import io
 from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import DataLossError, PravegaError, StreamNotFoundError
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source import streams
 from pravega_connector.spark.source.offset_planner import QueryPlan
 from pravega_connector.testing import InProcessPravega
@@ -50,7 +51,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, step: Any) -> list[Any]:
     """What a step gives with streams asked about side by side, and one after the other."""
     found = []
     for most in (AT_ONCE, 1):
-        monkeypatch.setattr(streams, "_AT_ONCE", most)
+        monkeypatch.setattr(io, "_STREAMS_AT_ONCE", most)
         try:
             found.append(step())
         except PravegaError as error:
@@ -118,7 +119,7 @@ def test_of_missing_streams_the_first_one_is_told(pravega, client, monkeypatch):
     require = PravegaClient.require_stream
 
     def late(client: PravegaClient, stream: StreamName) -> None:
-        if str(stream) == "many/absent-first" and streams._AT_ONCE > 1:
+        if str(stream) == "many/absent-first" and io._STREAMS_AT_ONCE > 1:
             assert later_has_failed.wait(SECONDS)
         try:
             require(client, stream)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.core.values import Successor
 from pravega_connector.errors import DataLossError
+from pravega_connector.rows.offsets import slices_of
 from pravega_connector.spark.source.offset_planner import OPEN_END, StreamPlanner
-from pravega_connector.spark.source.offsets import slices_of
 from pravega_connector.stores.segment_stores import SegmentInfo
 from pravega_connector.wire import SegmentRange, segment_id
 

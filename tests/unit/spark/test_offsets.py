@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pravega_connector.errors import ConfigError
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.spark.source.offsets import Offset, from_offset
+from pravega_connector.rows.offsets import Offset, from_offset
 from pravega_connector.spark.source.tasks import shared_tasks
 from pravega_connector.wire import StreamCut, StreamName, segment_id
 

@@ -13,12 +13,12 @@ import pravega_connector
 from pravega_connector.client import RetentionPolicy, ScalingPolicy
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError, UnknownOptionError
+from pravega_connector.rows.options import FormatOptions, PravegaOptionWarning, declaration, known_names, parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark import known_clusters
-from pravega_connector.spark.known_clusters import note_answer
-from pravega_connector.spark.options import FormatOptions, PravegaOptionWarning, declaration, known_names, parse_options
-from pravega_connector.spark.options.selection import all_names
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.known_clusters import client_of, note_answer
+from pravega_connector.spark.selection import all_names
 from pravega_connector.spark.source.streams import StreamPattern
 from pravega_connector.wire import StreamName
 
@@ -362,17 +362,17 @@ def test_scaling_and_retention_of_a_created_stream():
 def test_a_first_contact_is_short_and_what_goes_on_is_patient(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     options = source(path="a/b", controller="tcp://127.0.0.1:1", timeout_ms="2000", failover_timeout_ms="90000")
-    assert options.client().stores.timeout == 2
-    assert options.client() is options.client()
+    assert client_of(options).stores.timeout == 2
+    assert client_of(options) is client_of(options)
     note_answer(options.config)
-    assert options.client().stores.timeout == 2, "a file decides nothing outside Spark's processes"
+    assert client_of(options).stores.timeout == 2, "a file decides nothing outside Spark's processes"
     monkeypatch.setattr(known_clusters, "is_spark_process", lambda: True)
     note_answer(options.config)  # a process that planned another batch
-    assert options.client().stores.timeout == 90
+    assert client_of(options).stores.timeout == 90
     other = replace(options, controller="tcp://127.0.0.1:2")
-    assert other.client().stores.timeout == 2
-    assert other.client(service=True).stores.timeout == 90
-    assert other.client(service=True, failover_timeout=7).stores.timeout == 7
+    assert client_of(other).stores.timeout == 2
+    assert client_of(other, service=True).stores.timeout == 90
+    assert client_of(other, service=True, failover_timeout=7).stores.timeout == 7
 
 
 def test_timeouts_of_the_sink_are_those_of_a_failover_unless_they_are_given():

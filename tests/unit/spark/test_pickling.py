@@ -16,9 +16,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import VersionMismatchError
 from pravega_connector.exactly_once.batch_commit import Content
+from pravega_connector.rows.pickled import Pickled
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.messages import TaskOptions
-from pravega_connector.spark.pickling import VERSION, Exchanged, Portable, receive
+from pravega_connector.spark.pickling import VERSION, Exchanged, receive
 from pravega_connector.spark.sink.transactions import TaskPart, TaskPrepared, WriteId
 from pravega_connector.spark.sink.writers import TaskWritten
 from pravega_connector.spark.source.readers import PravegaFilteringReader
@@ -46,7 +47,7 @@ def add_shapes(value: Any, shapes: dict[str, list[str]], seen: set[int]) -> None
     if id(value) in seen:
         return
     seen.add(id(value))
-    if isinstance(value, Portable):
+    if isinstance(value, Pickled):
         add_shapes(pickle.loads(value._pickled), shapes, seen)  # as it comes, without what its use adds
     if isinstance(value, dict):
         inner: Any = [*value, *value.values()]

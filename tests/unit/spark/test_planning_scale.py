@@ -9,8 +9,8 @@ import pytest
 
 from pravega_connector.client import StreamName
 from pravega_connector.reader.tail_notifications import Arrivals
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import QueryPlan
 from tools.scale._planning import (
     Measured,

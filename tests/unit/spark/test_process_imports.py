@@ -26,22 +26,22 @@ PANDAS = {"dateutil", "pandas", "pytz"}
 EXPECTED: dict[str, tuple[set[str], int]] = {
     "look-up of data sources": (set(), 12),
     "look at the schema": (ARROW | GRPC, 105),
-    "plan of a batch read": (ARROW | GRPC, 121),
-    "task of a batch read": (ARROW, 110),
-    "plan of a query's tasks": (ARROW, 114),
-    "planner of micro-batches": (ARROW | GRPC, 122),
-    "task of a micro-batch read": (ARROW, 110),
-    "plan of a batch write": (ARROW | GRPC, 117),
-    "task of a batch write": (ARROW | GRPC | PANDAS, 112),
-    "commit of a batch write": (ARROW, 104),
-    "plan of an exactly-once write": (ARROW | GRPC, 117),
-    "task of an exactly-once write": (ARROW | GRPC | PANDAS, 112),
-    "commit of a micro-batch": (ARROW | GRPC, 117),
-    "task of a read of avro": (ARROW | {"pyruhvro"}, 124),
-    "task of a read of protobuf": (ARROW | {"google", "ptars"}, 125),
-    "task of a read of json": (ARROW, 123),
-    "task of a read of java": (ARROW, 127),
-    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 149),
+    "plan of a batch read": (ARROW | GRPC, 123),
+    "task of a batch read": (ARROW, 112),
+    "plan of a query's tasks": (ARROW, 116),
+    "planner of micro-batches": (ARROW | GRPC, 124),
+    "task of a micro-batch read": (ARROW, 112),
+    "plan of a batch write": (ARROW | GRPC, 120),
+    "task of a batch write": (ARROW | GRPC | PANDAS, 115),
+    "commit of a batch write": (ARROW, 107),
+    "plan of an exactly-once write": (ARROW | GRPC, 120),
+    "task of an exactly-once write": (ARROW | GRPC | PANDAS, 115),
+    "commit of a micro-batch": (ARROW | GRPC, 120),
+    "task of a read of avro": (ARROW | {"pyruhvro"}, 126),
+    "task of a read of protobuf": (ARROW | {"google", "ptars"}, 127),
+    "task of a read of json": (ARROW, 125),
+    "task of a read of java": (ARROW, 129),
+    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 151),
 }
 #: The generated code's package of gRPC's tools, and what virtual environments and editors bring into every process.
 _OF_AN_INSTALLATION = {"distutils", "grpc_tools", "setuptools", "sitecustomize", "usercustomize"}
@@ -71,10 +71,10 @@ def test_without_a_registry_and_formats_there_is_nothing_of_them(starts, kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "read" in kind or "micro-batches" in kind])
 def test_a_reader_loads_nothing_of_the_sink(starts, kind):
     loaded = [name for name in starts[kind].modules if name.startswith("pravega_connector.spark.sink.")]
-    assert set(loaded) <= {"pravega_connector.spark.options.sink"}, "the names of its options, to tell typing mistakes"
+    assert set(loaded) <= {"pravega_connector.rows.options.sink"}, "the names of its options, to tell typing mistakes"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "write" in kind or "commit" in kind])
 def test_a_writer_loads_nothing_of_the_source(starts, kind):
     loaded = [name for name in starts[kind].modules if name.startswith("pravega_connector.spark.source.")]
-    assert set(loaded) <= {"pravega_connector.spark.options.source"}
+    assert set(loaded) <= {"pravega_connector.rows.options.source"}

@@ -27,9 +27,9 @@ from pyspark.sql.datasource import (
 
 from pravega_connector.client import EventBatch
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import serializer_of
+from pravega_connector.rows.columns import serializer_of
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.readers import Pushed, filters_are_pushed, read_rows
 from pravega_connector.wire import StreamName
 

@@ -12,11 +12,11 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.errors import DeadlineExceededError
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.columns import decoded_fields
+from pravega_connector.rows.offsets import Offset
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source import readers
-from pravega_connector.spark.source.columns import decoded_fields
-from pravega_connector.spark.source.offsets import Offset
 from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.wire import StreamName
 
@@ -77,7 +77,7 @@ def plan() -> Plan:
 @pytest.fixture
 def reader(plan: Plan, client: Client, monkeypatch: pytest.MonkeyPatch) -> PravegaStreamReader:
     """A reader with such a plan, whose report is the position that it was asked for."""
-    monkeypatch.setattr(SourceOptions, "client", lambda *_, **__: client)
+    monkeypatch.setattr(readers, "client_of", lambda *_, **__: client)
     monkeypatch.setattr(readers, "_ANSWER_WITHIN", 0.3)
     monkeypatch.setattr(readers, "_POLL", 0.02)
     monkeypatch.setattr(readers, "note_answer", lambda _: None)
@@ -150,7 +150,7 @@ def test_a_restarted_query_goes_on(reader, plan, client, monkeypatch) -> None:
         calls.append(service)
         return client
 
-    monkeypatch.setattr(SourceOptions, "client", client_of)
+    monkeypatch.setattr(readers, "client_of", client_of)
     plan.end = at(10)
     assert reader.latestOffset(at(5).to_json(), None) == at(10).to_json()
     assert True in calls

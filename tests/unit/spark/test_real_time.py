@@ -9,11 +9,11 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ConfigError, DataLossError
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.source.columns import decoded_fields
+from pravega_connector.rows.columns import decoded_fields
+from pravega_connector.rows.offsets import Offset
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import OPEN_END
-from pravega_connector.spark.source.offsets import Offset
 from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.testing import InProcessPravega
 

@@ -14,8 +14,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
+from pravega_connector.rows.options.registry_access import registry_access
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options.registry_access import registry_access
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_serde.registry import RegistryConfig, serializer
 

@@ -9,9 +9,9 @@ from pyspark import cloudpickle
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options.selection import with_defaults
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.spark.selection import with_defaults
 from pravega_connector.spark.session import configure, register_streams
 
 

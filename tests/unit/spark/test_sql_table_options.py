@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, UnknownOptionError
-from pravega_connector.spark.options.sql_tables import (
+from pravega_connector.spark.sql_tables import (
     explains_alterations,
     is_table,
     options_to_read,

@@ -9,12 +9,12 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from pravega_connector.client import PravegaClient
 from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import ColumnTypeError, ConfigError, InvalidNameError
+from pravega_connector.rows.encoding import encoder_for
+from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.rows.targets import Written, check_target, parts_of
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.options import parse_options
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.options.source import SourceOptions
-from pravega_connector.spark.sink.encoding import encoder_for
-from pravega_connector.spark.sink.targets import Written, check_target, parts_of
 from pravega_connector.spark.source.dead_letters import check_letter_box
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName

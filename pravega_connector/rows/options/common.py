@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options.declaration import choice, flag, number, option, text
+from pravega_connector.rows.options.declaration import choice, flag, number, option, text
 from pravega_connector.wire import StreamName
 from pravega_serde.credentials import provider_fault
 from pravega_serde.errors import UnsupportedFormatError
@@ -36,7 +36,6 @@ from pravega_serde.serializer_interface import Serializer
 from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from pravega_connector.client.pravega_client import PravegaClient
     from pravega_serde.registry import RegistryConfig
 
 T = TypeVar("T")
@@ -292,7 +291,7 @@ class RegistryOptions(FormatOptions):
 
         Raises SerdeError for invalid settings or an invalid profile, ConfigError if no setting names the registry.
         """
-        from pravega_connector.spark.options.registry_access import (  # noqa: PLC0415 - costs as much as all else here
+        from pravega_connector.rows.options.registry_access import (  # noqa: PLC0415 - costs as much as all else here
             registry_access,
         )
 
@@ -456,24 +455,6 @@ class ConnectionOptions:
         if self.credential_provider is not None:
             return config.with_credential_provider(self.credential_provider)
         return config
-
-    def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:
-        """Return the client that the process shares; do not close it.
-
-        The client waits up to ``failover_timeout`` seconds (default: the option) for servers that have answered before.
-        The answer may have come in this process, or within the last hour in another Spark process on this machine. With
-        ``service``, the caller knows that they have answered. Otherwise the client waits up to ``timeout_ms``, so that
-        a wrong address fails soon.
-        """
-        from pravega_connector.client.shared import shared_client  # noqa: PLC0415 - column functions need no client
-        from pravega_connector.spark.known_clusters import has_answered  # noqa: PLC0415
-
-        config = self.config
-        going_on = self.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout
-        client = shared_client(config, self.timeout_ms / 1000, going_on)
-        if not client.health.going_on and (service or has_answered(config)):
-            client.health.service = True
-        return client
 
 
 @dataclass(frozen=True, kw_only=True)

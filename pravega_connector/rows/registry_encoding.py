@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.spark.options.sink import SinkOptions
+from pravega_connector.rows.options.sink import SinkOptions
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
 from pravega_serde.format_table import registry_formats
 from pravega_serde.registry import (

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from pravega_connector.core.values import MAX_KEY_LENGTH, TableConfig
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options import ConnectionOptions, FormatOptions, choice, flag, number, option
-from pravega_connector.spark.options.source import CORRUPT_RECORD
+from pravega_connector.rows.options import ConnectionOptions, FormatOptions, choice, flag, number, option
+from pravega_connector.rows.options.source import CORRUPT_RECORD
 from pravega_connector.wire import TableName
 
 _MAX_PARTITIONS = 100_000

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry import (
     RegistryDeserializer,

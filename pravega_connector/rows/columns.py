@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.core.io import of_each
 from pravega_connector.errors import ConfigError, StreamNotFoundError
 from pravega_connector.reader.rows import NO_TIMES, OnBad, RowBuilder, corrupt_names, row_fields, value_fields
 from pravega_connector.reader.slices import SegmentSlice, Select
 from pravega_connector.reader.watermarks import SegmentTimes
-from pravega_connector.spark.options.source import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
-from pravega_connector.spark.pickling import Portable
-from pravega_connector.spark.source.streams import of_each
+from pravega_connector.rows.options.source import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
+from pravega_connector.rows.pickled import Pickled
 from pravega_connector.wire import StreamName, Watermark
 from pravega_serde.errors import SchemaError
 from pravega_serde.serializer_interface import Serializer
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 #: Serializer of the events; None where they stay raw.
-Decoder = Portable[Serializer[Any]] | None
+Decoder = Pickled[Serializer[Any]] | None
 
 # Key of a column's metadata.
 _IDS: Final = "pravega.registry"
@@ -49,18 +49,18 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequenc
     """
     columns = None if wanted is None else _decoded_ones(options, wanted)
     if options.envelope is not None:
-        return Portable(_enveloped(options, columns, ids))
+        return Pickled(_enveloped(options, columns, ids))
     if options.unwrap is not None:
-        return Portable(_changes(options, columns, ids))
+        return Pickled(_changes(options, columns, ids))
     if options.from_registry:
-        return Portable(_registry_reader(options, columns, ids))
+        return Pickled(_registry_reader(options, columns, ids))
     if options.format is None:
         return None
     if columns is None:
-        return Portable(options.column_serializer())
+        return Pickled(options.column_serializer())
     # Fields of Java objects come by a sample, or by their names.
     single = options.says_single and len(columns) == 1
-    return Portable(options.column_serializer(columns[0].type if single else pa.struct(columns)))
+    return Pickled(options.column_serializer(columns[0].type if single else pa.struct(columns)))
 
 
 def _enveloped(options: SourceOptions, columns: list[pa.Field] | None, ids: Sequence[int] | None) -> Serializer[Any]:
@@ -90,7 +90,7 @@ def _changes(options: SourceOptions, columns: list[pa.Field] | None, ids: Sequen
 def _registry_reader(
     options: SourceOptions, columns: list[pa.Field] | None, ids: Sequence[int] | None
 ) -> Serializer[Any]:
-    from pravega_connector.spark.source.registry_schemas import registry_reader  # noqa: PLC0415 - a second that only its streams need
+    from pravega_connector.rows.registry_decoding import registry_reader  # noqa: PLC0415 - a second that only its streams need
 
     return registry_reader(options, None if columns is None or ids is not None else pa.struct(columns), ids)
 
@@ -238,7 +238,7 @@ def schema_ids(options: SourceOptions) -> tuple[int, ...] | None:
     """
     if not options.from_registry:
         return None
-    from pravega_connector.spark.source.registry_schemas import latest_ids  # noqa: PLC0415 - a second that only its streams need
+    from pravega_connector.rows.registry_decoding import latest_ids  # noqa: PLC0415 - a second that only its streams need
 
     return latest_ids(options)
 

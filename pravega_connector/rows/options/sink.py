@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.core.values import RetentionPolicy, ScalingPolicy
 from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError
-from pravega_connector.spark.options import CommonOptions, choice, codec_names, flag, number, option, registry_option
+from pravega_connector.rows.options import CommonOptions, choice, codec_names, flag, number, option, registry_option
 from pravega_connector.wire import StreamName
 
 _MAX_INT: Final = 2**31 - 1

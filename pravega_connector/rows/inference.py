@@ -12,7 +12,7 @@ import pyarrow as pa
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError
 from pravega_connector.reader.slices import EventBatch, batch_part
-from pravega_connector.spark.options.source import SourceOptions
+from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.columnar.types import is_family, with_leaves
 from pravega_serde.errors import SchemaError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark.options import (
+from pravega_connector.rows.options import (
     CommonOptions,
     choice,
     flag,

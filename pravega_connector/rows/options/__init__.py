@@ -6,7 +6,7 @@ of SQL tables. Where the meaning is the same, the names are those of the Scala c
 format is changed.
 """
 
-from pravega_connector.spark.options.common import (
+from pravega_connector.rows.options.common import (
     CommonOptions,
     ConnectionOptions,
     FormatOptions,
@@ -16,7 +16,7 @@ from pravega_connector.spark.options.common import (
     registry_option,
     secret_option,
 )
-from pravega_connector.spark.options.declaration import (
+from pravega_connector.rows.options.declaration import (
     PravegaOptionWarning,
     choice,
     flag,

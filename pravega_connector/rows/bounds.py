@@ -11,7 +11,7 @@ from pravega_connector.checkpoint import committed_offset
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.reader.positions import parse_place, valid_cut
-from pravega_connector.spark.source.offsets import Offset, cut_of
+from pravega_connector.rows.offsets import Offset, cut_of
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.errors import PravegaError
 

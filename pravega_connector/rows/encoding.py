@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
-from pravega_connector.spark.options import FormatOptions
-from pravega_connector.spark.options.sink import SinkOptions
-from pravega_connector.spark.pickling import Portable
+from pravega_connector.rows.options import FormatOptions
+from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.pickled import Pickled
 from pravega_serde.columnar.types import is_family
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS
@@ -72,7 +72,7 @@ class EventEncoder:
 
     columns: tuple[str, ...]  # columns that become the event
     single: bool  # True: the only column is the whole event, not a field of a record
-    serializer: Portable[Serializer[Any]] | None  # None if the column contains events
+    serializer: Pickled[Serializer[Any]] | None  # None if the column contains events
     router: EventRouter
     event_time: EventTime | None = None
     target: str | None = None  # column that names the stream of each row
@@ -148,7 +148,7 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
     return EventEncoder(columns, single, serializer, router)
 
 
-def value_encoding(columns: Sequence[pa.Field], options: FormatOptions) -> tuple[bool, Portable[Serializer[Any]]]:
+def value_encoding(columns: Sequence[pa.Field], options: FormatOptions) -> tuple[bool, Pickled[Serializer[Any]]]:
     """Return True if the only column is the whole value, not a field of a record; and the serializer of ``format``.
 
     Raises ColumnTypeError if the columns cannot be written, ConfigError, SchemaError.
@@ -163,21 +163,21 @@ def value_encoding(columns: Sequence[pa.Field], options: FormatOptions) -> tuple
         takers = [each.name for each in FORMATS[options.format].options if each.record]
         hint = f"; option {takers[0]!r} accepts such an event" if takers else ""
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}{hint}") from error
-    return single, Portable(serializer)
+    return single, Pickled(serializer)
 
 
 def _registry_encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
     router, key = _routing(schema, options)
     columns = _written(schema, options, key)
     single, serializer = _registry_encoding([schema.field(name) for name in columns], options, streaming=streaming)
-    return EventEncoder(columns, single, Portable(serializer), router)
+    return EventEncoder(columns, single, Pickled(serializer), router)
 
 
 def _registry_encoding(
     columns: Sequence[pa.Field], options: SinkOptions, *, streaming: bool
 ) -> tuple[bool, Serializer[Any]]:
     """Return True if the only column is the whole value, and the serializer with a schema of the registry."""
-    from pravega_connector.spark.sink.registry_schema import registry_encoding, registry_encoding_of_query  # noqa: PLC0415 - takes a second; only streams with a registry need it
+    from pravega_connector.rows.registry_encoding import registry_encoding, registry_encoding_of_query  # noqa: PLC0415 - takes a second; only streams with a registry need it
 
     # Without metadata, which may depend on the origin of the columns.
     kinds = pa.schema([column.remove_metadata() for column in columns])
@@ -210,7 +210,7 @@ def _enveloped_encoder(schema: pa.Schema, options: SinkOptions, envelope: str, *
         serializer.check_encodable(pa.struct([schema.field(name) for name in columns]))
     except SchemaError as error:
         raise ColumnTypeError(f"the columns cannot be written as {envelope}: {error.message}") from error
-    return EventEncoder(columns, False, Portable(serializer), router)
+    return EventEncoder(columns, False, Pickled(serializer), router)
 
 
 def _written(schema: pa.Schema, options: SinkOptions, key: str | None) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from typing import Final
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.spark.options import CommonOptions
+from pravega_connector.rows.options import CommonOptions
 
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them and come from the environment of the processes.
