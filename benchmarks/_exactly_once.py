@@ -16,6 +16,7 @@ import pyarrow as pa
 from benchmarks._alternate import Case, run_case
 from benchmarks._stats import Result
 from pravega_connector.client import EventWriter, PravegaClient, StreamName
+from pravega_connector.controller.targets import target_of
 from pravega_connector.exactly_once.batch_commit import (
     Ask,
     Commit,
@@ -28,7 +29,6 @@ from pravega_connector.exactly_once.batch_commit import (
     TransactionId,
     carry_out,
     ledger_name,
-    target_of,
 )
 from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 from pravega_connector.writer.transactions import OpenTransaction

@@ -1,12 +1,12 @@
-"""Mirrors of streams: the public names of :mod:`pravega_connector.mirror`."""
+"""Mirrors of streams: the public names of :mod:`pravega_connector.operations.mirror`."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pravega_connector.mirror as real
+import pravega_connector.operations.mirror as real
 
 if TYPE_CHECKING:
-    from pravega_connector.mirror import *  # noqa: F403 - the names are declared there
+    from pravega_connector.operations.mirror import *  # noqa: F403 - the names are declared there
 else:
     __getattr__ = partial(getattr, real)
     __dir__ = partial(dir, real)

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from pravega_connector.client import *  # noqa: F403 - declared in that module alone
     from pravega_connector.config import PravegaConfig as PravegaConfig
     from pravega_connector.errors import *  # noqa: F403 - declared in that module alone
-    from pravega_connector.export import ExportSummary as ExportSummary
-    from pravega_connector.export import export_stream as export_stream
     from pravega_connector.local import LocalPravega as LocalPravega
     from pravega_connector.local import LocalSchemaRegistry as LocalSchemaRegistry
     from pravega_connector.metrics import serve_metrics as serve_metrics
+    from pravega_connector.operations.export import ExportSummary as ExportSummary
+    from pravega_connector.operations.export import export_stream as export_stream
     from pravega_connector.spark.data_source import PravegaDataSource as PravegaDataSource
     from pravega_connector.spark.functions import from_pravega as from_pravega
     from pravega_connector.spark.functions import pravega_segment_key as pravega_segment_key
@@ -47,14 +47,11 @@ else:
             "config": "PravegaConfig",
             "spark.data_source": "PravegaDataSource",
             "errors": " ".join(["PravegaError", *errors.__all__]),
-            "export": "ExportSummary export_stream",
+            "operations.export": "ExportSummary export_stream",
             "spark.functions": "from_pravega pravega_segment_key to_pravega",
-            "ingest": "",
-            "monitoring": "",
+            "operations": "",
             "local": "LocalPravega LocalSchemaRegistry",
             "metrics": "serve_metrics",
-            "mirror": "",
-            "pipe": "",
             "tables": "Insert Put Remove Table TableConfig TableEntry TableName Version",
         },
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pravega_connector.errors import ReaderGroupError
-from pravega_connector.reader_group_protocol import (
+from pravega_connector.reader_groups.protocol import (
     SILENT,
     AcquireSegment,
     AddReader,
@@ -39,7 +39,7 @@ from pravega_connector.reader_group_protocol import (
     apply,
     create,
 )
-from pravega_connector.reader_group_protocol.administration import (
+from pravega_connector.reader_groups.protocol.administration import (
     announce_change,
     begin_checkpoint,
     clear_before,
@@ -47,7 +47,7 @@ from pravega_connector.reader_group_protocol.administration import (
     silent_name,
     take_offline,
 )
-from pravega_connector.reader_group_protocol.machine import Ask, Now, Phase, Reader, Request, Succession
+from pravega_connector.reader_groups.protocol.machine import Ask, Now, Phase, Reader, Request, Succession
 from pravega_connector.wire import StreamCut, StreamName
 
 __all__ = ["any_run", "any_values", "lived_run"]

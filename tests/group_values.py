@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from pravega_connector.reader_group_protocol import Bound, KeyRange, Ranged, Segment
+from pravega_connector.reader_groups.protocol import Bound, KeyRange, Ranged, Segment
 from pravega_connector.wire import StreamCut, StreamName
 
 __all__ = ["plain", "plain_checkpoint"]

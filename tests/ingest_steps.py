@@ -6,7 +6,7 @@ import uuid
 
 from pravega_connector.exactly_once.steps import ALL, Named, Outcome, Step, StepLog, Turn, Update
 from pravega_connector.exactly_once.steps.takeover import Owner, _host
-from pravega_connector.ingest import FileSource
+from pravega_connector.operations.ingest import FileSource
 
 #: A run on this machine with a process id that Linux never uses, and a run on an unknown machine.
 ENDED = Owner("gone", _host(), 2**22 + 1, 0)

@@ -248,9 +248,8 @@ class Follower:
         command = programs / "pravega-serde"
         if not command.exists():
             programs.mkdir()
-            command.write_text(
-                f'#!/bin/sh\nexec "{sys.executable}" -c "from pravega_connector.cli import main; main()" "$@"\n'
-            )
+            program = "from pravega_connector.operations.cli import main; main()"
+            command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{program}" "$@"\n')
             command.chmod(0o755)
         environment = {
             **os.environ,

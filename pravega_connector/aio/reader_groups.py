@@ -21,8 +21,8 @@ from pravega_connector.core import arguments
 from pravega_connector.core.arguments import Stream
 from pravega_connector.errors import ConfigError
 from pravega_connector.reader.slices import EventBatch
-from pravega_connector.reader_group_protocol import GroupConfig, GroupState, Ranged, Segment
 from pravega_connector.reader_groups.delivery import GroupEvent
+from pravega_connector.reader_groups.protocol import GroupConfig, GroupState, Ranged, Segment
 from pravega_serde import after_fork
 
 T = TypeVar("T")

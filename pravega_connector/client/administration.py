@@ -141,7 +141,7 @@ class Administration(HintedNames, ProcessBound):
 
     def _empty_scope(self, scope: str) -> None:
         """Delete the contents of a scope. Reader groups first, because they may be subscribers of the streams."""
-        from pravega_connector.reader_group_protocol import group_of  # noqa: PLC0415 - most clients have no group
+        from pravega_connector.reader_groups.protocol import group_of  # noqa: PLC0415 - most clients have no group
 
         try:
             found = self.controller.list_streams(scope, internal=True)

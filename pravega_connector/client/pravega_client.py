@@ -501,7 +501,7 @@ class PravegaClient(Reads):
         The streams of their states identify them, because the controller has no call that lists them. Subscribers are
         groups too. Raises ScopeNotFoundError on the first step.
         """
-        from pravega_connector.reader_group_protocol import group_of  # noqa: PLC0415 - most clients have no group
+        from pravega_connector.reader_groups.protocol import group_of  # noqa: PLC0415 - most clients have no group
 
         for stream in self.streams(scope, internal=True):
             if (group := group_of(stream)) is not None:

@@ -15,6 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, Unpack
 
+from pravega_connector.controller.targets import check_target
 from pravega_connector.core import arguments, io
 from pravega_connector.core.arguments import Place, Stream, Streams
 from pravega_connector.core.connection import ProcessBound
@@ -23,7 +24,8 @@ from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
 from pravega_connector.reader.positions import SupportsCuts, cuts_of
 from pravega_connector.reader.slices import slices_between
-from pravega_connector.reader_group_protocol import (
+from pravega_connector.reader_groups.member import GroupMember, init_of
+from pravega_connector.reader_groups.protocol import (
     AddReader,
     Bound,
     CreateCheckpoint,
@@ -46,8 +48,7 @@ from pravega_connector.reader_group_protocol import (
     encode_checkpoint,
     group_stream,
 )
-from pravega_connector.reader_group_protocol import administration as managing
-from pravega_connector.reader_groups.member import GroupMember, init_of
+from pravega_connector.reader_groups.protocol import administration as managing
 from pravega_connector.reader_groups.reader import GroupReader
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.wire import StreamCut, StreamName
@@ -312,7 +313,6 @@ class ReaderGroup(HintedNames, ProcessBound):
         the ledger (the stream ``<group>-positions``) has no positions of other readers. Raises ReaderOnlineError, and
         InvalidNameError for an output that has no events, such as a ledger.
         """
-        from pravega_connector.exactly_once.batch_commit.state import check_target  # noqa: PLC0415
         from pravega_connector.exactly_once.group_reader import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
 
         arguments.instance("reader_id", reader_id, str, _OF_A_READER, optional=False)

@@ -53,7 +53,7 @@ from pravega_connector.wire import (
 )
 
 if TYPE_CHECKING:
-    from pravega_connector.reader_group_protocol import Bound, GroupConfig
+    from pravega_connector.reader_groups.protocol import Bound, GroupConfig
 
 # ---- methods ---------------------------------------------------------------------------------------------------------
 
@@ -445,7 +445,7 @@ def subscriber_config(stream: StreamName, made: SubscriberId | None = None) -> G
 
     The server chooses its id.
     """
-    from pravega_connector.reader_group_protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
+    from pravega_connector.reader_groups.protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
 
     everything = {stream: Bound()}
     config = GroupConfig(start=everything, end=everything, retention=Retention.MANUAL, generation=0)
@@ -477,7 +477,7 @@ def group_message(scope: str, group: str, config: GroupConfig) -> pb.ReaderGroup
 
 def decode_group(message: pb.ReaderGroupConfiguration) -> GroupConfig:
     """Return the configuration of a reader group. Raises ControllerError for a newer server's configuration."""
-    from pravega_connector.reader_group_protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
+    from pravega_connector.reader_groups.protocol import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
 
     def bounds(cuts: Iterable[pb.StreamCut]) -> dict[StreamName, Bound]:
         streams = ((StreamName(cut.streamInfo.scope, cut.streamInfo.stream), dict(cut.cut)) for cut in cuts)

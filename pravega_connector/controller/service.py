@@ -50,7 +50,7 @@ from pravega_connector.errors import (
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName, TableName, segment_epoch
 
 if TYPE_CHECKING:
-    from pravega_connector.reader_group_protocol import GroupConfig
+    from pravega_connector.reader_groups.protocol import GroupConfig
 
 _logger: Final = logging.getLogger(__name__)
 # Bytes of a text in a request to a segment store, after its length of two bytes.

@@ -28,9 +28,9 @@ from pravega_connector.core.connection import ProcessBound
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, ConnectorError, ReaderOfflineError, TransactionUnknownError
 from pravega_connector.exactly_once.steps import Life, Outcome, Step, StepLog, Turn, Update
-from pravega_connector.reader_group_protocol import Positions, Segment
 from pravega_connector.reader_groups.delivery import GroupEvent
 from pravega_connector.reader_groups.member import GroupMember
+from pravega_connector.reader_groups.protocol import Positions, Segment
 from pravega_connector.reader_groups.reader import GroupReader
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, TransactionalWriter

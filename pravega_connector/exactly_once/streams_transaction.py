@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from pravega_connector.controller.targets import check_target, target_of
 from pravega_connector.core import arguments, io
 from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize, as_binary, as_bytes
@@ -31,7 +32,7 @@ from pravega_connector.exactly_once.batch_commit.entries import SEVERAL_STREAMS,
 from pravega_connector.exactly_once.batch_commit.machine import Commit, Job, Role
 from pravega_connector.exactly_once.batch_commit.outcomes import check_program, is_taken
 from pravega_connector.exactly_once.batch_commit.servers import MAX_CALLS, Servers, await_visible, carry_out, stream_of
-from pravega_connector.exactly_once.batch_commit.state import Ledger, check_target, target_of
+from pravega_connector.exactly_once.batch_commit.state import Ledger
 from pravega_connector.exactly_once.batch_commit.table import Outcome, Phase
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamName

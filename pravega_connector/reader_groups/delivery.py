@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pravega_connector import metrics
 from pravega_connector.reader.slices import EventBatch
-from pravega_connector.reader_group_protocol import Segment
+from pravega_connector.reader_groups.protocol import Segment
 from pravega_connector.wire import EventPointer
 from pravega_serde import after_fork
 from pravega_serde.errors import DeserializationError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from pravega_connector.core.values import MAX_LONG, SubscriberId
 from pravega_connector.errors import OutcomeUnknownError, ReaderOfflineError
-from pravega_connector.reader_group_protocol import (
+from pravega_connector.reader_groups.protocol import (
     END_OF_SEGMENT,
     GroupConfig,
     GroupState,
@@ -31,7 +31,15 @@ from pravega_connector.reader_group_protocol import (
     create,
     group_stream,
 )
-from pravega_connector.reader_group_protocol.machine import Ask, Now, Phase, Reader, Request, Succession, should_compact
+from pravega_connector.reader_groups.protocol.machine import (
+    Ask,
+    Now,
+    Phase,
+    Reader,
+    Request,
+    Succession,
+    should_compact,
+)
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.stores.segment_stores import SegmentStores
 

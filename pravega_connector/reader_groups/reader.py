@@ -28,9 +28,9 @@ from pravega_connector.errors import (
 )
 from pravega_connector.reader.slices import EventBatch, data_loss
 from pravega_connector.reader.tail import TailReader, _SegmentTail
-from pravega_connector.reader_group_protocol import Positions, Ranged, Segment
 from pravega_connector.reader_groups.delivery import Delivery, GroupEvent
 from pravega_connector.reader_groups.member import GroupMember
+from pravega_connector.reader_groups.protocol import Positions, Ranged, Segment
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import after_fork

@@ -94,7 +94,7 @@ class Subscriber:
         With ``again``, replace an existing state. Positions do not depend on it, so a failure is only a warning.
         """
         from pravega_connector.controller.methods import subscriber_config  # noqa: PLC0415 - loads gRPC
-        from pravega_connector.reader_group_protocol import Init, Ranged, Segment, StateSerializer, group_stream  # noqa: PLC0415 - most clients have no group
+        from pravega_connector.reader_groups.protocol import Init, Ranged, Segment, StateSerializer, group_stream  # noqa: PLC0415 - most clients have no group
 
         config = subscriber_config(self.stream, made)
         try:

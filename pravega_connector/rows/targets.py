@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.controller.targets import check_target as check_events
+from pravega_connector.controller.targets import has_state
 from pravega_connector.errors import InvalidNameError
-from pravega_connector.exactly_once.batch_commit.state import check_target as check_events
-from pravega_connector.exactly_once.batch_commit.state import has_state
 from pravega_connector.rows.encoding import TARGET_STREAM, EventEncoder
 from pravega_connector.wire import StreamName
 

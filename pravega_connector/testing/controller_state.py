@@ -16,7 +16,7 @@ from typing import Final
 
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.core.values import TransactionStatus
-from pravega_connector.reader_group_protocol import group_stream
+from pravega_connector.reader_groups.protocol import group_stream
 from pravega_connector.testing.event_time import EventTime
 from pravega_connector.testing.history import StreamHistory, even_ranges
 from pravega_connector.testing.requests import frame

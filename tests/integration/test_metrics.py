@@ -17,12 +17,12 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
-from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.ingest import FileOptions, FileSource, ingest
 from pravega_connector.metrics import export_to_opentelemetry, serve_metrics
-from pravega_connector.monitoring import stream_lag
+from pravega_connector.operations.cli.root import command_line
+from pravega_connector.operations.ingest import FileOptions, FileSource, ingest
+from pravega_connector.operations.monitoring import stream_lag
 from pravega_connector.wire import StreamName
 from pravega_serde import AvroSerializer
 from pravega_serde.errors import DeserializationError
@@ -248,7 +248,7 @@ def started(start_process, config: PravegaConfig) -> Started:
     """``started(*arguments)``: a command that serves metrics, and where."""
 
     def start(*arguments: object) -> tuple[subprocess.Popen[bytes], str]:
-        given = ["-c", "from pravega_connector.cli import main; main()", *arguments, "--metrics-port", "0"]
+        given = ["-c", "from pravega_connector.operations.cli import main; main()", *arguments, "--metrics-port", "0"]
         process = start_process(
             given, {"PRAVEGA_CONTROLLER_URI": config.controller}, stdin=subprocess.PIPE, stderr=subprocess.PIPE
         )

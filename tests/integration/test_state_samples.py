@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from pravega_connector.cli import main
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.exactly_once.batch_commit import fold, from_bytes
-from pravega_connector.export import export_stream
-from pravega_connector.ingest import FileOptions, FileSource, Sizes, ingest, plan
+from pravega_connector.operations.cli import main
+from pravega_connector.operations.export import export_stream
+from pravega_connector.operations.ingest import FileOptions, FileSource, Sizes, ingest, plan
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.writer.transactions import OpenTransaction

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pravega_connector.reader_group_protocol import Retention, Segment
-from pravega_connector.reader_group_protocol.state import DEFAULT_CHECKPOINT_MS, DEFAULT_REFRESH_MS
+from pravega_connector.reader_groups.protocol import Retention, Segment
+from pravega_connector.reader_groups.protocol.state import DEFAULT_CHECKPOINT_MS, DEFAULT_REFRESH_MS
 from pravega_connector.wire import StreamCut, StreamName
 from tests.interop._java_program import JavaProgram
 

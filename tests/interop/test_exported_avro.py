@@ -14,8 +14,8 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.export import export_stream
 from pravega_connector.local.jvm import find_java
+from pravega_connector.operations.export import export_stream
 from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java

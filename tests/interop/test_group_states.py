@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.reader_group_protocol import (
+from pravega_connector.reader_groups.protocol import (
     AcquireSegment,
     AddReader,
     Bound,
@@ -39,7 +39,7 @@ from pravega_connector.reader_group_protocol import (
     encode_position,
     encode_update,
 )
-from pravega_connector.reader_group_protocol.serialization import TYPES
+from pravega_connector.reader_groups.protocol.serialization import TYPES
 from pravega_connector.wire import StreamCut, StreamName
 from tests.each import each_case
 from tests.group_runs import any_run, any_values, lived_run

@@ -11,9 +11,9 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.exactly_once.steps import StepsState, Update
-from pravega_connector.ingest import FileSource, Sizes, ingest
-from pravega_connector.ingest.run import open_steps, state_name
 from pravega_connector.local import LocalPravega
+from pravega_connector.operations.ingest import FileSource, Sizes, ingest
+from pravega_connector.operations.ingest.run import open_steps, state_name
 from pravega_connector.wire import StreamName
 from tests.interop._java_state import JavaStatePeer
 

@@ -10,14 +10,14 @@ from benchmarks._drive import PeerError
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ReaderOfflineError
 from pravega_connector.local import LocalPravega
-from pravega_connector.reader_group_protocol import (
+from pravega_connector.reader_groups.member import GroupMember
+from pravega_connector.reader_groups.protocol import (
     Retention,
     Segment,
     decode_checkpoint,
     decode_position,
     encode_position,
 )
-from pravega_connector.reader_groups.member import GroupMember
 from pravega_connector.wire import StreamName
 from tests.interop._java_readers import JavaEvent, JavaReaders, JavaTaken
 
@@ -169,7 +169,7 @@ def test_both_go_on_to_what_follows_segments(
     java.delete()
 
 
-@pytest.mark.long  # tests/unit/reader_group_protocol has the bytes
+@pytest.mark.long  # tests/unit/reader_groups has the bytes
 def test_both_read_on_after_either_has_changed_streams_and_settings(
     client: PravegaClient, java: JavaReaders, scope: str, eventually: Eventually
 ) -> None:

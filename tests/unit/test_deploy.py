@@ -10,8 +10,8 @@ import click
 import pytest
 import yaml
 
-from pravega_connector.cli.root import command_line
 from pravega_connector.config import PravegaConfig
+from pravega_connector.operations.cli.root import command_line
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -11,11 +11,11 @@ import click
 import pytest
 
 from pravega_connector import PravegaClient
-from pravega_connector.cli import COMMANDS
-from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
-from pravega_connector.cli.root import command_line
 from pravega_connector.core.retry import Counters
 from pravega_connector.errors import UnknownOptionError
+from pravega_connector.operations.cli import COMMANDS
+from pravega_connector.operations.cli.exit_codes import SIGNAL, ExitCode
+from pravega_connector.operations.cli.root import command_line
 from pravega_connector.rows.options.declaration import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions

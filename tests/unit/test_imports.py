@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pravega_connector.cli import COMMANDS
+from pravega_connector.operations.cli import COMMANDS
 
 LOADED = (
     "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\nprint('pandas' in sys.modules)"
@@ -16,7 +16,7 @@ LOADED = (
 @pytest.mark.parametrize(
     "modules",
     [
-        [f"pravega_connector.cli.{name}" for name in sorted(COMMANDS)],
+        [f"pravega_connector.operations.cli.{name}" for name in sorted(COMMANDS)],
         [
             "pravega_connector.spark.data_source",
             "pravega_connector.spark.functions",

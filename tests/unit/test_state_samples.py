@@ -16,7 +16,6 @@ import pytest
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from pravega_connector.checkpoint import committed_batch, committed_offset, planned_offset
-from pravega_connector.cli import main
 from pravega_connector.client import EventBatch, PravegaClient, StreamName
 from pravega_connector.deadletters import LETTER_SCHEMA, letters_of
 from pravega_connector.errors import VersionMismatchError
@@ -36,7 +35,8 @@ from pravega_connector.exactly_once.batch_commit import (
 from pravega_connector.exactly_once.steps import StepsState, Update
 from pravega_connector.local import DetachedServer, detached_registry, detached_server, pravega_jars, registry_jars
 from pravega_connector.local.maven import Jar
-from pravega_connector.monitoring import cuts_of, read_cut
+from pravega_connector.operations.cli import main
+from pravega_connector.operations.monitoring import cuts_of, read_cut
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.rows.columns import schema_ids_of
 from pravega_connector.rows.options import CommonOptions, parse_options

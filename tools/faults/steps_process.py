@@ -16,15 +16,15 @@ from typing import Any, Final
 
 import pyarrow.csv
 
-import pravega_connector.cli.ingest
-import pravega_connector.cli.mirror  # noqa: F401 - a forked process need not import them
-from pravega_connector.cli import main
+import pravega_connector.operations.cli.ingest
+import pravega_connector.operations.cli.mirror  # noqa: F401 - a forked process need not import them
 from pravega_connector.client import TransactionalWriter
 from pravega_connector.exactly_once.steps import Outcome, StepLog
 from pravega_connector.exactly_once.steps.leader import Leader
-from pravega_connector.ingest.ingester import Ingester
-from pravega_connector.mirror.copier import Copier
-from pravega_connector.mirror.destination import Destination
+from pravega_connector.operations.cli import main
+from pravega_connector.operations.ingest.ingester import Ingester
+from pravega_connector.operations.mirror.copier import Copier
+from pravega_connector.operations.mirror.destination import Destination
 from pravega_connector.writer.transactions import OpenTransaction
 from tools.faults.inject import after, arm, during
 from tools.faults.processes import await_that

@@ -36,9 +36,9 @@ import pyarrow.parquet as pq
 from fastavro.read import LOGICAL_READERS
 from google.protobuf import descriptor_pool, message_factory
 
-from pravega_connector.export import export_stream, open_writer
-from pravega_connector.ingest import FileOptions, FileSource
-from pravega_connector.ingest.encode import encoding_for
+from pravega_connector.operations.export import export_stream, open_writer
+from pravega_connector.operations.ingest import FileOptions, FileSource
+from pravega_connector.operations.ingest.encode import encoding_for
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.testing import InProcessPravega

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pravega_connector.errors import ConnectorError, ReaderOfflineError, TransactionError
-from pravega_connector.ingest import Sizes, ingest
+from pravega_connector.operations.ingest import Sizes, ingest
 from pravega_connector.tables import Insert, Put, Remove
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamCut, StreamName, TableName

@@ -1,6 +1,6 @@
 """A world in which everything that can go wrong with a reader group goes wrong: the model of its readers.
 
-Readers run the implementation's own machine (``pravega_connector.reader_group_protocol.Reader``) over the
+Readers run the implementation's own machine (``pravega_connector.reader_groups.protocol.Reader``) over the
 implementation's own state and updates; the model is the rest of the world: the log of the group, which takes a
 conditional write only at its end, the segments and one scaling of them, readers that crash between any two steps, are
 taken for dead while they live, go, or do not learn whether a write took effect. Every timer may be due at any time or
@@ -21,8 +21,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from pravega_connector.errors import GroupStateError, ReaderGroupError
-from pravega_connector.reader_group_protocol.machine import Ask, Now, Phase, Reader, Succession, Timers
-from pravega_connector.reader_group_protocol.state import (
+from pravega_connector.reader_groups.protocol.machine import Ask, Now, Phase, Reader, Succession, Timers
+from pravega_connector.reader_groups.protocol.state import (
     SILENT,
     Bound,
     GroupConfig,
@@ -33,7 +33,7 @@ from pravega_connector.reader_group_protocol.state import (
     Segment,
     state_of,
 )
-from pravega_connector.reader_group_protocol.updates import (
+from pravega_connector.reader_groups.protocol.updates import (
     CreateCheckpoint,
     RemoveReader,
     SegmentCompleted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pravega_connector.reader_group_protocol import (
+from pravega_connector.reader_groups.protocol import (
     AcquireSegment,
     CreateCheckpoint,
     GroupState,
@@ -14,7 +14,7 @@ from pravega_connector.reader_group_protocol import (
     StateUpdate,
     apply,
 )
-from pravega_connector.reader_group_protocol.machine import Now, Phase, Reader
+from pravega_connector.reader_groups.protocol.machine import Now, Phase, Reader
 from tools.model.group_world import Config
 
 #: Seconds together: part of the tests.

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_connector.cli import main as command
+from pravega_connector.operations.cli import main as command
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_serde import MissingExtraError, SchemaRegistryClient, serializer_for
 
@@ -115,7 +115,7 @@ def _local() -> None:
 
 
 def _kafka() -> None:
-    from pravega_connector.ingest import KafkaSource
+    from pravega_connector.operations.ingest import KafkaSource
 
     KafkaSource("kafka://localhost:9092/orders").close()
 

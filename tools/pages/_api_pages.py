@@ -17,13 +17,13 @@ MODULES: Final = (
     "pravega_connector.client",
     "pravega_connector.config",
     "pravega_connector.deadletters",
-    "pravega_connector.export",
-    "pravega_connector.ingest",
+    "pravega_connector.operations.export",
+    "pravega_connector.operations.ingest",
     "pravega_connector.local",
     "pravega_connector.metrics",
-    "pravega_connector.mirror",
-    "pravega_connector.monitoring",
-    "pravega_connector.pipe",
+    "pravega_connector.operations.mirror",
+    "pravega_connector.operations.monitoring",
+    "pravega_connector.operations.pipe",
     "pravega_connector.tables",
     "pravega_connector.testing",
     "pravega_serde",
@@ -32,6 +32,7 @@ MODULES: Final = (
     "pyspark_pravega",
 )
 _CONNECTOR: Final = "pravega_connector"
+_OPERATIONS: Final = f"{_CONNECTOR}.operations"
 _SERDE: Final = "pravega_serde"
 
 
@@ -145,11 +146,11 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Write files, Kafka topics, or other sources that can be read again, to a stream exactly once. For guides, see "
         "[ingest files](../../tools/ingest.md) and [ingest Kafka topics](../../tools/ingest-kafka.md).",
         {
-            f"{_CONNECTOR}.ingest": "ingest plan FileSource FileOptions Settings Sizes IngestSummary IngestPlan Counts "
+            f"{_OPERATIONS}.ingest": "ingest plan FileSource FileOptions Settings Sizes IngestSummary IngestPlan Counts "
             "ReplayableSource Chunk Rejected KafkaSource KafkaOptions parse_types parse_kafka_config"
         },
         values={
-            f"{_CONNECTOR}.ingest": {
+            f"{_OPERATIONS}.ingest": {
                 "VARIANTS": "Ways to divide a source into transactions: see `Sizes.variant`.",
                 "RESOLUTIONS": "Outcomes that `ingest` can assume for the open transaction of another run.",
             }
@@ -160,18 +161,18 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Export events to a file, and write lines of an input as events. For a guide, see [export and "
         "pipe](../../tools/export-and-pipe.md).",
         {
-            f"{_CONNECTOR}.export": "export_stream ExportSummary file_format",
-            f"{_CONNECTOR}.pipe": "Pipe Input PipeSummary standard_input of_files listening ByJsonField ByPattern",
+            f"{_OPERATIONS}.export": "export_stream ExportSummary file_format",
+            f"{_OPERATIONS}.pipe": "Pipe Input PipeSummary standard_input of_files listening ByJsonField ByPattern",
         },
         values={
-            f"{_CONNECTOR}.export": {"FILE_FORMATS": "Formats of exported files."},
-            f"{_CONNECTOR}.pipe": {"MAX_UNACKNOWLEDGED": "Most bytes that a pipe has read and that are not durable."},
+            f"{_OPERATIONS}.export": {"FILE_FORMATS": "Formats of exported files."},
+            f"{_OPERATIONS}.pipe": {"MAX_UNACKNOWLEDGED": "Most bytes that a pipe has read and that are not durable."},
         },
     ),
     "mirror": ApiPage(
         "Mirror",
         "Copy a stream to another cluster, exactly once. For a guide, see [mirror streams](../../tools/mirror.md).",
-        {f"{_CONNECTOR}.mirror": "mirror mirror_status MirrorSettings MirrorSummary MirrorCounts MirrorStatus"},
+        {f"{_OPERATIONS}.mirror": "mirror mirror_status MirrorSettings MirrorSummary MirrorCounts MirrorStatus"},
     ),
     "dead-letters": ApiPage(
         "Dead-letter queue",
@@ -195,12 +196,12 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Measure the lag of readers and the load of segments, and compare stream cuts. For a guide, see "
         "[monitoring](../../operate/monitoring.md).",
         {
-            f"{_CONNECTOR}.monitoring": "stream_lag StreamLag SegmentLag Loss lost_bytes count_events survey Survey "
+            f"{_OPERATIONS}.monitoring": "stream_lag StreamLag SegmentLag Loss lost_bytes count_events survey Survey "
             "group_view GroupView group_lag StreamWatch StreamView SegmentView scaling_history History SegmentLife "
             "draw_history read_cut write_cut compare_cuts Comparison cuts_of segment_label parse_time"
         },
         values={
-            f"{_CONNECTOR}.monitoring": {
+            f"{_OPERATIONS}.monitoring": {
                 "CUT_FORMS": "Text forms of a stream cut, for `write_cut`.",
                 "Relation": "Relation of one stream cut to another: see `Comparison`.",
             }

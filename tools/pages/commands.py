@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from pravega_connector.cli.root import command_line
+from pravega_connector.operations.cli.root import command_line
 
 
 def commands(command: click.Command, context: click.Context, path: str) -> Iterator[tuple[str, click.Command]]:

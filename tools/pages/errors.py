@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 
 from pravega_connector import errors as of_connector
-from pravega_connector.cli.exit_codes import exit_code
+from pravega_connector.operations.cli.exit_codes import exit_code
 from pravega_serde import errors as of_serializers
 from pravega_serde.errors import PravegaError
 from tools.pages._links import to_pages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pravega_connector.cli.options import option_tables
+from pravega_connector.operations.cli.options import option_tables
 from tools.pages._links import to_pages
 
 __all__ = ["operator_page", "page"]

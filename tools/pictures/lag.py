@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pravega_connector.monitoring import stream_lag
+from pravega_connector.operations.monitoring import stream_lag
 from pravega_connector.testing import InProcessPravega
 from tools.pictures.drawing import Drawing
 

@@ -13,10 +13,12 @@ __all__ = ["layers", "picture"]
 _PROJECT: Final = Path(__file__).parents[2] / "pyproject.toml"
 _ABOUT: Final = {  # what the packages of a layer are, by one of them
     "pyspark_pravega": "how Spark finds the format",
-    "cli": "the command pravega-serde",
-    "ingest": "files and streams",
+    "operations": "ingest, export, mirror, pipe, cli",
     "spark": "Spark; servers for tests",
-    "monitoring": "lag, loss, dead letters",
+    "rows": "events as columns; options",
+    "deadletters": "malformed and rejected events",
+    "lag": "lag and loss",
+    "stream_cuts": "forms of stream cuts",
     "aio": "client for asyncio",
     "client": "blocking client",
     "exactly_once": "commit protocols",

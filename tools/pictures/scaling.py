@@ -6,7 +6,7 @@ import random
 from typing import Final
 
 from pravega_connector import PravegaClient
-from pravega_connector.monitoring import draw_history, scaling_history
+from pravega_connector.operations.monitoring import draw_history, scaling_history
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 

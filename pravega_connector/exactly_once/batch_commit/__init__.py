@@ -22,7 +22,6 @@ from pravega_connector.exactly_once.batch_commit.entries import (
     TransactionId,
     content_of,
     from_bytes,
-    name_of,
     to_bytes,
 )
 from pravega_connector.exactly_once.batch_commit.machine import Ask, Commit, Job, Request, Role
@@ -45,7 +44,6 @@ from pravega_connector.exactly_once.batch_commit.state import (
     ledger_name,
     require_ledger,
     snapshots_of,
-    target_of,
 )
 from pravega_connector.exactly_once.batch_commit.table import TABLE, Event, Move, Outcome, Phase, Table
 
@@ -87,13 +85,11 @@ __all__ = [
     "from_bytes",
     "latest_of",
     "ledger_name",
-    "name_of",
     "note_batch",
     "note_parts",
     "require_ledger",
     "snapshots_of",
     "stream_of",
-    "target_of",
     "to_bytes",
     "writer_of",
 ]

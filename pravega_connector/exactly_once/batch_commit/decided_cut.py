@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Final
 
+from pravega_connector.controller.targets import name_of
 from pravega_connector.core.deadline import Deadline, Looks
 from pravega_connector.core.io import side_by_side
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import DeadlineExceededError
-from pravega_connector.exactly_once.batch_commit.entries import AppState, TransactionId, name_of
+from pravega_connector.exactly_once.batch_commit.entries import AppState, TransactionId
 from pravega_connector.exactly_once.batch_commit.servers import MAX_CALLS, stream_of
 from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState
 from pravega_connector.single_segment.revisioned import Revision

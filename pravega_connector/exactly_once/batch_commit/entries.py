@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
+from pravega_connector.controller.targets import name_of
 from pravega_connector.errors import LedgerFormatError
 
 #: Increased whenever another version could misread an entry. Until version 3, all transactions were of the target.
@@ -42,16 +43,11 @@ class TransactionId(NamedTuple):
     """Transaction with its stream. A batch may have transactions of several streams."""
 
     stream: str
-    """Stream and its creation, as :func:`.state.target_of` returns them."""
+    """Stream and its creation, as ``controller.targets.target_of`` returns them."""
     id: UUID
 
     def __str__(self) -> str:
         return f"{self.id} of {name_of(self.stream)}"
-
-
-def name_of(target: str) -> str:
-    """Return the stream ``scope/stream`` of a stream with its creation."""
-    return target.rpartition("#")[0]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,7 +86,7 @@ class Key(NamedTuple):
 
     app: str
     target: str
-    """The target's stream and its creation, as :func:`.state.target_of` returns them, or ``SEVERAL_STREAMS``."""
+    """The target's stream and its creation, as ``target_of`` returns them, or ``SEVERAL_STREAMS``."""
 
 
 @dataclass(frozen=True, slots=True)

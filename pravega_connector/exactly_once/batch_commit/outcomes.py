@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from pravega_connector.controller.targets import name_of
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import (
     AppIdReusedError,
@@ -18,7 +19,7 @@ from pravega_connector.errors import (
     TornBatchError,
     UnfinishedBatchError,
 )
-from pravega_connector.exactly_once.batch_commit.entries import SEVERAL_STREAMS, name_of
+from pravega_connector.exactly_once.batch_commit.entries import SEVERAL_STREAMS
 from pravega_connector.exactly_once.batch_commit.machine import Commit, Role
 from pravega_connector.exactly_once.batch_commit.table import Outcome
 from pravega_connector.wire import StreamName

@@ -7,6 +7,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pravega_connector.controller.targets import is_deleted, name_of, target_of
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import ConfigError, OutcomeUnknownError
@@ -19,7 +20,6 @@ from pravega_connector.exactly_once.batch_commit.entries import (
     Prepared,
     Resolved,
     TransactionId,
-    name_of,
 )
 from pravega_connector.exactly_once.batch_commit.machine import Commit, Job, Role
 from pravega_connector.exactly_once.batch_commit.servers import (
@@ -30,7 +30,7 @@ from pravega_connector.exactly_once.batch_commit.servers import (
     stream_of,
     writer_of,
 )
-from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState, is_deleted, target_of
+from pravega_connector.exactly_once.batch_commit.state import Ledger, LedgerState
 from pravega_connector.exactly_once.batch_commit.statuses import inferred, is_live, weigh
 from pravega_connector.exactly_once.batch_commit.table import Event, Outcome
 from pravega_connector.single_segment.revisioned import Revision

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
+from pravega_connector.controller.targets import is_deleted, name_of
 from pravega_connector.core.deadline import Deadline, Looks
 from pravega_connector.core.io import in_background, side_by_side
 from pravega_connector.core.values import TransactionStatus
@@ -24,9 +25,9 @@ from pravega_connector.errors import (
     TransactionError,
     TransactionUnknownError,
 )
-from pravega_connector.exactly_once.batch_commit.entries import Part, TransactionId, name_of
+from pravega_connector.exactly_once.batch_commit.entries import Part, TransactionId
 from pravega_connector.exactly_once.batch_commit.machine import Ask, Commit, Request
-from pravega_connector.exactly_once.batch_commit.state import Ledger, is_deleted
+from pravega_connector.exactly_once.batch_commit.state import Ledger
 from pravega_connector.exactly_once.batch_commit.table import Phase
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamName

@@ -13,14 +13,11 @@ from pravega_connector.core import io
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import STATE_TAG, StreamConfig
 from pravega_connector.errors import (
-    AuthenticationError,
     ConfigError,
     DataLossError,
-    InvalidNameError,
     LedgerTruncatedError,
     NoSuchSegmentError,
     OutcomeUnknownError,
-    ScopeNotFoundError,
     StreamNotFoundError,
 )
 from pravega_connector.exactly_once.batch_commit.entries import (
@@ -36,15 +33,13 @@ from pravega_connector.exactly_once.batch_commit.entries import (
     Snapshot,
     TransactionId,
     from_bytes,
-    name_of,
     to_bytes,
 )
 from pravega_connector.single_segment.revisioned import Revision, RevisionedStreamClient
-from pravega_connector.wire import StreamName, segment_number
+from pravega_connector.wire import StreamName
 from pravega_serde import after_fork
 
 if TYPE_CHECKING:
-    from pravega_connector.controller.service import ControllerClient
     from pravega_connector.reader.positions import SupportsCuts
     from pravega_connector.stores.segment_stores import SegmentStores
 
@@ -146,50 +141,6 @@ def require_ledger(client: SupportsCuts, ledger: StreamName, *targets: StreamNam
             f"the ledger {ledger} does not exist: no exactly-once batch was written with it, so there is nothing to "
             "recover. If the writer has another ledger (its option 'ledger'), pass its name"
         ) from None
-
-
-def target_of(controller: ControllerClient, stream: StreamName) -> str:
-    """Return the stream and its creation: ``scope/stream#number``, for the entries of the ledger.
-
-    A stream that is deleted and recreated continues to count its segments. So the number of its first segment
-    identifies its creation while the scope exists. A ledger is in the scope of its targets. Raises StreamNotFoundError.
-    """
-    first = min(segment_number(segment.id) for segment in controller.epoch_segments(stream, 0))
-    return f"{stream}#{first}"
-
-
-def check_target(controller: ControllerClient, stream: StreamName) -> bool:
-    """Return False for a stream that does not exist yet.
-
-    Raises InvalidNameError for a stream that has no events: one of Pravega's internal streams, or a stream with the
-    state of exactly-once writes, such as a ledger.
-    """
-    if stream.is_internal:
-        raise InvalidNameError(f"stream {stream} is internal to Pravega: set a stream of events")
-    try:
-        tags = controller.stream_config(stream).tags
-    except AuthenticationError:  # the writer may not ask
-        return True
-    except (StreamNotFoundError, ScopeNotFoundError):
-        return False
-    if STATE_TAG in tags:
-        raise has_state(stream)
-    return True
-
-
-def has_state(stream: StreamName) -> InvalidNameError:
-    """Return the error for events in a stream with the state of exactly-once writes."""
-    return InvalidNameError(
-        f"stream {stream} has the state of exactly-once writes, which an event would damage: set a stream of events"
-    )
-
-
-def is_deleted(controller: ControllerClient, target: str) -> bool:
-    """Return True if a stream with its creation was deleted, and perhaps recreated under its name."""
-    try:
-        return target_of(controller, StreamName.parse(name_of(target))) != target
-    except (StreamNotFoundError, ScopeNotFoundError):
-        return True
 
 
 class _Entries:

@@ -22,6 +22,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.controller.targets import target_of
 from pravega_connector.core.io import in_background
 from pravega_connector.errors import ConfigError, ConnectorError
 from pravega_connector.exactly_once.batch_commit import (
@@ -43,7 +44,6 @@ from pravega_connector.exactly_once.batch_commit import (
     check,
     ledger_name,
     note_parts,
-    target_of,
     writer_of,
 )
 from pravega_connector.exactly_once.batch_commit.digest import RowTotal

@@ -16,7 +16,7 @@ from typing import Final
 from pravega_connector import metrics
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import DataLossError, SegmentTruncatedError
-from pravega_connector.monitoring import Loss, lost_bytes, survey
+from pravega_connector.lag import Loss, lost_bytes, survey
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.wire import StreamCut
 

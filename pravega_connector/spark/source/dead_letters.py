@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.controller.targets import check_target
 from pravega_connector.deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
 from pravega_connector.errors import ConfigError, OutputFileError
 from pravega_connector.reader.slices import SegmentSlice
@@ -36,8 +37,6 @@ def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
                 "again; set another stream"
             )
         client.require_stream(letters)
-        from pravega_connector.exactly_once.batch_commit.state import check_target  # noqa: PLC0415 - most have no queue
-
         check_target(client.controller, letters)
     if options.dead_letter_path is not None:
         try:

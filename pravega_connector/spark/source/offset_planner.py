@@ -28,7 +28,7 @@ from pravega_connector.errors import (
     MalformedStreamCutError,
     StreamNotFoundError,
 )
-from pravega_connector.monitoring import Loss
+from pravega_connector.lag import Loss
 from pravega_connector.reader.boundaries import Boundaries, divide
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.rows.bounds import Positions

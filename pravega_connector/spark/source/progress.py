@@ -29,7 +29,7 @@ from typing import Any, Final
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import of_each
 from pravega_connector.errors import ConnectorError
-from pravega_connector.monitoring import StreamLag, lost_bytes, stream_lag
+from pravega_connector.lag import StreamLag, lost_bytes, stream_lag
 from pravega_connector.reader_groups.subscriber import Subscriber
 from pravega_connector.spark.source.data_loss import DataLoss
 from pravega_connector.stores.segments import Lineage

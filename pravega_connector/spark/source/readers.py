@@ -28,7 +28,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import in_background, of_each
 from pravega_connector.errors import ConfigError, DataLossError, MalformedStreamCutError
-from pravega_connector.monitoring import Loss
+from pravega_connector.lag import Loss
 from pravega_connector.reader.boundaries import Boundaries, divide, divided
 from pravega_connector.reader.rows import NO_TIMES
 from pravega_connector.reader.slices import (

@@ -8,7 +8,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.controller.service import ControllerClient
-from pravega_connector.export import export_stream
+from pravega_connector.operations.export import export_stream
 
 EVENTS = [b"%06d:" % i + bytes(i % 700) for i in range(40_000)]
 

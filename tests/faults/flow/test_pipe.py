@@ -15,7 +15,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import DeadlineExceededError
-from pravega_connector.pipe import Pipe, standard_input
+from pravega_connector.operations.pipe import Pipe, standard_input
 from tools.faults.proxy import read_all
 
 ROOT = Path(__file__).parents[3]
@@ -107,13 +107,13 @@ def test_servers_that_stay_away_end_the_pipe_which_tells_what_is_safe(config, st
 
 
 def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually, monkeypatch, caplog):
-    monkeypatch.setattr("pravega_connector.pipe._WARN_AFTER", 0.3)
-    monkeypatch.setattr("pravega_connector.pipe._WARN_EVERY", 0.7)
+    monkeypatch.setattr("pravega_connector.operations.pipe._WARN_AFTER", 0.3)
+    monkeypatch.setattr("pravega_connector.operations.pipe._WARN_EVERY", 0.7)
     with piped(config, stream, proxy) as (writing, pipe, thread, failures):
         os.write(writing, b"one\ntwo\n")
         eventually(lambda: pipe.summary.acknowledged == 2)
         proxy.stall()
-        with caplog.at_level(logging.WARNING, "pravega_connector.pipe"):
+        with caplog.at_level(logging.WARNING, "pravega_connector.operations.pipe"):
             os.write(writing, b"three\n")
             eventually(lambda: len(caplog.records) == 2)
             proxy.flow()
@@ -137,7 +137,14 @@ def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, st
     while done < total:
         options = ("--acknowledge", "--buffer", "2000", "--controller", config.controller)
         process = subprocess.Popen(
-            [sys.executable, "-c", "from pravega_connector.cli import main; main()", "write", str(stream), *options],
+            [
+                sys.executable,
+                "-c",
+                "from pravega_connector.operations.cli import main; main()",
+                "write",
+                str(stream),
+                *options,
+            ],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

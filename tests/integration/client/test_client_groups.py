@@ -25,8 +25,8 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     TimeUnknownError,
 )
-from pravega_connector.reader_group_protocol import Bound, Retention, decode_position, encode_position
 from pravega_connector.reader_groups.delivery import GroupEvent
+from pravega_connector.reader_groups.protocol import Bound, Retention, decode_position, encode_position
 from pravega_connector.reader_groups.reader import GroupReader
 from pravega_serde.errors import DeserializationError
 

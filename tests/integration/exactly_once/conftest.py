@@ -7,6 +7,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller.targets import target_of
 from pravega_connector.exactly_once.batch_commit import (
     Commit,
     Job,
@@ -20,7 +21,6 @@ from pravega_connector.exactly_once.batch_commit import (
     carry_out,
     check,
     ledger_name,
-    target_of,
 )
 from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pravega_connector.cli import main
 from pravega_connector.client import RetentionPolicy, ScalingPolicy, TransactionStatus
+from pravega_connector.controller.targets import target_of
 from pravega_connector.errors import (
     AppIdReusedError,
     ConfigError,
@@ -39,8 +39,8 @@ from pravega_connector.exactly_once.batch_commit import (
     check,
     content_of,
     fold,
-    target_of,
 )
+from pravega_connector.operations.cli import main
 from tests.integration.exactly_once.conftest import Target
 
 Sees = Callable[..., None]

@@ -7,6 +7,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller.targets import target_of
 from pravega_connector.errors import TornBatchError
 from pravega_connector.exactly_once.batch_commit import (
     SEVERAL_STREAMS,
@@ -26,7 +27,6 @@ from pravega_connector.exactly_once.batch_commit import (
     carry_out,
     check,
     stream_of,
-    target_of,
 )
 
 ORDERS, AUDIT, LETTERS = "orders", "audit", "letters"

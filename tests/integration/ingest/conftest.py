@@ -8,7 +8,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.exactly_once.steps import StepLog
-from pravega_connector.ingest.run import open_steps, state_name
+from pravega_connector.operations.ingest.run import open_steps, state_name
 
 Events = Callable[[], list[tuple[int, int]]]
 

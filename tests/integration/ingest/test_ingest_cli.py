@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.exactly_once.steps import StepLog
 from pravega_connector.exactly_once.steps.takeover import this_run
-from pravega_connector.ingest import FileSource
 from pravega_connector.local import LocalPravega
+from pravega_connector.operations.cli.root import command_line
+from pravega_connector.operations.ingest import FileSource
 from tests.ingest_steps import record
 
 Write = Callable[..., Path]
@@ -111,7 +111,7 @@ def follower(config: PravegaConfig, folder: Path, target: StreamName) -> Iterato
     command = [
         sys.executable,
         "-c",
-        "from pravega_connector.cli import main; main()",
+        "from pravega_connector.operations.cli import main; main()",
         "ingest",
         str(folder),
         str(target),

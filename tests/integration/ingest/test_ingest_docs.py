@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from pravega_connector.exactly_once.steps import StepsState, Update
-from pravega_connector.ingest.feed import Progress
+from pravega_connector.operations.ingest.feed import Progress
 
 PAGE = (Path(__file__).parents[3] / "benchmarks/results/ingestion.md").read_text()
 

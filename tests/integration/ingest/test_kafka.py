@@ -19,7 +19,6 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller.service import ControllerClient
@@ -32,7 +31,8 @@ from pravega_connector.errors import (
     SourceChangedError,
 )
 from pravega_connector.exactly_once.steps import StepLog
-from pravega_connector.ingest import IngestSummary, KafkaOptions, KafkaSource, Settings, Sizes, ingest
+from pravega_connector.operations.cli.root import command_line
+from pravega_connector.operations.ingest import IngestSummary, KafkaOptions, KafkaSource, Settings, Sizes, ingest
 from pravega_serde import Enveloped, JsonSerializer
 from pravega_serde.text import ByteArraySerializer
 from tests import pages

@@ -18,8 +18,8 @@ from pravega_connector.errors import (
 )
 from pravega_connector.exactly_once.steps import Outcome, StepLog, Turn
 from pravega_connector.exactly_once.steps.takeover import Owner
-from pravega_connector.ingest import FileSource, Settings, Sizes, ingest
-from pravega_connector.ingest.ingester import Ingester
+from pravega_connector.operations.ingest import FileSource, Settings, Sizes, ingest
+from pravega_connector.operations.ingest.ingester import Ingester
 from pravega_connector.writer.transactions import OpenTransaction
 from tests.ingest_steps import ELSEWHERE, ENDED, record
 

@@ -15,7 +15,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import BadRecordError, SourceChangedError, SourceUnreadableError, StreamNotFoundError
-from pravega_connector.ingest import Chunk, Counts, FileOptions, FileSource, Settings, Sizes, ingest, plan
+from pravega_connector.operations.ingest import Chunk, Counts, FileOptions, FileSource, Settings, Sizes, ingest, plan
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]

@@ -26,7 +26,7 @@ from pravega_connector.errors import (
 )
 from pravega_connector.exactly_once.steps import StepLog
 from pravega_connector.exactly_once.steps.takeover import Resolution
-from pravega_connector.ingest import IngestSummary, Settings, Sizes, ingest, plan
+from pravega_connector.operations.ingest import IngestSummary, Settings, Sizes, ingest, plan
 
 _SIZES: Final = {
     "file": Sizes(variant="file", files=2),

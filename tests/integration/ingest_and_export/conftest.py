@@ -8,7 +8,7 @@ import pytest
 
 from pravega_connector.config import PravegaConfig
 
-_MAIN = "from pravega_connector.cli import main; main()"
+_MAIN = "from pravega_connector.operations.cli import main; main()"
 
 
 @pytest.fixture

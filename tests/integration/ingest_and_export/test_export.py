@@ -13,7 +13,7 @@ import pytest
 
 from pravega_connector.client import StreamCut
 from pravega_connector.errors import ConfigError, OutputFileError, StreamNotFoundError
-from pravega_connector.export import export_stream
+from pravega_connector.operations.export import export_stream
 from pravega_serde import DeserializationError, serializer_for
 from tests.small_files import no_file_beyond
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.cli.export import export
-from pravega_connector.cli.write import write
+from pravega_connector.operations.cli.export import export
+from pravega_connector.operations.cli.write import write
 
 PAGE = (Path(__file__).parents[3] / "docs" / "tools/export-and-pipe.md").read_text()
 

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 import pravega_serde
-from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
+from pravega_connector.operations.cli.root import command_line
 from pravega_serde.registry import serializer
 
 SCHEMA = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})

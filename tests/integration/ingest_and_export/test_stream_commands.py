@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient, StreamCut, StreamName
 from pravega_connector.config import PravegaConfig
+from pravega_connector.operations.cli.root import command_line
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaInfo, SchemaRegistryClient, SerializationFormat
 
 Run = Callable[..., Result]

@@ -10,7 +10,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.local.jars import cache_dir
 
 NAMES = ["zookeeper", "bookie-1", "bookie-2", "bookie-3", "controller-1", "controller-2", "store-1", "store-2"]
-CLI = "import sys; from pravega_connector.cli import main; main(sys.argv[1:])"
+CLI = "import sys; from pravega_connector.operations.cli import main; main(sys.argv[1:])"
 
 
 @pytest.fixture(scope="module")

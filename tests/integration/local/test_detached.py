@@ -11,7 +11,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.local.jars import cache_dir
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat
 
-CLI = "import sys; from pravega_connector.cli import main; main(sys.argv[1:])"
+CLI = "import sys; from pravega_connector.operations.cli import main; main(sys.argv[1:])"
 
 
 @pytest.fixture

@@ -22,10 +22,10 @@ import pytest
 import trustme
 from click.testing import CliRunner
 
-from pravega_connector.cli.root import command_line
 from pravega_connector.errors import ConfigError, JarDownloadError
 from pravega_connector.local.jars import JarSet, ensure_jars
 from pravega_connector.local.maven import Jar
+from pravega_connector.operations.cli.root import command_line
 from tests.stopwatch import Stopwatch
 
 # Fetches the jars named by the lines of its first argument and prints their folder.
@@ -236,7 +236,7 @@ def test_nothing_is_left_in_the_home_folder(repository, start_python, tmp_path):
 
 
 def test_neither_java_nor_pyspark_is_needed(repository, start_python, tmp_path):
-    program = "import sys; sys.modules['pyspark'] = None\nimport pravega_connector.cli.local" + FETCH
+    program = "import sys; sys.modules['pyspark'] = None\nimport pravega_connector.operations.cli.local" + FETCH
     process = start_python(program, repository.lines, JAVA_HOME=str(tmp_path), PATH=str(tmp_path))
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.mirror import MirrorSettings, MirrorSummary, mirror
+from pravega_connector.operations.mirror import MirrorSettings, MirrorSummary, mirror
 from pravega_connector.testing import InProcessPravega
 from pravega_serde import ByFunction
 

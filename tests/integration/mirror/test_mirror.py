@@ -18,8 +18,8 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from pravega_connector.mirror import MirrorCounts, mirror, mirror_status
-from pravega_connector.mirror.source import Source
+from pravega_connector.operations.mirror import MirrorCounts, mirror, mirror_status
+from pravega_connector.operations.mirror.source import Source
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamCut
 from tests.integration.mirror.conftest import BY_KEY, KEYS, Copied, Run, Write, each
@@ -241,7 +241,7 @@ def test_a_deleted_segment_of_unknown_length(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The controller's tables cannot be read, for example without the permission."""
-    monkeypatch.setattr("pravega_connector.mirror.source.sealed_lengths", lambda *_: {})
+    monkeypatch.setattr("pravega_connector.operations.mirror.source.sealed_lengths", lambda *_: {})
     write(1)
     run()
     scale(client, source, 0.0, 1.0)

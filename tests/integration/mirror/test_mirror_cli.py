@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.operations.cli.root import command_line
 from tests.integration.mirror.conftest import KEYS, Copied, Write, each
 
 Invoke = Callable[..., Result]
@@ -104,7 +104,7 @@ def test_sigterm_ends_it_in_order(
     command = [
         sys.executable,
         "-c",
-        "from pravega_connector.cli import main; main()",
+        "from pravega_connector.operations.cli import main; main()",
         *arguments,
         "--follow",
         "--quiet",

@@ -12,9 +12,9 @@ from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ConfigError, InvalidNameError, StepUndecidedError
 from pravega_connector.exactly_once.steps import ALL, Life, Outcome, Step, StepLog, Turn, Update
 from pravega_connector.exactly_once.steps.leader import Leader
-from pravega_connector.mirror import mirror
-from pravega_connector.mirror.copier import Copier
-from pravega_connector.mirror.destination import Destination
+from pravega_connector.operations.mirror import mirror
+from pravega_connector.operations.mirror.copier import Copier
+from pravega_connector.operations.mirror.destination import Destination
 from pravega_connector.wire import segment_name
 from pravega_connector.writer.transactions import OpenTransaction, TransactionalWriter
 from tests.ingest_steps import ENDED

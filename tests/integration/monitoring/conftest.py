@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from pravega_connector.cli.root import command_line
 from pravega_connector.config import PravegaConfig
+from pravega_connector.operations.cli.root import command_line
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from click.testing import Result
 from pravega_connector.client import PravegaClient, ScalingPolicy
 from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.errors import ReaderOfflineError, ReaderOnlineError
-from pravega_connector.monitoring import StreamWatch, group_lag, group_view
+from pravega_connector.operations.monitoring import StreamWatch, group_lag, group_view
 from pravega_connector.reader_groups.reader import GroupReader
 from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events

@@ -13,7 +13,14 @@ from click.testing import Result
 
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.errors import MalformedStreamCutError
-from pravega_connector.monitoring import StreamWatch, compare_cuts, draw_history, scaling_history, stream_lag, write_cut
+from pravega_connector.operations.monitoring import (
+    StreamWatch,
+    compare_cuts,
+    draw_history,
+    scaling_history,
+    stream_lag,
+    write_cut,
+)
 from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
-from pravega_connector.cli import main
 from pravega_connector.local import LocalSchemaRegistry, RegistryUser
+from pravega_connector.operations.cli import main
 from pravega_connector.testing import InProcessRegistry
 from pravega_serde.registry import (
     CODEC_GZIP,

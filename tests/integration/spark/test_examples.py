@@ -19,11 +19,11 @@ from examples import event_counter, kill_and_restart
 from examples.alerts import orders, raise_alerts, show_alerts
 from examples.invoices import write_invoices
 from examples.word_count import count_words, text_writer
-from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import pravega_jars
 from pravega_connector.local.jvm import find_java
+from pravega_connector.operations.cli.root import command_line
 from pravega_connector.wire import StreamName
 from pravega_serde import JavaSerializer
 from pravega_serde.registry import deserializer

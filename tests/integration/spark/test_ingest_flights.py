@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from examples.flights_demo.flights import load_flights
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.ingest import Sizes, ingest, plan
+from pravega_connector.operations.ingest import Sizes, ingest, plan
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from pravega_connector.cli.lag import lag
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, DataLossError, RoutingKeyError
-from pravega_connector.export import export_stream
+from pravega_connector.operations.cli.lag import lag
+from pravega_connector.operations.export import export_stream
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import AvroSerializer, ByField

@@ -16,7 +16,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import ConfigError, DataLossError, StreamNotFoundError
 from pravega_connector.exactly_once.batch_commit.state import Ledger
-from pravega_connector.ingest import ingest
+from pravega_connector.operations.ingest import ingest
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamName
 from tools.micro_batches import MicroBatches

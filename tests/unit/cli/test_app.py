@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pravega_connector.cli import main
+from pravega_connector.operations.cli import main
 from pravega_serde.errors import PravegaError
 
 
@@ -38,7 +38,7 @@ def test_an_error_of_this_project_is_one_line(capsys, monkeypatch):
     def fail():
         raise PravegaError("it does not\nwork")
 
-    monkeypatch.setattr("pravega_connector.cli.local.detached_server", fail)
+    monkeypatch.setattr("pravega_connector.operations.cli.local.detached_server", fail)
     assert run(capsys, "local", "status") == (1, "", "[PRAVEGA-ERROR] it does not work\n")
 
 
@@ -55,8 +55,8 @@ def test_a_port_that_is_none_is_refused_before_anything_starts(capsys):
 
 
 def test_without_its_extra_the_command_names_it(capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "pravega_connector.cli.root", raising=False)
-    monkeypatch.delitem(sys.modules, "pravega_connector.cli.root", raising=False)
+    monkeypatch.delitem(sys.modules, "pravega_connector.operations.cli.root", raising=False)
+    monkeypatch.delitem(sys.modules, "pravega_connector.operations.cli.root", raising=False)
     monkeypatch.setitem(sys.modules, "click", None)
     code, output, errors = run(capsys, "stream", "list")
     assert (code, output) == (1, "")
@@ -69,7 +69,7 @@ def test_without_its_extra_the_command_names_it(capsys, monkeypatch):
 @pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
 @pytest.mark.parametrize("arguments", ["--version", "sniff --help", "sniff -", "options"])
 def test_standard_output_that_nothing_can_be_written_to_is_one_line(output, arguments):
-    start = "from pravega_connector.cli import main; main()"
+    start = "from pravega_connector.operations.cli import main; main()"
     command = f"printf 'text\\n' | {sys.executable} -c '{start}' {arguments} {output}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 8

@@ -13,10 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from pravega_connector import PravegaClient
-from pravega_connector.cli import COMMANDS
-from pravega_connector.cli.arguments import DURATION, SIZE
-from pravega_connector.cli.exit_codes import ExitCode, exit_code
-from pravega_connector.cli.root import command_line
 from pravega_connector.errors import (
     ConfigError,
     ControllerUnavailableError,
@@ -25,6 +21,10 @@ from pravega_connector.errors import (
     StreamNotFoundError,
 )
 from pravega_connector.exactly_once.batch_commit import AppState, Finding
+from pravega_connector.operations.cli import COMMANDS
+from pravega_connector.operations.cli.arguments import DURATION, SIZE
+from pravega_connector.operations.cli.exit_codes import ExitCode, exit_code
+from pravega_connector.operations.cli.root import command_line
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_serde import DeserializationError
 
@@ -116,7 +116,7 @@ def test_every_command_with_a_server_names_a_wrong_address_in_one_line():
 def test_recover_shows_the_whole_id_of_an_application(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     query = "4b04a882-19ef-4fe8-b8c8-a79bf423f21b"
-    importlib.import_module("pravega_connector.cli.recover")._show([Finding(AppState(query, last=21))], [])
+    importlib.import_module("pravega_connector.operations.cli.recover")._show([Finding(AppState(query, last=21))], [])
     assert query in capsys.readouterr().out  # as --accept and --discard take it
 
 
@@ -129,7 +129,7 @@ def test_a_table_in_a_pipe_has_one_line_for_each_row(monkeypatch):
 
 
 def test_the_lag_of_two_checkpoints_with_one_name_is_two_series(tmp_path, monkeypatch):
-    name = importlib.import_module("pravega_connector.cli.lag")._name
+    name = importlib.import_module("pravega_connector.operations.cli.lag")._name
     for query in ("orders", "refunds"):
         (tmp_path / query / "ckpt").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -205,8 +205,8 @@ def test_an_interrupt_and_a_closed_pipe_are_quiet(monkeypatch):
         def fail(*_: object, error: BaseException = raised, **__: object):
             raise error
 
-        monkeypatch.setattr("pravega_connector.cli.local.detached_server", fail)
-        monkeypatch.setattr("pravega_connector.cli.root._end_output", lambda: None)
+        monkeypatch.setattr("pravega_connector.operations.cli.local.detached_server", fail)
+        monkeypatch.setattr("pravega_connector.operations.cli.root._end_output", lambda: None)
         assert run("local", "status") == (code, "", "")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
-from pravega_connector.monitoring import (
+from pravega_connector.operations.monitoring import (
     CUT_FORMS,
     History,
     SegmentLife,

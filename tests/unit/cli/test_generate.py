@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from pravega_connector.cli.root import command_line
+from pravega_connector.operations.cli.root import command_line
 from pravega_serde import ClassDescriptor, JavaSerializer
 from pravega_serde.registry import serializer
 

@@ -8,7 +8,7 @@ import fastavro
 import pytest
 from click.testing import CliRunner
 
-from pravega_connector.cli.root import command_line
+from pravega_connector.operations.cli.root import command_line
 from pravega_serde import AvroSerializer, JavaSerializer
 from pravega_serde.registry import deserializer, serializer
 from tests.unit.registry._scripted import answer, scripted

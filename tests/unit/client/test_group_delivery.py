@@ -16,8 +16,8 @@ import pytest
 import pravega_connector
 from pravega_connector.client import PravegaClient
 from pravega_connector.reader.slices import EventBatch
-from pravega_connector.reader_group_protocol import Segment
 from pravega_connector.reader_groups.delivery import MAX_EVENTS, GroupEvent
+from pravega_connector.reader_groups.protocol import Segment
 from pravega_connector.reader_groups.reader import GroupReader
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName

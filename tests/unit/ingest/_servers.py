@@ -10,7 +10,7 @@ from pravega_connector.client import PravegaClient, TransactionStatus
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import STATE_TAG, CreatedTransaction, StreamConfig, Successor
-from pravega_connector.ingest.run import state_name
+from pravega_connector.operations.ingest.run import state_name
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from tests.fake_stream import FakeSegmentStore, FakeStream
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
-from pravega_connector.ingest import Chunk, FileOptions, FileSource
+from pravega_connector.operations.ingest import Chunk, FileOptions, FileSource
 from pravega_serde.avro import AvroSerializer
 
 SYNC = b"0123456789abcdef"

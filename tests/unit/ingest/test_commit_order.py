@@ -11,8 +11,8 @@ import pytest
 from pravega_connector.client import PravegaClient, TransactionStatus
 from pravega_connector.errors import DeadlineExceededError
 from pravega_connector.exactly_once.steps import Step, StepLog
-from pravega_connector.ingest import FileSource, Sizes, ingest
-from pravega_connector.ingest.run import open_steps, state_name
+from pravega_connector.operations.ingest import FileSource, Sizes, ingest
+from pravega_connector.operations.ingest.run import open_steps, state_name
 from pravega_connector.testing.requests import Append
 from tests.fake_stream import FakeSegmentStore
 from tests.ingest_steps import record

@@ -11,9 +11,9 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import IngestError
-from pravega_connector.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
-from pravega_connector.ingest.content import DeadLetters
-from pravega_connector.ingest.feed import Piece
+from pravega_connector.operations.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
+from pravega_connector.operations.ingest.content import DeadLetters
+from pravega_connector.operations.ingest.feed import Piece
 from tests.small_files import no_file_beyond
 from tests.unit.ingest._servers import TARGET, Servers
 

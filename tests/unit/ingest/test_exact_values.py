@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.errors import BadRecordError, ConfigError, SourceUnreadableError
-from pravega_connector.ingest import FileOptions, FileSource
-from pravega_connector.ingest.encode import encoding_for
-from pravega_connector.ingest.file_source import parse_types
+from pravega_connector.operations.ingest import FileOptions, FileSource
+from pravega_connector.operations.ingest.encode import encoding_for
+from pravega_connector.operations.ingest.file_source import parse_types
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.wire import StreamName

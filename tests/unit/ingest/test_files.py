@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pravega_connector.errors import BadRecordError, ConfigError, SourceChangedError, SourceUnreadableError
-from pravega_connector.ingest import FileOptions, FileSource, file_source
-from pravega_connector.ingest.file_source import parse_types
+from pravega_connector.operations.ingest import FileOptions, FileSource, file_source
+from pravega_connector.operations.ingest.file_source import parse_types
 
 ROWS = [{"a": number, "b": f"text {number}"} for number in range(2500)]
 CSV = "a,b\n" + "".join(f"{row['a']},{row['b']}\n" for row in ROWS)

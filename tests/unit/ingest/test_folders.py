@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pravega_connector.errors import ConfigError, SourceUnreadableError
-from pravega_connector.ingest import FileOptions, FileSource, ingest
+from pravega_connector.operations.ingest import FileOptions, FileSource, ingest
 from pravega_connector.testing import InProcessPravega
 from tests.unit.ingest.test_exact_values import events
 

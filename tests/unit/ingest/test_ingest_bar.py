@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.cli.ingest import _progress
 from pravega_connector.client import PravegaClient
-from pravega_connector.ingest import Counts, FileSource
+from pravega_connector.operations.cli.ingest import _progress
+from pravega_connector.operations.ingest import Counts, FileSource
 from tests.unit.ingest._servers import TARGET
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.errors import BadRecordError, ColumnTypeError, ConfigError
-from pravega_connector.ingest import KafkaOptions, KafkaSource, parse_kafka_config
-from pravega_connector.ingest.kafka_records import RecordColumns
-from pravega_connector.ingest.kafka_topic import KafkaAddress
+from pravega_connector.operations.ingest import KafkaOptions, KafkaSource, parse_kafka_config
+from pravega_connector.operations.ingest.kafka_records import RecordColumns
+from pravega_connector.operations.ingest.kafka_topic import KafkaAddress
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pravega_connector.errors import BadRecordError
-from pravega_connector.ingest import lines as module
-from pravega_connector.ingest.lines import lines_of
+from pravega_connector.operations.ingest import lines as module
+from pravega_connector.operations.ingest.lines import lines_of
 
 
 def records(data: bytes, block: int = 1 << 20, **how: bool) -> list[tuple[int, str]]:

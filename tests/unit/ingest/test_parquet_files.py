@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
-from pravega_connector.ingest import FileOptions, FileSource
-from pravega_connector.ingest.file_source import parse_types
+from pravega_connector.operations.ingest import FileOptions, FileSource
+from pravega_connector.operations.ingest.file_source import parse_types
 from tests.unit.ingest.test_exact_values import events
 
 US = pa.timestamp("us")

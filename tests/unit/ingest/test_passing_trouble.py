@@ -23,7 +23,7 @@ from pravega_connector.errors import (
     StreamSealedError,
 )
 from pravega_connector.exactly_once.steps.leader import Trouble
-from pravega_connector.ingest import IngestSummary, ingest
+from pravega_connector.operations.ingest import IngestSummary, ingest
 from pravega_connector.testing.segment_store import Session
 from pravega_connector.wire import (
     AuthTokenCheckFailed,
@@ -148,7 +148,7 @@ def test_a_step_whose_transaction_is_open_is_done_again(
     servers: Servers, run: Run, deny: Any, caplog: pytest.LogCaptureFixture, error: ConnectorError
 ):
     denied = deny(error, 3)
-    with caplog.at_level(logging.INFO, "pravega_connector.ingest"):
+    with caplog.at_level(logging.INFO, "pravega_connector.operations.ingest"):
         summary = run()
     assert denied == ["open"] * 3
     assert summary.counts.redone == 3
@@ -229,9 +229,9 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
 
 def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     now = [1000.0]
-    monkeypatch.setattr("pravega_connector.ingest.ingester.time.monotonic", lambda: now[0])
-    trouble = Trouble(f"ingestion into {TARGET}", 60.0, logging.getLogger("pravega_connector.ingest"))
-    with caplog.at_level(logging.INFO, "pravega_connector.ingest"):
+    monkeypatch.setattr("pravega_connector.operations.ingest.ingester.time.monotonic", lambda: now[0])
+    trouble = Trouble(f"ingestion into {TARGET}", 60.0, logging.getLogger("pravega_connector.operations.ingest"))
+    with caplog.at_level(logging.INFO, "pravega_connector.operations.ingest"):
         for second in range(60):
             now[0] = 1000.0 + second
             assert trouble.note("no answer")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.ingest import Chunk, FileSource, ingest
+from pravega_connector.operations.ingest import Chunk, FileSource, ingest
 from tests.unit.ingest._servers import TARGET, Servers
 
 # Until others take an ingester for gone, and what a step takes it at least.

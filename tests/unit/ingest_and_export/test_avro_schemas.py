@@ -8,7 +8,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from pravega_connector.export import avro_schema_of_rows, open_writer
+from pravega_connector.operations.export import avro_schema_of_rows, open_writer
 from pravega_connector.rows.pickled import Pickled
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.java import JavaSerializer

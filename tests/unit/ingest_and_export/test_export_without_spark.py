@@ -11,8 +11,8 @@ import sys
 
 sys.modules["pyspark"] = None  # its import is an ImportError
 
-from pravega_connector.cli import main
-from pravega_connector.export import export_stream
+from pravega_connector.operations.cli import main
+from pravega_connector.operations.export import export_stream
 from pravega_connector.testing import InProcessPravega
 
 folder = sys.argv[1]

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from pravega_connector import client as package
-from pravega_connector.cli import ingest, read, watch, write
+from pravega_connector.operations.cli import ingest, read, watch, write
 
 # Where each takes the client's class from, the command, its first arguments.
 COMMANDS = [

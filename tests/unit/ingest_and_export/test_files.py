@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.export import file_format, open_writer
+from pravega_connector.operations.export import file_format, open_writer
 
 SCHEMA = pa.schema(
     [

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.pipe import LineFrames
+from pravega_connector.operations.pipe import LineFrames
 
 
 def cut(data, places):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.export import export_stream
+from pravega_connector.operations.export import export_stream
 from pravega_connector.testing import InProcessPravega
 from pravega_serde.errors import DeserializationError
 

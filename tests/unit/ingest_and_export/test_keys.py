@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.pipe import ByJsonField, ByPattern
+from pravega_connector.operations.pipe import ByJsonField, ByPattern
 
 
 def keys(router, *events):

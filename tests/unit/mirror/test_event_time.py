@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from pravega_connector.errors import StreamNotFoundError
-from pravega_connector.mirror import event_time
-from pravega_connector.mirror.event_time import EventTime
+from pravega_connector.operations.mirror import event_time
+from pravega_connector.operations.mirror.event_time import EventTime
 from pravega_connector.wire import StreamCut, StreamName, Watermark
 
 SOURCE, TARGET = StreamName("scope", "source"), StreamName("scope", "target")

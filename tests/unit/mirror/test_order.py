@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.mirror.order import Ranges, affected, is_aligned, overlap, point, scalings
+from pravega_connector.operations.mirror.order import Ranges, affected, is_aligned, overlap, point, scalings
 from pravega_connector.wire import SegmentRange
 
 Plan = Callable[[Sequence[SegmentRange], Sequence[SegmentRange], Sequence[SegmentRange]], list[Ranges]]

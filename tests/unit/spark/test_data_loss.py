@@ -12,7 +12,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamCut, StreamName
 from pravega_connector.errors import ControllerUnavailableError, DataLossError
-from pravega_connector.monitoring import stream_lag, survey
+from pravega_connector.operations.monitoring import stream_lag, survey
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.rows.columns import decoded_fields
 from pravega_connector.rows.options.source import SourceOptions

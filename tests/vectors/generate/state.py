@@ -37,9 +37,9 @@ from pravega_connector.exactly_once.batch_commit import (
     carry_out,
     ledger_name,
 )
-from pravega_connector.export import export_stream
-from pravega_connector.ingest import FileOptions, FileSource, Sizes, ingest
 from pravega_connector.local import LocalPravega, pravega_jars, registry_jars
+from pravega_connector.operations.export import export_stream
+from pravega_connector.operations.ingest import FileOptions, FileSource, Sizes, ingest
 from pravega_connector.rows.columns import with_schema_ids
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
@@ -379,7 +379,7 @@ def local(maker: Maker) -> None:
     with tempfile.TemporaryDirectory() as cache:
         Path(cache, "jars").symlink_to(pravega_jars().parent)
         environment = {**os.environ, "PRAVEGA_SERDE_CACHE": cache}
-        run = [sys.executable, "-c", "from pravega_connector.cli import main; main()", "local"]
+        run = [sys.executable, "-c", "from pravega_connector.operations.cli import main; main()", "local"]
         try:
             up = ["up", "--port", "0", "--registry", "--registry-port", "0"]
             subprocess.run([*run, *up], env=environment, check=True)

@@ -57,7 +57,7 @@ def _cli(clients: Clients, *words: object, limit: int | None = None) -> subproce
     command = [
         sys.executable,
         "-c",
-        "import sys; from pravega_connector.cli import main; main(sys.argv[1:])",
+        "import sys; from pravega_connector.operations.cli import main; main(sys.argv[1:])",
         *map(str, words),
     ]
     environment = {**os.environ, **clients.environment()}

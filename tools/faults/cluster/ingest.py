@@ -10,9 +10,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from pravega_connector.cli import main
 from pravega_connector.client import TransactionStatus
 from pravega_connector.exactly_once.steps import StepLog
+from pravega_connector.operations.cli import main
 from tools.faults.cluster.timeline import Notes
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pravega_connector.errors import GroupStateError
-from pravega_connector.reader_group_protocol import (
+from pravega_connector.reader_groups.protocol import (
     SILENT,
     AcquireSegment,
     CheckpointReader,

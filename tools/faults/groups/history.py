@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.reader_group_protocol import (
+from pravega_connector.reader_groups.protocol import (
     GroupState,
     Init,
     InitSerializer,

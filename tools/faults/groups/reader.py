@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.reader_group_protocol import encode_position
+from pravega_connector.reader_groups.protocol import encode_position
 from pravega_connector.reader_groups.reader import GroupReader
 
 _POSITION_SECONDS: Final = 0.25

@@ -25,7 +25,7 @@ from benchmarks._drive import PeerError
 from pravega_connector.client import GroupCheckpoint, PravegaClient, ReaderGroup, StreamCut, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ControllerError
-from pravega_connector.reader_group_protocol import Segment, administration, decode_position
+from pravega_connector.reader_groups.protocol import Segment, administration, decode_position
 from pravega_connector.wire import SegmentRange
 from tests.interop._java_readers import JavaReaders
 from tools.faults.groups.history import History

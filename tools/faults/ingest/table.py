@@ -20,8 +20,8 @@ from pravega_connector.client import PravegaClient, StreamName, TransactionStatu
 from pravega_connector.exactly_once.steps import StepLog, StepsState
 from pravega_connector.exactly_once.steps.machine import transactions
 from pravega_connector.exactly_once.steps.state import is_owed
-from pravega_connector.ingest.feed import Progress
-from pravega_connector.ingest.run import open_steps, state_name
+from pravega_connector.operations.ingest.feed import Progress
+from pravega_connector.operations.ingest.run import open_steps, state_name
 from tests.interop._java import JavaPeer
 from tests.kafka import kafka_broker
 from tools.faults.harness import Scenario, Setup, Table

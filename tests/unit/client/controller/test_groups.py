@@ -9,7 +9,7 @@ from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.methods import decode_group, group_message
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ControllerError, InvalidNameError, ScopeNotFoundError
-from pravega_connector.reader_group_protocol import Bound, GroupConfig, Retention
+from pravega_connector.reader_groups.protocol import Bound, GroupConfig, Retention
 from pravega_connector.wire import StreamCut, StreamName
 from tests.fakes import FakeController
 from tests.unit.client.controller._answers import STREAM

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
+from pravega_connector.controller.targets import target_of
 from pravega_connector.exactly_once.batch_commit import (
     Commit,
     Content,
@@ -19,7 +20,6 @@ from pravega_connector.exactly_once.batch_commit import (
     TransactionId,
     carry_out,
     ledger_name,
-    target_of,
 )
 from pravega_connector.testing import InProcessPravega
 

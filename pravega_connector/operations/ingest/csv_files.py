@@ -1,0 +1,286 @@
+"""Delimited text: its columns, and its rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pravega_connector.errors import BadRecordError, SourceUnreadableError
+from pravega_connector.operations.ingest.csv_values import FALSE, TRUE, converted, found_in
+from pravega_connector.operations.ingest.file_kinds import open_text
+from pravega_connector.operations.ingest.lines import SHOWN, LineReader, Lines, NotRecordsError, lines_of
+from pravega_connector.operations.ingest.replayable import Chunk
+from pravega_serde.columnar import numbers_of
+from pravega_serde.columnar.arrays import Bools
+from pravega_serde.columnar.digits import inexact_in_piece, line_pieces
+from pravega_serde.columnar.found import EXACT_INTEGERS, Found
+
+_OPEN: Final = "a quote is missing, or a quoted field has a line end (set --multiline)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvFiles:
+    """Delimited text with column names in the first line."""
+
+    delimiter: str = ","
+    header: bool = True
+    """True if the first line has the names; otherwise columns are named ``f0``, ``f1``, …"""
+    multiline: bool = False
+    """True if quoted fields may contain line ends."""
+    nulls: tuple[str, ...] = ("", "NA")
+    """Unquoted texts that mean null."""
+    encoding: str = "utf-8"
+
+    def columns(self, path: str, *, whole: bool) -> Found:
+        """Return the types of the values in the first mebibyte, or in the whole file."""
+        with open_text(path, self.encoding) as file:
+            names, blocks = self._head(file, path)
+            found = Found(fields={name: Found() for name in names})
+            reader = LineReader(path, lambda lines: self._texts(lines, names, names), reject=True)
+            for chunk in reader.chunks(blocks if whole else islice(blocks, 1), 0):
+                for name, texts in zip(names, chunk.batch.columns, strict=True):
+                    found.fields[name].merge(found_in(texts))
+        return found
+
+    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
+        """Yield rows, matched by the names in the file's own header."""
+        with open_text(path, self.encoding) as file:
+            names, blocks = self._head(file, path)
+            _check_names(path, names, schema)
+            doubts = _Doubts(schema, self.delimiter)
+            reader = LineReader(path, lambda lines: self._rows(lines, names, schema, doubts), reject)
+            yield from reader.chunks(blocks, offset)
+
+    def _head(self, file: Any, path: str) -> tuple[list[str], Iterator[Lines]]:
+        """Return the names of the columns, and the lines after them."""
+        blocks = lines_of(file, path, quotes=self.multiline, returns=True)
+        first = next(blocks, None)
+        if first is None:
+            return [], blocks
+        data = first.data[int(first.starts[0]) : int(first.ends[0])]
+        try:
+            rows = list(csv.reader(io.StringIO(data.decode(), newline=""), delimiter=self.delimiter, strict=True))
+        except UnicodeDecodeError:
+            raise SourceUnreadableError(
+                f"{path}, line 1: the names of the columns are not UTF-8; set the encoding of the file (--encoding)"
+            ) from None
+        except csv.Error:
+            rows = []
+        if len(rows) != 1:
+            raise SourceUnreadableError(f"{path}, line 1: {_OPEN}: {first.text(0)[:SHOWN]!r}")
+        (names,) = rows
+        if not self.header:
+            names = [f"f{number}" for number in range(len(names))]
+        if len(set(names)) < len(names):
+            raise SourceUnreadableError(
+                f"{path}: two columns have the same name in its first line: {first.text(0)[:SHOWN]!r}"
+            )
+        rest = first.tail(int(self.header))
+        return names, chain([rest] if len(rest) else [], blocks)
+
+    def _rows(self, lines: Lines, names: list[str], schema: pa.Schema, doubts: _Doubts) -> pa.RecordBatch:
+        if not len(lines):
+            return pa.RecordBatch.from_pylist([], schema)
+        try:
+            batch = self._parsed(lines, names, schema)
+        except (pa.ArrowInvalid, NotRecordsError):  # found below
+            batch, doubtful = None, schema.names
+        else:
+            doubtful = list(dict.fromkeys(doubts.about(lines, batch)))
+            if not doubtful:
+                return batch
+        texts = self._texts(lines, names, doubtful)
+        columns = [
+            converted(texts.column(entry.name), entry.type, entry.name)
+            if batch is None or entry.name in doubtful
+            else batch.column(entry.name)
+            for entry in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _texts(self, lines: Lines, names: list[str], wanted: list[str]) -> pa.RecordBatch:
+        """Return the fields of lines as text."""
+        texts = pa.schema([(name, pa.string()) for name in wanted])
+        if not len(lines):
+            return pa.RecordBatch.from_pylist([], texts)
+        try:
+            return self._parsed(lines, names, texts)
+        except pa.ArrowInvalid:
+            if len(lines) == 1:
+                self._explain(lines, names)
+            raise
+
+    def _explain(self, lines: Lines, names: list[str]) -> None:
+        """Raise NotRecordsError for a line that cannot be parsed, if the cause is known better than by pyarrow."""
+        if _is_open(lines.text(0), self.delimiter):
+            raise NotRecordsError(_OPEN)
+        try:
+            fields = self._parsed(lines, names, pa.schema([(name, pa.binary()) for name in names]))
+        except pa.ArrowInvalid:
+            return
+        for name, column in zip(names, fields.columns, strict=True):
+            try:
+                (column[0].as_py() or b"").decode()
+            except UnicodeDecodeError:
+                raise NotRecordsError(
+                    f"column {name!r} is not UTF-8; set the encoding of the file (--encoding)"
+                ) from None
+
+    def _parsed(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
+        from pyarrow import csv as arrow  # noqa: PLC0415 - only this kind needs it
+
+        data = lines.joined()
+        if len(lines) > 1 and not lines.returns and b"\r" in lines.data and _has_lone_return(bytes(data)):
+            raise NotRecordsError(_OPEN)  # pyarrow takes it for a line end
+        table = arrow.read_csv(
+            pa.BufferReader(data),
+            arrow.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+            arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=self.multiline),
+            arrow.ConvertOptions(
+                column_types=schema,
+                include_columns=schema.names,
+                null_values=list(self.nulls),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                true_values=list(TRUE),
+                false_values=list(FALSE),
+            ),
+        )
+        # pyarrow treats a quote that is still open at the end of a block as closed.
+        if table.num_rows != len(lines) or _is_open(lines.text(len(lines) - 1), self.delimiter):
+            raise NotRecordsError(_OPEN)
+        return table.combine_chunks().to_batches()[0]
+
+
+def _has_lone_return(data: bytes) -> bool:
+    return data.count(b"\r") > data.count(b"\r\n") + data.endswith(b"\r")
+
+
+def _is_open(text: str, delimiter: str) -> bool:
+    """Return True if a record has an unclosed quote."""
+    if '"' not in text:
+        return False
+    # One letter for any text, because csv refuses long fields.
+    short = re.sub(f'[^"{re.escape(delimiter)}]+', "x", text)
+    try:
+        return list(csv.reader([f"{short}\n", "end"], delimiter=delimiter))[-1] != ["end"]
+    except csv.Error:
+        return True
+
+
+def _check_names(path: str, names: list[str], schema: pa.Schema) -> None:
+    if names and (unlike := sorted(set(names) ^ set(schema.names))):
+        verb = "has" if unlike[0] in names else "lacks"
+        raise BadRecordError(
+            f"{path}, line 1: it {verb} the column {unlike[0]!r}; all files must have the columns "
+            f"{', '.join(schema.names)}"
+        )
+
+
+class _Doubts:
+    """Check if pyarrow, which is fast, could read some text as a value that loses a part of it.
+
+    Its numbers may have leading zeros, an exponent without a sign or with three digits, more digits than they hold, or
+    be hexadecimal. Its times may be dates. Columns with such texts are converted by :func:`converted` instead.
+    """
+
+    def __init__(self, schema: pa.Schema, delimiter: str) -> None:
+        t = pa.types
+        self._floats = [entry.name for entry in schema if t.is_floating(entry.type)]
+        fractions = [entry.name for entry in schema if t.is_floating(entry.type) or t.is_decimal(entry.type)]
+        self._exponents = bool(fractions)
+        self._numbers = [*fractions, *(entry.name for entry in schema if t.is_integer(entry.type))]
+        # Arrow does not notice that the digits of a decimal overflow, and rounds to small floats.
+        self._always = [
+            name
+            for name, kind in zip(schema.names, schema.types, strict=True)
+            if t.is_decimal(kind) or (t.is_floating(kind) and kind != pa.float64())
+        ]
+        self._times = [entry.name for entry in schema if t.is_timestamp(entry.type) and entry.type.tz is None]
+        self._delimiter = ord(delimiter)
+        self._borders = (np.arange(256) < _MINUS) | (np.arange(256) == self._delimiter)
+        self._starts = np.isin(np.arange(256), [*b'\r\n"', self._delimiter])
+
+    def about(self, lines: Lines, batch: pa.RecordBatch) -> list[str]:
+        """Return the columns whose values may have lost something."""
+        found = self._always + [name for name in self._times if _has_midnight(batch.column(name))]
+        if not self._numbers:
+            return found
+        if self._delimiter in _IN_NUMBERS:
+            return found + self._numbers
+        exact = True
+        for _, piece in line_pieces(lines.data, int(lines.starts[0]), int(lines.ends[-1])):
+            if self._has_odd_numbers(piece) or (b'"' in piece and self._has_text_after_quotes(piece)):
+                return found + self._numbers
+            exact = exact and not (self._floats and len(inexact_in_piece(piece)))
+        return found + [name for name in self._floats if not exact or _is_large(batch.column(name))]
+
+    def _has_odd_numbers(self, piece: bytes) -> bool:
+        data = np.frombuffer(b"\n\n%b\n\n\n\n" % piece, np.uint8)
+        zero, before, after = data[2:-1] == _ZERO, data[1:-2], data[3:]
+        plain = zero & (after >= _ZERO) & self._may_start(before)  # before a digit or a letter
+        negative = zero & (before == _MINUS) & self._may_start(data[:-3]) & (after != _POINT)
+        if self._are_first(data, np.flatnonzero(plain) + 2):
+            return True
+        if negative.any() and self._are_first(data, np.flatnonzero(negative) + 1):
+            return True
+        if b"+" in piece and self._are_first(data, np.flatnonzero(data == _PLUS)):
+            return True
+        if not self._exponents:
+            return False
+        at = np.flatnonzero((data[1:] | _LOWER == _E) & (data[:-1] <= _NINE)) + 1
+        at = at[data[at - 1] >= _POINT]
+        negative = (data[at + 1] == _MINUS) & _are_digits(data[at + 2]) & _are_digits(data[at + 3])
+        return bool((_are_digits(data[at + 1]) | (negative & _are_digits(data[at + 4]))).any())
+
+    def _has_text_after_quotes(self, piece: bytes) -> bool:
+        """Return True if a field may have text after its closing quote: pyarrow joins ``"0"7``."""
+        data = np.frombuffer(b"\n%b\n" % piece, np.uint8)
+        at = np.flatnonzero(data == _QUOTE)
+        return bool((~self._starts[data[at - 1]] & ~self._starts[data[at + 1]]).any())
+
+    def _may_start(self, before: Bytes) -> Bools:
+        return before < _MINUS if self._delimiter < _MINUS else self._borders[before]
+
+    def _are_first(self, data: Bytes, at: npt.NDArray[np.int64]) -> bool:
+        """Return True if a byte is the first of a field, after blanks; perhaps also after many blanks."""
+        for _ in range(_BLANKS):
+            before = data[at - 1]
+            if self._starts[before].any():
+                return True
+            at = at[(before == _BLANK) | (before == _TAB)] - 1
+            if not len(at):
+                return False
+        return True
+
+
+def _are_digits(data: Bytes) -> Bools:
+    return data - _ZERO < 10
+
+
+def _is_large(column: pa.Array) -> bool:
+    """Return True if a column has numbers that integers in it are not exact for, or NaN."""
+    return not (np.abs(column.fill_null(1.0).to_numpy()) < EXACT_INTEGERS).all()
+
+
+def _has_midnight(column: pa.Array) -> bool:
+    times = numbers_of(column.drop_null().view(pa.int64()))
+    return bool((times % _DAY[column.type.unit] == 0).any())
+
+
+Bytes = npt.NDArray[np.uint8]
+_ZERO, _NINE, _PLUS, _MINUS, _POINT, _E, _BLANK, _TAB, _QUOTE = b'09+-.e \t"'
+_IN_NUMBERS: Final = b"0123456789./"
+_BLANKS: Final = 32
+#: Bit of small letters.
+_LOWER: Final = 0x20
+_DAY: Final = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

@@ -1,0 +1,190 @@
+"""Values of CSV: the types of texts, and their conversion, which loses nothing.
+
+A text is a number only if the number can be written in no other way but for blanks, a shorter fraction or an exponent:
+``007``, ``+44`` and ``1E5`` are not. So identifiers that look like numbers stay text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_connector.operations.ingest.lines import NotRecordsError
+from pravega_serde.columnar.building import decimals_of, parse_times
+from pravega_serde.columnar.found import EXACT_INTEGERS, Found, Kind, fits_double, fits_float
+
+_WHOLE: Final = "(0|[1-9][0-9]*)"
+_INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
+#: A fraction, or an exponent with its sign: a text such as 1E5 is more often an article number.
+_FRACTION: Final = rf"^-?({_WHOLE}?\.[0-9]+([eE][-+]?[0-9]+)?|{_WHOLE}[eE][-+][0-9]+|0)$"
+_NUMBER: Final = f"{_INTEGER}|{_FRACTION}"
+#: Numbers of up to 15 digits with a point, or integers: a double holds them, if they are not large.
+_SHORT: Final = r"^-?([0-9.]{1,16}|[0-9]+)$"
+_PLAIN: Final = r"^-?[0-9]*\.[0-9]+$"
+_SPECIAL: Final = "^(nan|NaN|-?inf|-?Infinity)$"
+_BOOLEAN: Final = "^(true|false|True|False|TRUE|FALSE)$"
+_DATE: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0{0,3})?)?"
+_WITHOUT_ZONE: Final = f"{_TIME}$"
+_WITH_ZONE: Final = f"{_TIME}(Z|[-+][0-9]{{2}}(:?[0-9]{{2}})?)$"
+#: Texts that pyarrow reads as booleans.
+TRUE: Final = ("true", "True", "TRUE")
+FALSE: Final = ("false", "False", "FALSE")
+_MOST_IN_INT64: Final = 18
+#: More digits than a number in a column has; Python refuses integers of thousands of digits.
+_MOST_DIGITS: Final = 100
+_UNFIT: Final = (pa.ArrowException, ArithmeticError, ValueError)
+
+
+# ---- inference ----
+
+
+def found_in(texts: pa.StringArray) -> Found:
+    """Return the types of texts; null without any."""
+    found = Found()
+    texts = texts.drop_null()
+    trimmed = pc.ascii_trim(texts, " \t")
+    for pattern, add in _KINDS:
+        if not len(texts) or "text" in found.kinds:
+            break
+        fits = pc.match_substring_regex(trimmed, pattern)
+        if pc.any(fits, min_count=0).as_py():
+            add(found, trimmed.filter(fits), texts.filter(fits))
+            texts, trimmed = (each.filter(pc.invert(fits)) for each in (texts, trimmed))
+    if len(texts):
+        found.kinds.add("text")
+    return found
+
+
+def _add_integers(found: Found, trimmed: pa.StringArray, _: pa.StringArray) -> None:
+    short = pc.less_equal(pc.binary_length(trimmed), _MOST_IN_INT64)
+    bounds = pc.min_max(trimmed.filter(short).cast(pa.int64())).as_py()
+    for number in (bounds["min"], bounds["max"]):
+        if number is not None:
+            found.add_integer(number)
+    for text in trimmed.filter(pc.invert(short)).to_pylist():
+        if len(text) > _MOST_DIGITS:
+            found.kinds.add("text")
+        else:
+            found.add_integer(int(text))
+
+
+def _add_fractions(found: Found, trimmed: pa.StringArray, _: pa.StringArray) -> None:
+    simple = pc.and_(pc.match_substring_regex(trimmed, _PLAIN), _are_exact(trimmed, trimmed.cast(pa.float64())))
+    for text in trimmed.filter(pc.invert(simple)).to_pylist():
+        try:
+            found.add_fraction(Decimal(text))
+        except InvalidOperation:  # an exponent beyond Python's
+            found.kinds.add("text")
+    plain = trimmed.filter(simple)
+    if len(plain):
+        found.kinds.add("fraction")
+        points = pc.find_substring(plain, ".")
+        found.whole = max(found.whole, pc.max(points).as_py())
+        found.scale = max(found.scale, pc.max(pc.subtract(pc.subtract(pc.binary_length(plain), points), 1)).as_py())
+
+
+def _are_exact(trimmed: pa.StringArray, values: pa.DoubleArray) -> pa.BooleanArray:
+    """Return True for texts of numbers that are certainly the values; the others need a closer look."""
+    small = pc.less(pc.abs(values), float(EXACT_INTEGERS))
+    return pc.or_(
+        pc.and_(small, pc.match_substring_regex(trimmed, _SHORT)), pc.equal(values.cast(pa.string()), trimmed)
+    )
+
+
+def _adder(kind: pa.DataType, name: Kind) -> Callable[[Found, pa.StringArray, pa.StringArray], None]:
+    def add(found: Found, _: pa.StringArray, texts: pa.StringArray) -> None:
+        try:
+            parse_times(texts, kind)
+            found.kinds.add(name)
+        except pa.ArrowInvalid:  # a day that does not exist, or blanks around it
+            found.kinds.add("text")
+
+    return add
+
+
+def _add_booleans(found: Found, trimmed: pa.StringArray, texts: pa.StringArray) -> None:
+    found.kinds.add("boolean" if trimmed.equals(texts) else "text")
+
+
+_KINDS: Final[list[tuple[str, Callable[[Found, pa.StringArray, pa.StringArray], None]]]] = [
+    (_INTEGER, _add_integers),
+    (_FRACTION, _add_fractions),
+    (_SPECIAL, lambda found, _, __: found.kinds.add("special")),
+    (_BOOLEAN, _add_booleans),
+    (_DATE, _adder(pa.date32(), "date")),
+    (_WITHOUT_ZONE, _adder(pa.timestamp("us"), "time")),
+    (_WITH_ZONE, _adder(pa.timestamp("us", "UTC"), "instant")),
+]
+
+
+# ---- conversion ----
+
+
+def converted(texts: pa.StringArray, kind: pa.DataType, name: str) -> pa.Array:
+    """Return the values of the texts of a column. Raises NotRecordsError for a text that the type cannot hold."""
+    if kind == pa.string():
+        return texts
+    try:
+        return _converted(texts, kind)
+    except _UNFIT as error:
+        if len(texts) > 1:  # the caller looks for the line
+            raise NotRecordsError(str(error)) from error
+        raise NotRecordsError(
+            f"column {name!r}: {texts[0].as_py()!r} is not {_NOUNS.get(kind, kind)} without a loss; set the type of "
+            f"the column (--type {name}=string)"
+        ) from error
+
+
+_NOUNS: Final = {
+    pa.bool_(): "a boolean",
+    pa.date32(): "a date",
+    pa.float64(): "a double",
+    pa.int64(): "a 64-bit integer",
+    pa.timestamp("us"): "a time without a zone",
+    pa.timestamp("us", "UTC"): "a time with a zone",
+}
+
+
+def _converted(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    for fits, pattern, convert in _FORMS:
+        if fits(kind):
+            texts = pc.ascii_trim(texts, " \t") if _INTEGER in pattern else texts
+            if not pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py():
+                raise ValueError("a text is not of this form")
+            return convert(texts, kind)
+    return texts.cast(kind)
+
+
+def _floats(trimmed: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    values = trimmed.cast(kind)
+    if kind != pa.float64():
+        for text, value in zip(trimmed.to_pylist(), values.to_pylist(), strict=True):
+            if text is not None and not fits_float(text, value):
+                raise ValueError(f"{text} has more digits than a {kind}")
+        return values
+    unsure = pc.invert(pc.or_(_are_exact(trimmed, values), pc.match_substring_regex(trimmed, _SPECIAL)))
+    for text in trimmed.filter(unsure).drop_null().to_pylist():
+        if not fits_double(Decimal(text)):
+            raise ValueError(f"{text} has more digits than a double")
+    return values
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
+
+
+#: Types, the form of their texts, and the conversion. Blanks are only allowed around numbers.
+_FORMS: Final[list[tuple[Callable[[pa.DataType], bool], str, Callable[[pa.StringArray, pa.DataType], pa.Array]]]] = [
+    (pa.types.is_integer, _INTEGER, pa.StringArray.cast),
+    (pa.types.is_floating, f"{_NUMBER}|{_SPECIAL}", _floats),
+    (pa.types.is_decimal, _NUMBER, lambda texts, kind: decimals_of(kind)(texts)),
+    (pa.types.is_boolean, _BOOLEAN, lambda texts, _: pc.equal(pc.ascii_lower(texts), "true")),
+    (pa.types.is_date, _DATE, pa.StringArray.cast),
+    (_has_zone, _WITH_ZONE, parse_times),
+    (pa.types.is_timestamp, _WITHOUT_ZONE, parse_times),
+]
