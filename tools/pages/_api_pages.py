@@ -146,8 +146,8 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Write files, Kafka topics, or other sources that can be read again, to a stream exactly once. For guides, see "
         "[ingest files](../../tools/ingest.md) and [ingest Kafka topics](../../tools/ingest-kafka.md).",
         {
-            f"{_OPERATIONS}.ingest": "ingest plan FileSource FileOptions Settings Sizes IngestSummary IngestPlan Counts "
-            "ReplayableSource Chunk Rejected KafkaSource KafkaOptions parse_types parse_kafka_config"
+            f"{_OPERATIONS}.ingest": "ingest plan FileSource FileOptions Settings Sizes IngestSummary IngestPlan "
+            "Counts ReplayableSource Chunk Rejected KafkaSource KafkaOptions parse_types parse_kafka_config"
         },
         values={
             f"{_OPERATIONS}.ingest": {
