@@ -24,7 +24,7 @@ from pravega_serde.adapters.forms import (
     Scalar,
     Slot,
     checked_columns,
-    fits,
+    form_for,
     form_of,
 )
 from pravega_serde.adapters.plain import plain
@@ -61,7 +61,8 @@ class _Writer:
 
     def slot(self, slot: Slot, default: Any = MISSING) -> Any:
         """Return the schema of a place. The first branch of a union is that of the default."""
-        forms: list[Form | None] = [*sorted(slot.branches, key=lambda form: not fits(form, default))]
+        first = form_for(slot.branches, default)
+        forms: list[Form | None] = [*sorted(slot.branches, key=lambda form: form is not first)]
         if slot.nullable:
             forms.insert(0 if default is None or default is MISSING else 1, None)
         branches = ["null" if form is None else self._form(form, slot.path) for form in forms]
@@ -122,7 +123,7 @@ def _default(slot: Slot, value: Any, *, first: bool = True) -> Any:
     """Return a default in JSON. Inside another default, it must be of the first branch of a union."""
     if value is None and slot.nullable:
         return None
-    form = next((form for form in slot.branches if fits(form, value)), None)
+    form = form_for(slot.branches, value)
     if form is None or (first and (slot.nullable or form is not slot.branches[0])):
         raise _NoDefaultError
     if isinstance(form, Items):
@@ -159,7 +160,12 @@ def _scalar(kind: type, value: Any, path: str) -> Any:  # noqa: PLR0911 -- one f
         return plain(value)
     if (kind is int and not -(1 << 63) <= value < 1 << 63) or (kind is str and has_surrogate(value)):
         raise SchemaError(f"the default {value!r} at {path} does not fit Avro; correct it")
-    return float(value) if kind is float else value
+    if kind is not float:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        raise SchemaError(f"the default {str(value)[:20]}... at {path} is too large for a double; correct it") from None
 
 
 def _unscaled(value: Decimal, kind: pa.DataType, path: str) -> bytes:

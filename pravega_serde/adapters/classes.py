@@ -32,6 +32,16 @@ def is_model(kind: Any) -> bool:
     return isinstance(kind, type) and "__pydantic_fields__" in vars(kind)
 
 
+def class_of(kind: Any) -> Any:
+    """Return the class of a generic type with arguments, such as Box of ``Box[int]``. Other types are returned."""
+    return typing.get_origin(kind) or kind
+
+
+def struct_config(kind: Any) -> Any:
+    """Return the configuration of a Struct, also with type arguments. None for other types."""
+    return getattr(class_of(kind), "__struct_config__", None)
+
+
 def unwrapped(kind: Any) -> Any:
     """Return the type inside ``Annotated``, ``NewType``, a type alias, ``Final`` and markers of TypedDict's keys."""
     while True:
@@ -41,6 +51,10 @@ def unwrapped(kind: Any) -> Any:
             kind = kind.__supertype__
         elif type(kind).__name__ == "TypeAliasType":
             kind = kind.__value__
+        elif type(alias := typing.get_origin(kind)).__name__ == "TypeAliasType":  # with type arguments
+            kind = _with_arguments(
+                alias.__value__, dict(zip(alias.__type_params__, typing.get_args(kind), strict=True))
+            )
         else:
             return kind
 
@@ -56,13 +70,55 @@ def members_of(kind: Any) -> tuple[Member, ...] | None:
     if is_model(kind):
         fields = kind.__pydantic_fields__.items()
         return tuple(Member(name, info.serialization_alias or name, info.annotation) for name, info in fields)
-    origin = typing.get_origin(kind) or kind
+    origin = class_of(kind)
     names = _names(origin)
     if names is None:
         return None
     hints = _hints(origin)
     given = dict(zip(getattr(origin, "__parameters__", ()), typing.get_args(kind), strict=False))
     return tuple(Member(attribute, name, _with_arguments(hints[attribute], given)) for attribute, name in names)
+
+
+def written_members(kind: Any) -> tuple[Member, ...]:
+    """Return the fields that objects of a class are written with: with pydantic's computed fields, without excluded.
+
+    Raises :class:`SchemaError` for a field that a function of the class writes, whose type is unknown.
+    """
+    members = members_of(kind) or ()
+    if not is_model(kind):
+        return members
+    for member in members:
+        if _has_serializer(kind, member.attribute):
+            raise SchemaError(
+                f"{name_of(kind)}.{member.attribute} has its own serializer, so the type of its events is unknown; "
+                "remove the serializer, or set the schema or columns yourself"
+            )
+    computed = kind.__pydantic_decorators__.computed_fields
+    return (
+        *(each for each in members if kind.__pydantic_fields__[each.attribute].exclude is not True),
+        *(Member(name, each.info.alias or name, each.info.return_type) for name, each in computed.items()),
+    )
+
+
+def _has_serializer(kind: Any, name: str) -> bool:
+    """Return True for a field that a function of a model writes, or an annotation of the field."""
+    info, decorators = kind.__pydantic_fields__[name], kind.__pydantic_decorators__
+    functions = [each.info for each in decorators.field_serializers.values() if {name, "*"} & {*each.info.fields}]
+    functions += [each.info for each in decorators.model_serializers.values()]
+    waiting = [*info.metadata, info.annotation]
+    while waiting:
+        each = waiting.pop()
+        if type(each).__name__ in ("PlainSerializer", "WrapSerializer"):
+            functions.append(each)
+        waiting += typing.get_args(each)
+    return any(not each.when_used.startswith("json") for each in functions)
+
+
+def root_of(kind: Any) -> Any:
+    """Return the type of the value of a pydantic RootModel, which is written without its class. Others are returned."""
+    while is_model(kind) and getattr(kind, "__pydantic_root_model__", False):
+        kind = unwrapped(kind.__pydantic_fields__["root"].annotation)
+    return kind
 
 
 def _with_arguments(kind: Any, given: Mapping[Any, Any]) -> Any:
@@ -75,6 +131,7 @@ def _with_arguments(kind: Any, given: Mapping[Any, Any]) -> Any:
 
 def is_named_tuple(kind: Any) -> bool:
     """Return True for a NamedTuple with types."""
+    kind = class_of(kind)
     return (
         isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields") and bool(kind.__annotations__)
     )
@@ -102,24 +159,49 @@ def _hints(kind: Any) -> dict[str, Any]:
         raise SchemaError(f"the annotations of {name_of(kind)} cannot be resolved: {error}") from error
 
 
-def types_in(kind: Any) -> Iterator[Any]:
-    """Yield a type and all types inside it, each once: arguments of generic types, fields of classes."""
+def places_in(kind: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a type and all types inside it, each once with its path: arguments of generic types, fields of classes.
+
+    Raises :class:`SchemaError` for a type alias that contains itself, whose types would have no end.
+    """
     seen: list[Any] = []
-    waiting = [kind]
+    waiting: list[tuple[str, Any, tuple[Any, ...]]] = [("$", kind, ())]
     while waiting:
-        kind = unwrapped(waiting.pop())
+        path, kind, around = waiting.pop()
+        kind = unwrapped(kind)
         # Compared with equality, because the metadata of an Annotated may not be hashable.
+        if kind in around:
+            raise SchemaError(f"the type at {path} is an alias that contains itself; declare a class in its place")
         if kind in seen:
             continue
         seen.append(kind)
-        yield kind
-        waiting += typing.get_args(kind)
-        waiting += [member.type for member in members_of(kind) or ()]
+        yield path, kind
+        members = members_of(kind)
+        if members is not None:  # a class may contain itself
+            waiting += [(f"{path}.{member.name}", member.type, ()) for member in members]
+        arguments = typing.get_args(kind)
+        if typing.get_origin(kind) is typing.Literal:
+            continue
+        step = _step(kind) if members is None else ""
+        waiting += [(f"{path}{step}", argument, (*around, kind)) for argument in arguments]
+
+
+def _step(kind: Any) -> str:
+    """Return the step of a path from a type to its arguments."""
+    origin = typing.get_origin(kind)
+    if not isinstance(origin, type) or origin is types.UnionType:
+        return ""
+    return "{}" if issubclass(origin, Mapping) else "[]"
+
+
+def types_in(kind: Any) -> Iterator[Any]:
+    """Yield a type and all types inside it, each once."""
+    return (inner for _, inner in places_in(kind))
 
 
 def classes_in(kind: Any) -> Iterator[type]:
     """Yield the classes among the types inside a type."""
-    found = (typing.get_origin(inner) or inner for inner in types_in(kind))
+    found = map(class_of, types_in(kind))
     return (each for each in found if isinstance(each, type))
 
 
@@ -150,52 +232,70 @@ def arrow_type_of(kind: Any) -> pa.DataType:
     """Return the Arrow type of a class, for example for ``JsonSerializer(arrow_type=...)``.
 
     ``int`` becomes int64, ``datetime`` a timestamp in UTC, ``Decimal`` decimal128(38, 18), an enum a string. Optional
-    and msgspec's ``UnsetType`` have no effect, because every column can be null. Raises :class:`SchemaError` for a
-    union of several types, a class that contains itself, and other types without columns.
+    and msgspec's ``UnsetType`` have no effect, because every column can be null. The columns are those that objects are
+    written with: with a Struct's tag and pydantic's computed fields. Raises :class:`SchemaError` for a union of several
+    types, a class that contains itself, and other types without columns.
     """
-    return _type_of(kind, ())
+    return _type_of(kind, (), "$")
 
 
-def _type_of(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
-    kind = unwrapped(kind)
+def _type_of(kind: Any, inside: tuple[Any, ...], path: str) -> pa.DataType:
+    kind = root_of(unwrapped(kind))
     if kind in inside:
-        raise SchemaError(f"{name_of(kind)} contains itself, which Arrow types do not support")
+        raise SchemaError(f"{name_of(kind)} (at {path}) contains itself, which Arrow types do not support")
+    inside = (*inside, kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return _union(kind, inside)
-    members = members_of(kind)
-    if members is not None:
-        return pa.struct([(member.name, _type_of(member.type, (*inside, kind))) for member in members])
+        return _union(kind, inside, path)
+    if members_of(kind) is not None:
+        return _struct(kind, inside, path)
     if origin is typing.Literal:
-        return _literal(kind, arguments)
+        return _literal(kind, arguments, path)
     if isinstance(origin, type):
         # The items of a tuple have one type in a column.
         same = arguments[:1] if origin is tuple and len(set(arguments)) == 1 else arguments
-        return _container(kind, origin, [each for each in same if each is not Ellipsis], inside)
+        return _container(kind, origin, [each for each in same if each is not Ellipsis], inside, path)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return pa.string()
     if kind not in SCALARS:
-        raise SchemaError(f"{name_of(kind)} has no Arrow type; set the type of the columns yourself")
+        raise _no_column(kind, path)
     return SCALARS[kind]
 
 
-def _literal(kind: Any, values: tuple[Any, ...]) -> pa.DataType:
+def _no_column(kind: Any, path: str) -> SchemaError:
+    return SchemaError(f"{name_of(kind)} (at {path}) has no single Arrow type; set the type of the columns yourself")
+
+
+def _struct(kind: Any, inside: tuple[Any, ...], path: str) -> pa.DataType:
+    config = struct_config(kind)
+    if config is not None and config.array_like:
+        raise SchemaError(f"{name_of(kind)} (at {path}) is array_like, but columns have names; remove array_like")
+    fields = [(each.name, _type_of(each.type, inside, f"{path}.{each.name}")) for each in written_members(kind)]
+    if config is not None and config.tag is not None:
+        fields.insert(0, (config.tag_field, SCALARS[type(config.tag)]))
+    return pa.struct(fields)
+
+
+def _literal(kind: Any, values: tuple[Any, ...], path: str) -> pa.DataType:
     kinds = {str if isinstance(value, enum.Enum) else type(value) for value in values if value is not None}
     if len(kinds) != 1:
-        raise SchemaError(f"{kind} has no single Arrow type")
-    return _type_of(kinds.pop(), ())
+        raise _no_column(kind, path)
+    return _type_of(kinds.pop(), (), path)
 
 
-def _union(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
+def _union(kind: Any, inside: tuple[Any, ...], path: str) -> pa.DataType:
     others = [each for each in typing.get_args(kind) if each not in (type(None), msgspec.UnsetType)]
     if len(others) != 1:
-        raise SchemaError(f"{kind} has no single Arrow type")
-    return _type_of(others[0], inside)
+        raise _no_column(kind, path)
+    return _type_of(others[0], inside, path)
 
 
-def _container(kind: Any, origin: type, arguments: list[Any], inside: tuple[Any, ...]) -> pa.DataType:
+def _container(kind: Any, origin: type, arguments: list[Any], inside: tuple[Any, ...], path: str) -> pa.DataType:
     if issubclass(origin, Mapping) and len(arguments) == 2:
-        return pa.map_(_type_of(arguments[0], inside), _type_of(arguments[1], inside))
+        key, item = (_type_of(each, inside, f"{path}{{}}") for each in arguments)
+        if pa.types.is_null(key):
+            raise _no_column(kind, path)
+        return pa.map_(key, item)
     if issubclass(origin, Iterable) and len(arguments) == 1:
-        return pa.list_(pa.field("element", _type_of(arguments[0], inside)))
-    raise SchemaError(f"{kind} has no Arrow type")
+        return pa.list_(pa.field("element", _type_of(arguments[0], inside, f"{path}[]")))
+    raise _no_column(kind, path)

@@ -132,6 +132,7 @@ class _ByMsgspec:
         self._kind = kind
         self._differs = differs(kind)
         self._revise, self._always = revision_of(kind)
+        self._revise_json = revision_of(kind, json=True).revise
 
     def dump(self, value: Any) -> Any:
         return self._dump(value, NATURAL)
@@ -176,7 +177,7 @@ class _ByMsgspec:
 
     def _load_parsed(self, text: bytes) -> Any:
         # The keys of JSON are text, as msgspec's own reader of JSON knows.
-        value = _revised(self._revise, parse_plainly(text, decimals=True), self._kind)
+        value = _revised(self._revise_json, parse_plainly(text, decimals=True), self._kind)
         return self._convert(value, str_keys=True)
 
     def _located(self, error: Exception) -> DeserializationError:
@@ -197,7 +198,7 @@ class _ByPydantic:
         self._bytes_as_text = next((each for each in classes_in(kind) if _reads_bytes_as_text(each)), None)
         self._revise, self._always = revision_of(kind)
         # Python's values are validated in place of JSON, and pydantic would read Base64 as the text.
-        self._revise_json = revision_of(kind, base64=True).revise
+        self._revise_json = revision_of(kind, json=True, base64=True).revise
 
     def dump(self, value: Any) -> Any:
         return self._dump(value, NATURAL)

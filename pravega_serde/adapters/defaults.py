@@ -1,4 +1,4 @@
-"""Fields that objects of a class are written with, and their defaults, for every supported library."""
+"""Defaults of fields, for every supported library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from pravega_serde.adapters.classes import Member, is_model, members_of
+from pravega_serde.adapters.classes import class_of, is_model
 
 #: Value of a default that a function creates.
 MISSING: Final = object()
@@ -29,7 +29,7 @@ def defaults_of(kind: Any) -> dict[str, Default]:
     if is_model(kind):
         fields = kind.__pydantic_fields__.items()
         return {name: _default(info.default, info.default_factory) for name, info in fields if not info.is_required()}
-    origin = typing.get_origin(kind) or kind
+    origin = class_of(kind)
     found: dict[str, Default] = {}
     if hasattr(origin, "__struct_fields__"):
         for entry in msgspec.structs.fields(origin):
@@ -61,22 +61,10 @@ def _default(value: Any, factory: Any) -> Default:
 
 def optional_keys(kind: Any) -> frozenset[str]:
     """Return the keys that a TypedDict need not have."""
-    origin = typing.get_origin(kind) or kind
+    origin = class_of(kind)
     if not typing.is_typeddict(origin):
         return frozenset()
     hints = typing.get_type_hints(origin, include_extras=True)
     # With "from __future__ import annotations", __optional_keys__ does not know the markers of single keys.
     marked = {name for name, hint in hints.items() if typing.get_origin(hint) is typing.NotRequired}
     return frozenset(origin.__optional_keys__ | marked)
-
-
-def written_members(kind: Any) -> tuple[Member, ...]:
-    """Return the fields that objects of a class are written with: with pydantic's computed fields, without excluded."""
-    members = members_of(kind) or ()
-    if not is_model(kind):
-        return members
-    computed = kind.__pydantic_decorators__.computed_fields
-    return (
-        *(each for each in members if kind.__pydantic_fields__[each.attribute].exclude is not True),
-        *(Member(name, each.info.alias or name, each.info.return_type) for name, each in computed.items()),
-    )

@@ -20,8 +20,18 @@ from uuid import UUID
 import msgspec
 import pyarrow as pa
 
-from pravega_serde.adapters.classes import SCALARS, Member, members_of, name_of, unwrapped
-from pravega_serde.adapters.defaults import MISSING, Default, defaults_of, optional_keys, written_members
+from pravega_serde.adapters.classes import (
+    SCALARS,
+    Member,
+    class_of,
+    members_of,
+    name_of,
+    root_of,
+    struct_config,
+    unwrapped,
+    written_members,
+)
+from pravega_serde.adapters.defaults import MISSING, Default, defaults_of, optional_keys
 from pravega_serde.adapters.plain import NATURAL, plain, tags_of
 from pravega_serde.errors import SchemaError
 
@@ -104,7 +114,7 @@ def form_of(kind: Any, name: str | None) -> tuple[Slot, str]:
     ``name`` is the name of the class, after its namespace. For a type without a name, only the namespace is used.
     """
     space, _, last = (name or "").rpartition(".")
-    options, _ = _options(kind)
+    options, _ = options_of(kind)
     named = len(options) == 1 and (members_of(options[0]) is not None or _is_enum(options[0]))
     return _Forms(last if named else "").slot(kind, "$"), space
 
@@ -151,7 +161,7 @@ class _Forms:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise SchemaError(f"the type at {path} is nested more than {_MAX_DEPTH} levels deep")
-        options, nullable = _options(kind)
+        options, nullable = options_of(kind)
         branches = tuple(self._form(option, path) for option in options)
         made = Slot(branches, nullable, path)
         if len(branches) > 1:
@@ -181,7 +191,7 @@ class _Forms:
         return Scalar(kind)
 
     def _record(self, kind: Any, path: str) -> Record:
-        config = getattr(kind, "__struct_config__", None)
+        config = struct_config(kind)
         if config is not None and config.array_like:
             raise SchemaError(
                 f"{name_of(kind)} (at {path}) is array_like, but records have names of fields; remove array_like"
@@ -219,7 +229,7 @@ class _Forms:
         """Return a name: of the whole schema for the first, or of the class, with as many parts as make it unique."""
         if self._top_name and not self._known:
             return self._top_name
-        origin = typing.get_origin(kind) or kind
+        origin = class_of(kind)
         parts = [*origin.__module__.split("."), *origin.__qualname__.replace(".<locals>", "").split(".")]
         arguments = [name_of(unwrapped(each)) for each in typing.get_args(kind)]
         for count in range(1, len(parts) + 1):
@@ -242,9 +252,15 @@ def _field(member: Member, slot: Slot, default: Default | None, *, absent: bool)
     if value is not MISSING:
         if isinstance(value, Set):
             value = sorted(value, key=repr)  # the same schema in each process
-        value = plain(value, (*NATURAL, timedelta))
-        if not any(fits(form, value) for form in slot.branches) and not (value is None and slot.nullable):
-            raise SchemaError(f"the default {value!r} at {slot.path} does not fit its type; correct one of them")
+        given = value
+        try:
+            value = plain(given, (*NATURAL, timedelta))
+            matches = (value is None and slot.nullable) or form_for(slot.branches, value) is not None
+        except (TypeError, ValueError, RecursionError):  # an object that events do not have, or a list in itself
+            matches = False
+        if not matches:
+            shown = repr(given)[:60]
+            raise SchemaError(f"the default {shown} at {slot.path} does not fit its type; correct one of them")
     return Field(member.name, slot, value, has_default=default is not None, may_be_absent=False)
 
 
@@ -260,13 +276,13 @@ def _no_form(kind: Any, path: str) -> SchemaError:
     return SchemaError(f"{name_of(kind)} (at {path}) has no type in a schema; declare one that has, or omit the field")
 
 
-def _options(kind: Any) -> tuple[list[Any], bool]:
+def options_of(kind: Any) -> tuple[list[Any], bool]:
     """Return the types of a union and of literals, each once, and True if None is among them."""
     options: list[Any] = []
     nullable = False
     waiting = [kind]
     while waiting:
-        one = unwrapped(waiting.pop(0))
+        one = root_of(unwrapped(waiting.pop(0)))
         if typing.get_origin(one) in (typing.Union, types.UnionType):
             waiting = [*typing.get_args(one), *waiting]
         elif typing.get_origin(one) is typing.Literal:
@@ -307,6 +323,17 @@ def _check_union(kind: Any, slot: Slot) -> None:
         f"the classes of {name_of(kind)} (at {slot.path}) have no field that tells them apart; set tag=True in "
         "Structs, or add a Literal to each class"
     )
+
+
+def form_for(branches: Iterable[Form], value: Any) -> Form | None:
+    """Return the form of a plain value in a union. Its exact type comes before a wider one, as float is for an int."""
+    wider = None
+    for form in branches:
+        if fits(form, value):
+            if type(value) is not int or not isinstance(form, Scalar) or form.kind is int:
+                return form
+            wider = wider or form
+    return wider
 
 
 def fits(form: Form, value: Any) -> bool:

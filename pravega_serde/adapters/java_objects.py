@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from msgspec import UNSET
 
-from pravega_serde.adapters.classes import Member, members_of, name_of
+from pravega_serde.adapters.classes import Member, class_of, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion
 from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.java import Boolean, ClassDescriptor, JavaEnum, JavaKey, JavaObject, JavaSerializer
@@ -67,8 +67,8 @@ class JavaConversion:
         self._deserialize, self._load, self._kind = serializer.deserialize, conversion.load, kind
         described = dict(classes)
         if isinstance(serializer.java_type, ClassDescriptor):
-            described.setdefault(kind, serializer.java_type)
-        self._expected = described.get(kind) if isinstance(kind, type) else None
+            described.setdefault(class_of(kind), serializer.java_type)
+        self._expected = described.get(class_of(kind)) if isinstance(class_of(kind), type) else None
         self._makers: dict[type, Callable[[Any], Any]] = {list: self._list, tuple: self._list, dict: self._dict}
         self._makers |= dict.fromkeys((set, frozenset), self._set)
         self._makers |= {each: self._maker(each, descriptor) for each, descriptor in described.items()}

@@ -9,17 +9,19 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
-from pravega_serde.adapters.classes import arrow_type_of, classes_in, members_of, name_of
+from pravega_serde.adapters.checks import AVRO, CBOR, JSON, PROTOBUF, Format, check_keys, check_unions
+from pravega_serde.adapters.classes import arrow_type_of, class_of, classes_in, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion, conversion_of
 from pravega_serde.adapters.java_objects import JavaConversion
 from pravega_serde.adapters.shapes import SAME, Both, avro_shape, protobuf_shape
 from pravega_serde.cbor import CborSerializer
 from pravega_serde.cbor.scan import ALLOWED
 from pravega_serde.columnar.limits import ObjectLimit
-from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.errors import LimitExceededError, SchemaError, SerializationError
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json.rows import strip
+from pravega_serde.json.write_rows import TOO_DEEP
 from pravega_serde.serializer_interface import HasDicts, OnError, Serializer
 
 if TYPE_CHECKING:
@@ -234,7 +236,7 @@ def _classes_by_name(kind: Any) -> Mapping[str, Any] | None:
     classes = [each for each in typing.get_args(kind) if members_of(each) is not None]
     if len(classes) < 2:
         return None
-    by_name = {each.__name__: each for each in classes}
+    by_name = {class_of(each).__name__: each for each in classes}
     if len(by_name) != len(typing.get_args(kind)):
         raise SchemaError(f"{kind} must consist of classes with different names: pass {{'type name': class}} instead")
     return by_name
@@ -245,10 +247,10 @@ _NAME_PARTS: Final = re.compile(r"[.$/]")
 
 
 def _value_class(kind: Any) -> type | None:
-    if isinstance(kind, Mapping) or members_of(kind) is None or typing.is_typeddict(kind):
+    if isinstance(kind, Mapping) or members_of(kind) is None:
         return None
-    found: type = typing.get_origin(kind) or kind
-    return found
+    found: type = class_of(kind)
+    return None if typing.is_typeddict(found) else found
 
 
 def _shown(kind: Any) -> str:
@@ -261,6 +263,11 @@ def _conversions(
     inner: Serializer[Any], kind: Any, java_classes: Mapping[type, ClassDescriptor] | None
 ) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
     """Return the conversions from an object to the wrapped serializer's value, and from an event to an object."""
+    form = _format_of(inner)
+    if form is not None:
+        check_keys(kind, form)
+        if form in (JSON, CBOR):  # the others have schemas, whose unions are checked with them
+            check_unions(kind, form)
     conversion = conversion_of(kind)
     if isinstance(inner, JavaSerializer):
         java = JavaConversion(inner, kind, java_classes or {}, conversion)
@@ -279,6 +286,17 @@ def _conversions(
     return _shaped(shape, conversion.dump, inner.deserialize, conversion)
 
 
+def _format_of(inner: Serializer[Any]) -> Format | None:
+    """Return the limits of a serializer's format. None for the Java format, whose keys are any objects."""
+    if isinstance(inner, JsonSerializer):
+        return JSON
+    if isinstance(inner, CborSerializer):
+        return CBOR
+    if isinstance(inner, HasDicts):
+        return PROTOBUF
+    return AVRO if hasattr(inner, "read_schema") else None
+
+
 def _shaped(
     shape: Both, dump: Callable[[Any], Any], read: Callable[[bytes], Any], conversion: Conversion
 ) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
@@ -287,7 +305,22 @@ def _shaped(
     if shape is SAME:
         return dump, lambda data: load(read(data))
     out, back = shape
-    return lambda value: out(dump(value)), lambda data: load(back(read(data)))
+
+    def shaped_dump(value: Any) -> Any:
+        try:
+            return out(dump(value))
+        except RecursionError as error:
+            raise SerializationError(TOO_DEEP) from error
+
+    def shaped_load(data: bytes) -> Any:
+        value = read(data)
+        try:
+            shaped = back(value)
+        except RecursionError as error:
+            raise LimitExceededError("objects nested beyond the interpreter's recursion limit") from error
+        return load(shaped)
+
+    return shaped_dump, shaped_load
 
 
 def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLimit) -> Callable[[bytes], Any]:

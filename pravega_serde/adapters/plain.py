@@ -19,7 +19,17 @@ from uuid import UUID
 
 import msgspec
 
-from pravega_serde.adapters.classes import Member, is_named_tuple, members_of, name_of, types_in, unwrapped
+from pravega_serde.adapters.classes import (
+    Member,
+    class_of,
+    is_named_tuple,
+    members_of,
+    name_of,
+    root_of,
+    struct_config,
+    types_in,
+    unwrapped,
+)
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SchemaError
 
@@ -92,11 +102,17 @@ def differs(kind: Any) -> bool:
 
 
 def _differs(kind: Any) -> bool:
-    if kind in (Any, object) or is_named_tuple(kind) or isinstance(kind, typing.TypeVar):
-        return True
-    if kind in (list, dict, set, frozenset, tuple):
-        return True
-    return has_values(kind) or any(each.attribute.startswith("_") for each in members_of(kind) or ())
+    return (
+        is_open(kind)
+        or is_named_tuple(kind)
+        or has_values(kind)
+        or any(each.attribute.startswith("_") for each in members_of(kind) or ())
+    )
+
+
+def is_open(kind: Any) -> bool:
+    """Return True for a type that does not tell the type of its values, or of the values in it."""
+    return kind in (Any, object, list, dict, set, frozenset, tuple) or isinstance(kind, typing.TypeVar)
 
 
 def has_values(kind: Any) -> bool:
@@ -124,28 +140,31 @@ class Revision(NamedTuple):
     """False if msgspec reads the values without it, or raises an error."""
 
 
-def revision_of(kind: Any, *, base64: bool = False) -> Revision:
+def revision_of(kind: Any, *, json: bool = False, base64: bool = False) -> Revision:
     """Return the preparation of plain values of a type.
 
     It replaces names by values of enums, and JSON's texts of NaN and infinities by numbers. Null
-    becomes UNSET if the type has no null. With ``base64``, text becomes bytes. Other values remain, and msgspec or
-    pydantic reports them.
+    becomes UNSET if the type has no null. With ``json``, decimals become floats where no type is declared. With
+    ``base64``, text becomes bytes. Other values remain, and msgspec or pydantic reports them.
     """
-    made = _Reviser(base64=base64)
+    made = _Reviser(json=json, base64=base64)
     return Revision(made.of(kind), made.always)
 
 
 class _Reviser:
-    def __init__(self, *, base64: bool) -> None:
+    def __init__(self, *, json: bool, base64: bool) -> None:
         self.always = False
+        self._json = json
         self._base64 = base64
         self._classes: list[tuple[Any, list[Revise]]] = []
 
     def of(self, kind: Any) -> Revise:  # noqa: PLR0911
-        kind = unwrapped(kind)
+        kind = root_of(unwrapped(kind))
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if kind is float:
             return _number
+        if self._json and is_open(kind):
+            return _floats
         if kind is bytes and self._base64:
             return self._needed(_from_base64)
         if _is_enum(kind):
@@ -186,6 +205,8 @@ class _Reviser:
                 f"{names} in one union are both written as text, which cannot be read back; use one of them"
             )
         records = [each for each in others if members_of(each) is not None]
+        # The text of a NaN is a number only if it cannot be text. It is no Base64.
+        others.sort(key=lambda each: (each is bytes, each is float))
         forms = [(each, self.of(each), None if len(records) == 1 else tags_of(each)) for each in others]
 
         def revise(value: Any) -> Any:
@@ -205,13 +226,14 @@ class _Reviser:
         members = members_of(kind) or ()
         fields = [(each.name, self.of(each.type), self._skips_null(each)) for each in members]
         as_list = is_named_tuple(kind)
+        config = struct_config(kind)
         if as_list:
             self.always = True
-        defaults = getattr(kind, "_field_defaults", {})
+        defaults = getattr(class_of(kind), "_field_defaults", {})
 
         def revise(value: Any) -> Any:
-            if isinstance(value, list) and getattr(kind, "__struct_config__", None) is not None:
-                return _positions(value, kind, fields)
+            if isinstance(value, list) and config is not None:
+                return _positions(value, config, fields)
             if not isinstance(value, Mapping):
                 return value
             found = {**value}
@@ -253,6 +275,15 @@ def _nullable(revise: Revise) -> Revise:
 
 def _number(value: Any) -> Any:
     return _NOT_FINITE.get(value, value) if type(value) is str else value
+
+
+def _floats(value: Any) -> Any:
+    """Return a value of JSON with floats in place of decimals, as a reader without a class returns it."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _floats(inner) for key, inner in value.items()}
+    return [_floats(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _constants(kind: type[enum.Enum]) -> Revise:
@@ -310,9 +341,9 @@ def _entries(key: Revise, item: Revise) -> Revise:
     )
 
 
-def _positions(value: list[Any], kind: Any, fields: list[tuple[str, Revise, bool]]) -> list[Any]:
+def _positions(value: list[Any], config: Any, fields: list[tuple[str, Revise, bool]]) -> list[Any]:
     """Revise the values of a Struct that is written as a list, with its tag before them."""
-    start = 0 if kind.__struct_config__.tag is None else 1
+    start = 0 if config.tag is None else 1
     made = [
         _at(start + index, each[1], inner)
         for index, (each, inner) in enumerate(zip(fields, value[start:], strict=False))
@@ -322,13 +353,15 @@ def _positions(value: list[Any], kind: Any, fields: list[tuple[str, Revise, bool
 
 def _may_be(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]] | None) -> bool:
     """Return True if a plain value may be one of a type of a union. ``tags`` are None for its only class."""
-    origin = typing.get_origin(kind) or kind
+    origin = class_of(kind)
     if _members(kind) is not None:
         return isinstance(value, Mapping | list) and (tags is None or _names_class(kind, value, tags))
     if _is_enum(kind):
         return isinstance(value, str) and value in kind.__members__
-    if kind is bytes:
-        return isinstance(value, str)
+    if kind in (str, bytes, float):
+        return isinstance(value, str) and (kind is not float or value in _NOT_FINITE)
+    if origin is typing.Literal:
+        return value in typing.get_args(kind)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping)
     return isinstance(value, list) if isinstance(origin, type) and issubclass(origin, list | tuple | Set) else False
@@ -336,7 +369,7 @@ def _may_be(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]] | None) -
 
 def _names_class(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]]) -> bool:
     """Return True if a value has the tag of a Struct, or only fields of a model, with its literals."""
-    config = getattr(kind, "__struct_config__", None)
+    config = struct_config(kind)
     if config is not None and config.tag is not None:
         tag = value[:1] == [config.tag] if isinstance(value, list) else value.get(config.tag_field) == config.tag
         return bool(tag)
@@ -347,7 +380,7 @@ def _names_class(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]]) -> 
 
 def tags_of(kind: Any) -> Mapping[str, tuple[Any, ...]]:
     """Return the fields of a class that always have certain values, such as the tag of a Struct, and those values."""
-    config = getattr(kind, "__struct_config__", None)
+    config = struct_config(kind)
     found = {} if config is None or config.tag is None else {config.tag_field: (config.tag,)}
     for member in members_of(kind) or ():
         one = unwrapped(member.type)

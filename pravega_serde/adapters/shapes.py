@@ -12,8 +12,9 @@ from collections.abc import Callable, Hashable, Mapping
 from datetime import timedelta
 from typing import Any, Final, Literal, NamedTuple
 
+from pravega_serde.adapters.classes import struct_config
 from pravega_serde.adapters.defaults import MISSING
-from pravega_serde.adapters.forms import Constants, Entries, Field, Form, Items, Record, Scalar, Slot, fits, form_of
+from pravega_serde.adapters.forms import Constants, Entries, Field, Form, Items, Record, Scalar, Slot, form_for, form_of
 from pravega_serde.adapters.plain import NATURAL, plain
 from pravega_serde.errors import SchemaError
 
@@ -86,7 +87,7 @@ class _Shapes:
 
     def _fields(self, record: Record, fields: list[tuple[Field, Both, bool]], natural: tuple[type, ...]) -> Both:
         """Return the conversion of a record's fields: with all defaults, and if so marked, without None."""
-        config = getattr(record.kind, "__struct_config__", None)
+        config = struct_config(record.kind)
         missing = {}
         if config is not None and config.omit_defaults:
             known = [(each.name, each.default) for each, _, _ in fields if not each.may_be_absent]
@@ -129,9 +130,10 @@ def _each_value(convert: Convert) -> Convert:
 def _chosen(slot: Slot, shapes: list[tuple[Form, Both]], value: Any) -> tuple[Form | None, Both]:
     """Return the form of a plain value in a union, and its conversion."""
     if isinstance(value, Mapping) and slot.tagged:
-        record = slot.tagged.get(value.get(slot.tag))
-        return next(((form, both) for form, both in shapes if form is record), (None, SAME))
-    return next(((form, both) for form, both in shapes if fits(form, value)), (None, SAME))
+        chosen: Form | None = slot.tagged.get(value.get(slot.tag))
+    else:
+        chosen = form_for(slot.branches, value)
+    return next(((form, both) for form, both in shapes if form is chosen), (None, SAME))
 
 
 # ---- Avro ----

@@ -1,0 +1,91 @@
+"""Checks of classes when ``typed`` is called: types whose values a format cannot write, or cannot tell apart."""
+
+from __future__ import annotations
+
+import enum
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from pravega_serde.adapters.classes import class_of, members_of, name_of, places_in
+from pravega_serde.adapters.forms import options_of
+from pravega_serde.errors import SchemaError
+
+
+class Format(NamedTuple):
+    """Types that a format cannot tell apart, and those of the keys of its maps."""
+
+    name: str
+    texts: frozenset[type]
+    """Types whose values are text. Enums are, too."""
+    numbers: frozenset[type]
+    """Types whose values are the same numbers as integers and floats."""
+    keys: frozenset[type]
+    """Types of keys, in addition to enums."""
+
+
+_TEXTS: Final = frozenset({str, UUID, timedelta})
+_TIMES: Final = frozenset({date, datetime, time})
+_KEYS: Final = frozenset({str, UUID})
+
+JSON: Final = Format("JSON", _TEXTS | _TIMES | {bytes}, frozenset({Decimal}), _KEYS | {int})
+CBOR: Final = Format("CBOR", _TEXTS, frozenset(), _KEYS | {int, bytes})
+AVRO: Final = Format("Avro", _TEXTS, frozenset(), _KEYS)
+PROTOBUF: Final = Format("Protobuf", _TEXTS - {timedelta}, frozenset(), _KEYS | {int, bool})
+
+
+def check_unions(kind: Any, form: Format) -> None:
+    """Raise :class:`SchemaError` for a union whose values become the same events."""
+    for path, inner in places_in(kind):
+        if typing.get_origin(inner) not in (typing.Union, types.UnionType):
+            continue
+        options, _ = options_of(inner)
+        groups = (
+            [each for each in options if each in form.texts or _is_enum(each)],
+            [each for each in options if each in form.numbers or (form.numbers and each in (int, float))],
+            [each for each in options if _is_list(each)],
+        )
+        for group in groups:
+            if len(group) > 1 and {*group} != {int, float}:
+                raise SchemaError(
+                    f"{' and '.join(map(name_of, group))} (at {path}) are the same in {form.name}, so a union cannot "
+                    "tell them apart; use one of them"
+                )
+
+
+def check_keys(kind: Any, form: Format) -> None:
+    """Raise :class:`SchemaError` for a mapping whose keys the format cannot write, or not as one type."""
+    for path, inner in places_in(kind):
+        if not _is_a(inner, Mapping) or members_of(inner) is not None or len(typing.get_args(inner)) != 2:
+            continue
+        options, nullable = options_of(typing.get_args(inner)[0])
+        unknown = [each for each in options if not (each in form.keys or _is_enum(each) or _is_open(each))]
+        if nullable or unknown or len(options) != 1:
+            raise SchemaError(
+                f"the keys of {name_of(inner)} (at {path}) have no form in {form.name}, whose keys are one of "
+                f"{', '.join(sorted(each.__name__ for each in form.keys))} or an enum; use str or a list of objects"
+            )
+
+
+def _is_open(kind: Any) -> bool:
+    return kind in (Any, object) or isinstance(kind, typing.TypeVar)
+
+
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, enum.Enum)
+
+
+def _is_list(kind: Any) -> bool:
+    return _is_a(kind, Iterable) and not any(_is_a(kind, each) for each in _NO_LISTS)
+
+
+_NO_LISTS: Final = (Mapping, str, bytes, bytearray, memoryview, enum.Enum)
+
+
+def _is_a(kind: Any, parent: type) -> bool:
+    origin = class_of(kind)
+    return isinstance(origin, type) and members_of(kind) is None and issubclass(origin, parent)

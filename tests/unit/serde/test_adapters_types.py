@@ -1,0 +1,437 @@
+"""Types in own classes: unions of numbers, generic classes, keys, columns, and what is refused with its path."""
+
+import collections
+import dataclasses
+import enum
+import math
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+    Union,
+)
+from uuid import UUID
+
+import msgspec
+import pyarrow as pa
+import pydantic
+import pytest
+import typing_extensions
+
+from pravega_serde import (
+    AvroSerializer,
+    LimitExceededError,
+    ProtobufSerializer,
+    SchemaError,
+    SerializationError,
+    arrow_type_of,
+    avro_schema_of,
+    protobuf_schema_of,
+    typed,
+)
+from pravega_serde.cbor import CborSerializer
+from pravega_serde.json import JsonSerializer
+from tests.unit.serde._schema_classes import Kinds, Sizes
+
+FORMATS: dict[str, Any] = {
+    "json": lambda _: JsonSerializer(),
+    "cbor": lambda _: CborSerializer(),
+    "avro": lambda kind: AvroSerializer(avro_schema_of(kind, "shop.Event")),
+    "protobuf": lambda kind: ProtobufSerializer(protobuf_schema_of(kind, "shop.Event")),
+}
+
+
+def again(format_name: str, kind: Any, value: Any) -> Any:
+    """Return what is read of a written value."""
+    objects: Any = typed(FORMATS[format_name](kind), kind)
+    return objects.deserialize(objects.serialize(value))
+
+
+def one(kind: Any, default: Any = dataclasses.MISSING) -> Any:
+    return dataclasses.make_dataclass("One", [("field", kind, dataclasses.field(default=default))])
+
+
+# ---- unions of numbers ----
+
+NUMBERS: list[tuple[Any, list[Any]]] = [
+    (float | int, [1, 1.0, 1 << 62, -0.0]),
+    (int | float, [1, 1.0]),
+    (float | bool, [1.0, True]),
+    (tuple[float, int], [(1.0, 1)]),
+    (list[float | int], [[1.0, 1, 2.5]]),
+    (dict[str, int | float], [{"a": 1, "b": 1.0}]),
+]
+DECIMALS: list[tuple[Any, list[Any]]] = [
+    (Decimal | int, [1, Decimal(1), Decimal("1.5")]),
+    (int | Decimal, [1, Decimal(1)]),
+    (Decimal | float, [1.0, Decimal(1), 0.1]),
+    (int | float | Decimal, [1, 1.0, Decimal(1)]),
+]
+
+
+def types_of(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: types_of(inner) for name, inner in value.items()}
+    return [types_of(inner) for inner in value] if isinstance(value, list | tuple) else (type(value), str(value)[:1])
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("make", [one, lambda kind: pydantic.create_model("Model", field=(kind, ...))])
+def test_a_union_of_numbers_keeps_the_type_of_each_value(format_name: str, make: Any) -> None:
+    for field, values in NUMBERS + (DECIMALS if format_name != "json" else []):
+        kind = make(field)
+        for value in values:
+            found = again(format_name, kind, kind(field=value)).field
+            assert (found, types_of(found)) == (value, types_of(value))
+
+
+@pytest.mark.parametrize("field", [float | int, int | float | None, float | datetime, bytes | float])
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_nan_in_a_union_is_a_number(format_name: str, field: Any) -> None:
+    kind = one(field)
+    assert math.isnan(again(format_name, kind, kind(math.nan)).field)
+    assert again(format_name, kind, kind(-math.inf)).field == -math.inf
+
+
+def test_a_default_of_a_union_has_the_branch_of_its_own_type() -> None:
+    assert '"type":["long","double"],"default":1}' in avro_schema_of(one(float | int, 1))
+
+
+class Model(pydantic.BaseModel):
+    day: str | date = ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (one(Decimal | int), r"Decimal and int \(at \$\.field\) are the same in JSON"),
+        (one(list[Decimal | float | None]), r"Decimal and float \(at \$\.field\[\]\) are the same in JSON"),
+        (one(dict[str, date | str]), r"date and str \(at \$\.field\{\}\)"),
+        (Model, r"str and date \(at \$\.day\)"),
+        (
+            pydantic.create_model("Lists", items=(list[int] | set[int], ...)),
+            r"list\[int\] and set\[int\] \(at \$\.items",
+        ),
+    ],
+    ids=str,
+)
+def test_a_union_that_json_cannot_tell_apart_is_refused_with_its_path(kind: Any, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        typed(JsonSerializer(), kind)
+
+
+@dataclasses.dataclass
+class Free:
+    free: Any
+    kind: Kinds
+    price: Decimal
+
+
+def test_numbers_without_a_declared_type_are_floats_in_json() -> None:
+    value = Free({"a": [1.5, 2]}, Kinds.LARGE, Decimal("1.10"))
+    assert repr(again("json", Free, value)) == repr(value)
+    model = pydantic.create_model("FreeModel", free=(Any, ...), price=(Decimal, ...))
+    assert type(again("json", model, model(free=1.5, price=Decimal("1.1"))).free) is float
+
+
+# ---- generic classes ----
+
+T = TypeVar("T")
+
+
+class Positions(msgspec.Struct, Generic[T], array_like=True):
+    content: T
+    number: int = 1
+
+
+class Left(msgspec.Struct, Generic[T], tag="left"):
+    content: T
+
+
+class Right(msgspec.Struct, Generic[T], tag="right"):
+    content: T
+
+
+class Sparse(msgspec.Struct, Generic[T], omit_defaults=True):
+    content: T
+    number: int = 3
+
+
+class Pair(NamedTuple, Generic[T]):
+    content: T
+    number: int = 2
+
+
+class Keyed(TypedDict, Generic[T]):
+    content: T
+    number: NotRequired[int]
+
+
+Either = Left[Kinds] | Right[Kinds]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Pair[int], Pair(1)),
+        (Pair[Kinds], Pair(Kinds.LARGE)),
+        (one(list[Pair[Kinds]]), None),
+        (Either, Left(Kinds.SMALL)),
+        (Either, Right(Kinds.LARGE)),
+        (Sparse[Kinds], Sparse(Kinds.LARGE)),
+        (Keyed[Kinds], {"content": Kinds.LARGE}),
+        (Keyed[int], {"content": 1, "number": 2}),
+    ],
+    ids=str,
+)
+def test_a_generic_class_comes_through_as_its_class_does(format_name: str, kind: Any, value: Any) -> None:
+    value = kind([Pair(Kinds.SMALL)]) if value is None else value
+    found = again(format_name, kind, value)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_a_generic_struct_without_names_is_a_list_in_json_and_refused_in_schemas() -> None:
+    objects: Any = typed(JsonSerializer(), Positions[Kinds])
+    assert objects.serialize(Positions(Kinds.LARGE)) == b'["LARGE",1]'
+    assert again("json", Positions[Kinds], Positions(Kinds.LARGE)) == Positions(Kinds.LARGE)
+    for derive in (avro_schema_of, protobuf_schema_of):
+        with pytest.raises(SchemaError, match="array_like"):
+            derive(Positions[int])
+
+
+# ---- columns ----
+
+
+class Area(pydantic.BaseModel):
+    width: int = pydantic.Field(serialization_alias="Width", validation_alias="Width")
+    secret: str = pydantic.Field("s", exclude=True)
+
+    @pydantic.computed_field(alias="double")  # type: ignore[prop-decorator]
+    @property
+    def doubled(self) -> int:
+        return 2 * self.width
+
+
+class Tagged(msgspec.Struct, tag="tagged"):
+    number: int
+
+
+class Counted(msgspec.Struct, tag=3, tag_field="kind"):
+    number: int
+
+
+class Root(pydantic.RootModel[list[int]]):
+    pass
+
+
+class HasRoot(pydantic.BaseModel):
+    root: Root
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "row"),
+    [
+        (Area, Area(Width=2), {"Width": 2, "double": 4}),
+        (Tagged, Tagged(1), {"type": "tagged", "number": 1}),
+        (Counted, Counted(1), {"kind": 3, "number": 1}),
+        (Root, Root([1, 2]), [1, 2]),
+        (HasRoot, HasRoot(root=Root([1])), {"root": [1]}),
+        (Pair[int], Pair(1), {"content": 1, "number": 2}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_columns_are_what_objects_are_written_with(format_name: str, kind: Any, value: Any, row: Any) -> None:
+    objects: Any = typed(FORMATS[format_name](kind), kind)
+    event = objects.serialize(value)
+    found = objects.decode_column(pa.array([event])).to_pylist()
+    assert found == [row if isinstance(row, dict) or format_name != "protobuf" else {"value": row}]
+    assert objects.deserialize(event) == value
+
+
+class Written(pydantic.BaseModel):
+    number: int
+
+    @pydantic.field_serializer("number")
+    def as_text(self, number: int) -> str:
+        return str(number)
+
+
+class Whole(pydantic.BaseModel):
+    number: int
+
+    @pydantic.model_serializer
+    def whole(self) -> dict[str, str]:
+        return {"other": "x"}
+
+
+class Annotations(pydantic.BaseModel):
+    numbers: list[Annotated[int, pydantic.PlainSerializer(str)]]
+
+
+class Positioned(msgspec.Struct, array_like=True):
+    number: int
+
+
+@pytest.mark.parametrize("derive", [arrow_type_of, avro_schema_of, protobuf_schema_of])
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (Written, r"Written\.number has its own serializer"),
+        (Whole, r"Whole\.number has its own serializer"),
+        (Annotations, r"Annotations\.numbers has its own serializer"),
+        (one(list[Positioned]), r"Positioned \(at \$\.field\[\]\) is array_like"),
+    ],
+    ids=str,
+)
+def test_a_class_whose_events_have_unknown_types_is_refused(derive: Any, kind: Any, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        derive(kind)
+
+
+def test_a_serializer_that_only_pydantics_json_uses_changes_no_columns() -> None:
+    kind: Any = Annotated[int, pydantic.PlainSerializer(str, when_used="json")]
+    model = pydantic.create_model("Other", number=(kind, ...))
+    assert arrow_type_of(model) == pa.struct([("number", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (one(float | int), r"\(at \$\.field\) has no single Arrow type"),
+        (one(list[tuple[int, str]]), r"\(at \$\.field\[\]\) has no single Arrow type"),
+        (one(dict[None, int]), r"\(at \$\.field\{\}\) has no single Arrow type"),
+    ],
+    ids=str,
+)
+def test_a_type_without_columns_is_refused_with_its_path(kind: Any, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        arrow_type_of(kind)
+
+
+# ---- keys ----
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "names"),
+    [
+        (str, "a", "json cbor avro protobuf"),
+        (UUID, UUID(int=3), "json cbor avro protobuf"),
+        (Kinds, Kinds.LARGE, "json cbor avro protobuf"),
+        (Sizes, Sizes.HUGE, "json cbor avro protobuf"),
+        (Literal["a"], "a", "json cbor avro protobuf"),
+        (int, -5, "json cbor protobuf"),
+        (bool, True, "protobuf"),
+        (bytes, b"\xff", "cbor"),
+        *((each, None, "") for each in (float, Decimal, date, datetime, time, timedelta)),
+        *((each, None, "") for each in (tuple[int, int], str | int, int | None, type(None))),
+    ],
+)
+@pytest.mark.parametrize("make", [one, lambda kind: pydantic.create_model("Model", field=(kind, ...))])
+def test_keys_come_through_or_are_refused_with_their_path(key: Any, value: Any, names: str, make: Any) -> None:
+    kind = make(list[dict[key, int]])  # type: ignore[valid-type]
+    for name, inner in FORMATS.items():
+        if name in names.split():
+            assert again(name, kind, kind(field=[{value: 1}])) == kind(field=[{value: 1}])
+        else:
+            with pytest.raises(SchemaError, match=r"\(?at \$\.field\[\]|JSON has them in Base64"):
+                typed(inner(kind), kind)
+
+
+def test_keys_that_a_written_schema_cannot_have_are_refused() -> None:
+    kind = one(dict[date, int])
+    schema = avro_schema_of(one(dict[str, int]))
+    with pytest.raises(SchemaError, match=r"keys of dict\[datetime.date, int\] \(at \$\.field\) have no form in Avro"):
+        typed(AvroSerializer(schema), kind)
+
+
+# ---- errors ----
+
+
+class Leaf(msgspec.Struct, tag="leaf"):
+    number: int
+
+
+class Branch(msgspec.Struct, tag="branch"):
+    inner: Union["Branch", Leaf]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_a_value_of_any_depth_is_written_or_an_error(format_name: str) -> None:
+    objects: Any = typed(FORMATS[format_name](Branch), Branch)
+    outcomes = collections.Counter[str]()
+    value: Any = Leaf(1)
+    for _ in range(40):
+        for _ in range(20):
+            value = Branch(value)
+        try:
+            event = objects.serialize(value)
+        except SerializationError:
+            outcomes["not written"] += 1
+            continue
+        try:
+            assert objects.serialize(objects.deserialize(event)) == event
+            outcomes["read"] += 1
+        except LimitExceededError:
+            outcomes["not read"] += 1
+    assert outcomes["read"] > 1
+
+
+class Odd:
+    pass
+
+
+@pytest.mark.parametrize("derive", [avro_schema_of, protobuf_schema_of])
+@pytest.mark.parametrize(
+    ("field", "default"),
+    [
+        (int, Odd()),
+        (int | None, ...),
+        (list[int], Odd()),
+        (tuple[int, ...], (1, Odd())),
+        (frozenset[int], frozenset({Odd()})),
+        (float, 1j),
+        (int, enum.Enum),
+        (str, lambda: "x"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_default_of_another_type_is_refused_with_its_path(derive: Any, field: Any, default: Any) -> None:
+    with pytest.raises(SchemaError, match=r"default .* at \$\.field does not fit its type"):
+        derive(one(field, default))
+
+
+def test_a_default_that_no_double_holds_is_refused() -> None:
+    with pytest.raises(SchemaError, match=r"at \$\.field is too large for a double"):
+        avro_schema_of(one(float, 10**400))
+
+
+Many = typing_extensions.TypeAliasType("Many", list[T], type_params=(T,))
+
+
+def test_an_alias_that_contains_itself_is_refused_with_its_path() -> None:
+    recursive: Any = type("TypeAliasType", (), {})()  # as Python 3.12 makes it of "type Tree = dict[str, Tree]"
+    recursive.__value__ = dict[str, recursive]
+    kind = dataclasses.make_dataclass("Kept", [("tree", recursive)])
+    for use in (lambda: typed(JsonSerializer(), kind), lambda: avro_schema_of(kind), lambda: protobuf_schema_of(kind)):
+        with pytest.raises(SchemaError, match=r"\(?at \$\.tree.*(contains itself|nested more than)"):
+            use()
+    with pytest.raises(SchemaError, match=r"at \$\.tree.*contains itself"):
+        arrow_type_of(kind)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_an_alias_with_arguments_is_its_type(format_name: str) -> None:
+    model = pydantic.create_model("Kept", kinds=(Many[Kinds], ...))  # type: ignore[valid-type]
+    value = model(kinds=[Kinds.LARGE])
+    assert again(format_name, model, value) == value
+    assert arrow_type_of(Many[int]) == pa.list_(pa.field("element", pa.int64()))
