@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pravega_serde.adapters.classes import class_of, members_of, name_of, places_in
 from pravega_serde.adapters.forms import options_of
+from pravega_serde.adapters.plain import is_open
 from pravega_serde.errors import SchemaError
 
 
@@ -26,6 +27,8 @@ class Format(NamedTuple):
     """Types whose values are the same numbers as integers and floats."""
     keys: frozenset[type]
     """Types of keys, in addition to enums."""
+    mixed_keys: bool = False
+    """True if keys keep their types, so that a map may have several."""
 
 
 _TEXTS: Final = frozenset({str, UUID, timedelta})
@@ -33,8 +36,10 @@ _TIMES: Final = frozenset({date, datetime, time})
 _KEYS: Final = frozenset({str, UUID})
 
 JSON: Final = Format("JSON", _TEXTS | _TIMES | {bytes}, frozenset({Decimal}), _KEYS | {int})
-CBOR: Final = Format("CBOR", _TEXTS, frozenset(), _KEYS | {int, bytes})
+CBOR: Final = Format("CBOR", _TEXTS, frozenset(), _KEYS | {int, bytes}, mixed_keys=True)
 AVRO: Final = Format("Avro", _TEXTS, frozenset(), _KEYS)
+_JAVA_KEYS: Final = _TEXTS | _TIMES | {bool, bytes, int, float, Decimal, type(None)}
+JAVA: Final = Format("Java", frozenset(), frozenset(), _JAVA_KEYS, mixed_keys=True)
 PROTOBUF: Final = Format("Protobuf", _TEXTS - {timedelta}, frozenset(), _KEYS | {int, bool})
 
 
@@ -63,16 +68,13 @@ def check_keys(kind: Any, form: Format) -> None:
         if not _is_a(inner, Mapping) or members_of(inner) is not None or len(typing.get_args(inner)) != 2:
             continue
         options, nullable = options_of(typing.get_args(inner)[0])
-        unknown = [each for each in options if not (each in form.keys or _is_enum(each) or _is_open(each))]
-        if nullable or unknown or len(options) != 1:
+        options += [type(None)] * nullable
+        unknown = [each for each in options if not (each in form.keys or _is_enum(each) or is_open(each))]
+        if unknown or (len(options) != 1 and not form.mixed_keys):
             raise SchemaError(
                 f"the keys of {name_of(inner)} (at {path}) have no form in {form.name}, whose keys are one of "
                 f"{', '.join(sorted(each.__name__ for each in form.keys))} or an enum; use str or a list of objects"
             )
-
-
-def _is_open(kind: Any) -> bool:
-    return kind in (Any, object) or isinstance(kind, typing.TypeVar)
 
 
 def _is_enum(kind: Any) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
-from pravega_serde.adapters.checks import AVRO, CBOR, JSON, PROTOBUF, Format, check_keys, check_unions
+from pravega_serde.adapters.checks import AVRO, CBOR, JAVA, JSON, PROTOBUF, Format, check_keys, check_unions
 from pravega_serde.adapters.classes import arrow_type_of, class_of, classes_in, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion, conversion_of
 from pravega_serde.adapters.java_objects import JavaConversion
@@ -287,7 +287,9 @@ def _conversions(
 
 
 def _format_of(inner: Serializer[Any]) -> Format | None:
-    """Return the limits of a serializer's format. None for the Java format, whose keys are any objects."""
+    """Return the limits of a serializer's format. None for a format of any values, such as functions."""
+    if isinstance(inner, JavaSerializer):
+        return JAVA
     if isinstance(inner, JsonSerializer):
         return JSON
     if isinstance(inner, CborSerializer):

@@ -24,6 +24,7 @@ from pravega_serde.columnar import (
     time_of_day,
     to_micros,
 )
+from pravega_serde.columnar.arrays import dictionary_values
 from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.lowering import check_between
 from pravega_serde.columnar.types import NESTED, Walk, family
@@ -157,4 +158,4 @@ class _Values(Walk[Values]):
 
     def dictionary(self, kind: pa.DictionaryType, path: str) -> Values:
         inner = super().dictionary(kind, path)
-        return lambda column: inner(column.dictionary_decode())
+        return lambda column: inner(dictionary_values(column))

@@ -184,6 +184,17 @@ def valid_rows(column: pa.Array) -> Bools:
 _MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
 
 
+#: Types whose arrays Arrow can neither select from nor filter -> type with the same values.
+VIEWS: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
+def dictionary_values(column: pa.DictionaryArray) -> pa.Array:
+    """Return the values of a dictionary; those of views as plain strings and binaries."""
+    if (plain := VIEWS.get(column.type.value_type)) is not None:
+        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(plain))
+    return column.dictionary_decode()
+
+
 def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
     """Return one plain array: batches as structs, chunks joined, dictionaries and extension types unfolded.
 
@@ -198,7 +209,7 @@ def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):
-        return column.dictionary_decode()
+        return dictionary_values(column)
     return column.storage if isinstance(column, pa.ExtensionArray) else column
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.arrays import list_items, list_offsets, map_entries
+from pravega_serde.columnar.arrays import dictionary_values, list_items, list_offsets, map_entries
 from pravega_serde.columnar.bad_rows import UNFIT
 from pravega_serde.errors import SchemaError, SerializationError
 
@@ -45,7 +45,7 @@ def itself(column: pa.Array) -> pa.Array:
 
 def dictionary_lowering(inner: Lower) -> Lower:
     """Return the lowering of a dictionary; ``inner`` lowers its values."""
-    return lambda column: inner(column.dictionary_decode())
+    return lambda column: inner(dictionary_values(column))
 
 
 def null_lowering(target: pa.DataType) -> Lower:

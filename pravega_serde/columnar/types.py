@@ -146,7 +146,7 @@ ROWS: Final = {row.name: row for row in map(_row, _FORMS.strip().splitlines())}
 def row_of(kind: pa.DataType) -> Row | None:
     """Return the row of a type; None for a type without a schema in any format."""
     group, name = _FAMILIES.get(kind.id, ("", ""))
-    if group == "fields" and is_variant(kind):
+    if (group == "fields" and is_variant(kind)) or (group == "decimal" and not _is_readable(kind)):
         return None
     if group == "decimal":
         name += " (s < 0)" if kind.scale < 0 else " (p > 38)" if kind.precision > 38 else ""
@@ -155,9 +155,16 @@ def row_of(kind: pa.DataType) -> Row | None:
     return ROWS.get(name)
 
 
+def _is_readable(kind: pa.DataType) -> bool:
+    """Return True if Arrow reads the values of a decimal type from their digits: its scale is within its precision."""
+    return bool(0 <= kind.precision - kind.scale <= (38 if kind.precision <= 38 else 76))
+
+
 def family(kind: pa.DataType) -> str:
     """Return the family of a type; empty for a type that no format has. ``variant`` is Spark's VARIANT."""
     name = _FAMILIES.get(kind.id, ("", ""))[0]
+    if name == "decimal" and not _is_readable(kind):
+        return ""
     return "variant" if name == "fields" and is_variant(kind) else name
 
 
@@ -266,6 +273,8 @@ def misfit(kind: pa.DataType, wanted: str, path: str, advice: str = "cast the co
 def no_form(kind: pa.DataType, form: str, path: str, advice: str = "") -> SchemaError:
     """Return the error of a column with a type that a format cannot hold."""
     row = row_of(kind)
+    if row is None and pa.types.is_decimal(kind):
+        advice = "cast it to a scale from 0 to its precision"
     advice = advice or _ADVICE.get(row.name if row else "", "cast it")
     return SchemaError(f"a column of type {kind} is not supported by {form} (at {path}); {advice}")
 

@@ -28,6 +28,7 @@ from pravega_serde.java.values import (
     EPOCH,
     Boolean,
     JavaArray,
+    JavaKey,
     JavaList,
     JavaMap,
     JavaSet,
@@ -208,6 +209,8 @@ class _Readers(Walk[Any]):
         return _list_reader(self.item(kind, path))
 
     def entries(self, kind: pa.MapType, path: str) -> _Read:
+        if is_family(kind.key_type, *NESTED, "null"):  # Python has no keys with values inside
+            raise no_form(kind, self.language, path, "cast its keys to string")
         return _map_reader(self.of(kind.key_type, f"{path}{{}}"), self.value(kind, path))
 
 
@@ -342,7 +345,8 @@ def _map_reader(key: _Read, item: _Read) -> _Read:
         made = []
         for each in value:
             try:
-                made.append((key(each, budget), item(value[each], budget)))
+                plain = each.value if isinstance(each, JavaKey) else each
+                made.append((key(plain, budget), item(value[each], budget)))
             except SerializationError as error:
                 raise _within(f"[{str(each)[:40]!r}]", error) from error
         return made

@@ -25,6 +25,7 @@ from pravega_serde.columnar import (
     time_of_day,
     to_micros,
 )
+from pravega_serde.columnar.arrays import dictionary_values
 from pravega_serde.columnar.types import family
 from pravega_serde.errors import SerializationError
 from pravega_serde.java.columns import BOXES, STRING, Bools, Int64s, class_bytes, object_prefix
@@ -268,7 +269,7 @@ def lowered(column: pa.Array, target: pa.DataType, path: str = "$") -> pa.Array:
     """
     kind, name = column.type, family(column.type)
     if name == "dictionary":
-        return lowered(column.dictionary_decode(), target, path)
+        return lowered(dictionary_values(column), target, path)
     if name == "fields":
         parts = [
             lowered(part, target.field(field.name).type, f"{path}.{field.name}")

@@ -25,7 +25,7 @@ from pravega_serde.columnar import (
     time_of_day,
     to_micros,
 )
-from pravega_serde.columnar.arrays import offsets_of, valid_rows
+from pravega_serde.columnar.arrays import VIEWS, dictionary_values, offsets_of, valid_rows
 from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.digits import double_texts
 from pravega_serde.columnar.lowering import check_between
@@ -83,9 +83,8 @@ def _nullable(render: Render, column: pa.Array) -> Parts:
     """Return the parts of a column that may have nulls."""
     if column.null_count == 0:
         return render(column)
-    # Arrow cannot drop the nulls of views.
-    if (stored := _STORED.get(column.type)) is not None:
-        column = column.cast(stored)
+    if (plain := VIEWS.get(column.type)) is not None:
+        column = column.cast(plain)
     there = column.drop_null()
     present = column.is_valid().to_numpy(zero_copy_only=False)
     return [expand(join_texts(render(there), len(there)), present).fill_null("null")]
@@ -162,9 +161,6 @@ _DAY: Final = 86_400_000_000
 def joined_items(lengths: Any, items: pa.StringArray, between: str = ",") -> pa.StringArray:
     """Join the items of each row; ``lengths`` is the number of ``items`` of each row."""
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items), between)
-
-
-_STORED: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 class _Renderers(Walk[Render]):
@@ -256,4 +252,4 @@ class _Renderers(Walk[Render]):
 
     def dictionary(self, kind: pa.DictionaryType, path: str) -> Render:
         inner = super().dictionary(kind, path)
-        return lambda column: _nullable(inner, column.dictionary_decode())
+        return lambda column: _nullable(inner, dictionary_values(column))

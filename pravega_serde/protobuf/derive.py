@@ -23,7 +23,6 @@ from pravega_serde.protobuf.declared import declare, declared_for
 from pravega_serde.protobuf.schema import descriptor_set, load
 
 _F = FieldDescriptorProto
-_KEYS: Final = frozenset({_F.TYPE_BOOL, _F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64, _F.TYPE_STRING})
 #: Messages of other files that fields of columns have.
 _IMPORTED: Final = frozenset(f".{row.protobuf}" for row in ROWS.values() if "." in row.protobuf)
 
@@ -137,7 +136,7 @@ class _Message(SchemaWalk[FieldDescriptorProto]):
         """Return the field of a map. Add the message of its entries, which the rules of Protobuf name."""
         name = self._name
         key = self._single(kind.key_type, f"{path}{{}}")
-        if key.type not in _KEYS:
+        if not is_family(stored(kind.key_type), "text", "integer", "boolean"):
             raise no_form(kind, self.language, path, "cast its keys to string or an integer")
         self._name = f"{name}_value"
         value = self._single(kind.item_type, f"{path}{{}}")

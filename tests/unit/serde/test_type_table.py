@@ -209,3 +209,84 @@ def test_keys_of_maps_may_be_a_dictionary(wanted: str) -> None:
     made = makers[wanted]()
     events = made.encode_column(pa.record_batch([column], schema=schema))
     assert made.decode_column(events).field(0).to_pylist() == [[("a", 1), ("b", 2)], [("a", 3)]]
+
+
+VIEWS: list[tuple[pa.DataType, list[Any]]] = [(pa.string_view(), ["a", "b"]), (pa.binary_view(), [b"a", b"\xff"])]
+
+
+@pytest.mark.parametrize("wanted", ["avro", "cbor", "json", "java", "protobuf"])
+@pytest.mark.parametrize(("view", "values"), VIEWS, ids=str)
+@pytest.mark.parametrize("shape", ["column", "list", "map"])
+def test_a_dictionary_of_views_is_written_as_its_values(wanted: str, view: Any, values: list[Any], shape: str) -> None:
+    indices = pa.array([0, 1, 0] if shape != "column" else [0, None, 1], pa.int8())
+    inner = pa.DictionaryArray.from_arrays(indices, pa.array(values, view))
+    plain = inner.dictionary.cast(pa.string() if view == pa.string_view() else pa.binary()).take(indices)
+
+    def shaped(items: pa.Array) -> pa.Array:
+        if shape == "list":
+            return pa.ListArray.from_arrays([0, 2, 3], items)
+        return items if shape == "column" else pa.MapArray.from_arrays([0, 2, 3], pa.array(["a", "b", "a"]), items)
+
+    if wanted == "java" and shape != "column":
+        return  # Java has no default class of a dictionary in a list or map
+    column, expected = shaped(inner), shaped(plain)
+    schema = pa.schema([("f", expected.type)])
+    makers: dict[str, Callable[[], Any]] = {
+        "avro": lambda: AvroSerializer(avro_schema_of(schema, "R")),
+        "cbor": CborSerializer,
+        "json": JsonSerializer,
+        "java": JavaSerializer,
+        "protobuf": lambda: ProtobufSerializer(protobuf_schema_of(schema, "R")),
+    }
+    made = makers[wanted]()
+    if wanted == "java":
+        assert made.encode_column(column) == made.encode_column(expected)
+        return
+    batches = [pa.record_batch([each], names=["f"]) for each in (column, expected)]
+    assert made.encode_column(batches[0]) == made.encode_column(batches[1])
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(3, 5), pa.decimal256(40, 41), pa.decimal32(3, 5), pa.decimal128(3, -38)], ids=str
+)
+def test_a_decimal_whose_scale_is_outside_its_precision_is_refused_with_its_path(kind: pa.DataType) -> None:
+    inside = pa.struct([("x", pa.list_(pa.struct([("y", kind)])))])
+    makers: list[Callable[[], Any]] = [
+        *(lambda derive=derive: derive(pa.schema(inside), "R") for derive in DERIVES),
+        *(lambda make=make: make(arrow_type=inside) for make in (CborSerializer, JsonSerializer, JavaSerializer)),
+        *(lambda make=make: make().check_encodable(inside) for make in (CborSerializer, JsonSerializer)),
+    ]
+    for make in makers:
+        with pytest.raises(SchemaError, match=r"\(at \$\.x\[\]\.y\); cast it to a scale from 0 to its precision"):
+            make()
+
+
+DERIVES: tuple[Any, ...] = (avro_schema_of, json_schema_of, protobuf_schema_of)
+
+
+@pytest.mark.parametrize("key", [pa.time64("us"), pa.time32("ms"), pa.timestamp("us"), pa.timestamp("s", "UTC")])
+def test_keys_that_protobuf_has_only_as_numbers_are_refused_when_the_schema_is_derived(key: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match=r"\(at \$\.f\); cast its keys to string or an integer"):
+        protobuf_schema_of(pa.schema([("f", pa.map_(key, pa.int8()))]), "R")
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        (pa.decimal128(20, 2), [Decimal("1.50"), Decimal("2.00"), Decimal("123456789012345678.00")]),
+        (pa.binary(), [b"a", b"\xff"]),
+        (pa.binary(2), [b"ab"]),
+    ],
+    ids=str,
+)
+def test_keys_of_java_that_python_cannot_look_up_have_columns(key: pa.DataType, values: list[Any]) -> None:
+    kind = pa.map_(key, pa.int64())
+    column = pa.array([[(value, 1)] for value in values], kind)
+    made = JavaSerializer(arrow_type=kind)
+    assert made.decode_column(made.encode_column(column)).equals(column)
+
+
+@pytest.mark.parametrize("key", [pa.list_(pa.int8()), pa.struct([("x", pa.int8())]), pa.map_(pa.string(), pa.int8())])
+def test_keys_of_java_with_values_inside_are_refused_at_once(key: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match=r"\(at \$\); cast its keys to string"):
+        JavaSerializer(arrow_type=pa.map_(key, pa.int8()))
