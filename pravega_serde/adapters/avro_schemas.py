@@ -60,9 +60,12 @@ class _Writer:
         self._done: set[int] = set()
 
     def slot(self, slot: Slot, default: Any = MISSING) -> Any:
-        """Return the schema of a place. The first branch of a union is that of the default."""
+        """Return the schema of a place. The first branch of a union is that of the default.
+
+        Integers come before wider numbers, because other writers choose the first branch that accepts a value.
+        """
         first = form_for(slot.branches, default)
-        forms: list[Form | None] = [*sorted(slot.branches, key=lambda form: form is not first)]
+        forms: list[Form | None] = [*sorted(slot.branches, key=lambda form: (form is not first, _is_wide(form)))]
         if slot.nullable:
             forms.insert(0 if default is None or default is MISSING else 1, None)
         branches = ["null" if form is None else self._form(form, slot.path) for form in forms]
@@ -110,6 +113,10 @@ class _Writer:
             return {**made, "default": _default(entry.slot, entry.default, first=False)}
         except _NoDefaultError:
             return made
+
+
+def _is_wide(form: Form) -> bool:
+    return isinstance(form, Scalar) and form.kind in (float, Decimal)
 
 
 def _label(schema: Any) -> str:

@@ -3,29 +3,22 @@
 import dataclasses
 import enum
 import io
-import itertools
 import json
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from types import GenericAlias
 from typing import (
     Any,
-    Literal,
 )
 from uuid import UUID
 
-import attrs
 import fastavro
 import msgspec
 import pyarrow as pa
-import pydantic
 import pytest
 from google.protobuf import descriptor_pool, message_factory, unknown_fields
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pravega_serde import (
     AvroSerializer,
@@ -114,74 +107,6 @@ def test_objects_come_through_avro(kind: Any, value: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "value"), VALUES, ids=lambda each: str(each)[:60])
 def test_objects_come_through_protobuf(kind: Any, value: Any) -> None:
-    check_protobuf(kind, value)
-
-
-# ---- random classes ----
-
-LONGS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-2, 2)
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
-MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC)).map(
-    lambda at: at.replace(fold=0)
-)
-DECIMALS = st.integers(-(10**20), 10**20).map(lambda digits: Decimal(digits).scaleb(-6))
-LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
-    (bool, st.booleans()),
-    (int, LONGS),
-    (float, st.floats(allow_nan=False)),
-    (str, TEXTS),
-    (bytes, st.binary(max_size=4)),
-    (date, st.dates()),
-    (datetime, MOMENTS),
-    (time, st.times().map(lambda at: at.replace(fold=0))),
-    (Decimal, DECIMALS),
-    (UUID, st.uuids()),
-    (timedelta, st.timedeltas(timedelta(-99999), timedelta(99999))),
-    (Kinds, st.sampled_from(Kinds)),
-    (Sizes, st.sampled_from(Sizes)),
-    (Inner, st.builds(Inner, LONGS, st.none() | TEXTS)),
-    (Literal["x", "y"], st.sampled_from(["x", "y"])),
-    (int | str, LONGS | TEXTS),
-    (bool | bytes | None, st.none() | st.booleans() | st.binary(max_size=3)),
-]
-MAKERS: list[Any] = [
-    dataclasses.make_dataclass,
-    msgspec.defstruct,
-    lambda name, fields: attrs.make_class(name, {field: attrs.field(type=kind) for field, kind in fields}),
-    lambda name, fields: pydantic.create_model(name, **dict[str, Any]({field: (kind, ...) for field, kind in fields})),
-]
-NUMBERS = itertools.count()  # a schema has each name once
-
-
-def classes_of(make_class: Any) -> st.SearchStrategy[Any]:
-    """Return random classes of one library, each with the strategy of its objects."""
-
-    def made_class(parts: list[Any]) -> Any:
-        kind = make_class(f"Made{next(NUMBERS)}", [(f"f{position}", part[0]) for position, part in enumerate(parts)])
-        fields = st.fixed_dictionaries({f"f{position}": part[1] for position, part in enumerate(parts)})
-        return kind, fields.map(lambda given: kind(**given))
-
-    def larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-        return st.one_of(
-            inner.map(lambda each: (GenericAlias(list, each[0]), st.lists(each[1], max_size=3))),
-            inner.map(lambda each: (GenericAlias(dict, (str, each[0])), st.dictionaries(TEXTS, each[1], max_size=3))),
-            inner.map(lambda each: (each[0] | None, st.none() | each[1])),
-            inner.map(lambda each: (GenericAlias(tuple, (each[0], each[0])), st.tuples(each[1], each[1]))),
-            st.lists(inner, max_size=2).map(made_class),
-        )
-
-    return st.lists(st.recursive(st.sampled_from(LEAVES), larger, max_leaves=5), max_size=4).map(made_class)
-
-
-CLASSES = st.sampled_from(MAKERS).flatmap(classes_of)
-
-
-@given(chosen=CLASSES, data=st.data())
-@settings(max_examples=40, deadline=None)
-def test_random_classes_come_through(chosen: Any, data: Any) -> None:
-    kind, values = chosen
-    value = data.draw(values)
-    check_avro(kind, value)
     check_protobuf(kind, value)
 
 
