@@ -158,12 +158,16 @@ def cut_text(data: UInt8s, starts: Int64s, ends: Int64s) -> tuple[pa.StringArray
 
     The slices are the same as for :func:`cut`. Rows that are not UTF-8 hold the empty string.
     """
-    column = cut(data, starts, ends)
+    return as_text(cut(data, starts, ends))
+
+
+def as_text(column: pa.BinaryArray) -> tuple[pa.StringArray, Bools | None]:
+    """Return the bytes as a string array, and the rows that are not UTF-8 (None: all are), which become empty."""
     try:
         return column.cast(pa.string()), None
     except pa.ArrowInvalid:
         values = column.to_pylist()
-        wrong = np.array([not _is_utf8(value) for value in values])
+        wrong = np.array([value is not None and not _is_utf8(value) for value in values])
         texts = [b"" if bad else value for bad, value in zip(wrong, values, strict=True)]
         return pa.array(texts, pa.binary()).cast(pa.string()), wrong
 

@@ -219,6 +219,8 @@ def _each(
             values.append(None)
             if not all_rows:
                 break
+            # Thousands of tracebacks, with all their frames, keep the garbage collector busy.
+            error.__cause__ = error.__context__ = error.__traceback__ = None
     return values, errors
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -15,16 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
+from pravega_connector.operations.ingest.csv_lines import OPEN, broken, is_open
 from pravega_connector.operations.ingest.csv_values import FALSE, TRUE, converted, found_in
 from pravega_connector.operations.ingest.file_kinds import open_text
-from pravega_connector.operations.ingest.lines import SHOWN, LineReader, Lines, NotRecordsError, lines_of
+from pravega_connector.operations.ingest.lines import SHOWN, LineReader, Lines, lines_of
 from pravega_connector.operations.ingest.replayable import Chunk
 from pravega_serde.columnar import numbers_of
-from pravega_serde.columnar.arrays import Bools
+from pravega_serde.columnar.arrays import Bools, as_text, number_column
 from pravega_serde.columnar.digits import inexact_in_piece, line_pieces
 from pravega_serde.columnar.found import EXACT_INTEGERS, Found
-
-_OPEN: Final = "a quote is missing, or a quoted field has a line end (set --multiline)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +43,10 @@ class CsvFiles:
         with open_text(path, self.encoding) as file:
             names, blocks = self._head(file, path)
             found = Found(fields={name: Found() for name in names})
-            reader = LineReader(path, lambda lines: self._texts(lines, names, names), reject=True)
-            for chunk in reader.chunks(blocks if whole else islice(blocks, 1), 0):
-                for name, texts in zip(names, chunk.batch.columns, strict=True):
-                    found.fields[name].merge(found_in(texts))
+            for lines in blocks if whole else islice(blocks, 1):
+                texts, _ = self._texts(lines, names, names)
+                for name, column in zip(names, texts.columns, strict=True):
+                    found.fields[name].merge(found_in(column))
         return found
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
@@ -76,7 +74,7 @@ class CsvFiles:
         except csv.Error:
             rows = []
         if len(rows) != 1:
-            raise SourceUnreadableError(f"{path}, line 1: {_OPEN}: {first.text(0)[:SHOWN]!r}")
+            raise SourceUnreadableError(f"{path}, line 1: {OPEN}: {first.text(0)[:SHOWN]!r}")
         (names,) = rows
         if not self.header:
             names = [f"f{number}" for number in range(len(names))]
@@ -87,60 +85,61 @@ class CsvFiles:
         rest = first.tail(int(self.header))
         return names, chain([rest] if len(rest) else [], blocks)
 
-    def _rows(self, lines: Lines, names: list[str], schema: pa.Schema, doubts: _Doubts) -> pa.RecordBatch:
-        if not len(lines):
-            return pa.RecordBatch.from_pylist([], schema)
-        try:
-            batch = self._parsed(lines, names, schema)
-        except (pa.ArrowInvalid, NotRecordsError):  # found below
-            batch, doubtful = None, schema.names
-        else:
-            doubtful = list(dict.fromkeys(doubts.about(lines, batch)))
-            if not doubtful:
-                return batch
-        texts = self._texts(lines, names, doubtful)
-        columns = [
-            converted(texts.column(entry.name), entry.type, entry.name)
-            if batch is None or entry.name in doubtful
-            else batch.column(entry.name)
-            for entry in schema
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    def _rows(
+        self, lines: Lines, names: list[str], schema: pa.Schema, doubts: _Doubts
+    ) -> tuple[pa.RecordBatch, dict[int, str]]:
+        """Return the valid rows, and the reasons to reject the others."""
+        batch = self._parsed(lines, names, schema)
+        doubtful = schema.names if batch is None else list(dict.fromkeys(doubts.about(lines, batch)))
+        if batch is not None and not doubtful:
+            return batch, {}
+        texts, reasons = self._texts(lines, names, doubtful)
+        misfits: dict[int, str] = {}
+        columns = []
+        for entry in schema:
+            if batch is not None and entry.name not in doubtful:
+                columns.append(batch.column(entry.name))
+                continue
+            values, wrong = converted(texts.column(entry.name), entry.type, entry.name)
+            columns.append(values)
+            misfits = wrong | misfits  # the reason of the first column
+        return _good(pa.RecordBatch.from_arrays(columns, schema=schema), misfits, reasons, len(lines))
 
-    def _texts(self, lines: Lines, names: list[str], wanted: list[str]) -> pa.RecordBatch:
-        """Return the fields of lines as text."""
-        texts = pa.schema([(name, pa.string()) for name in wanted])
-        if not len(lines):
-            return pa.RecordBatch.from_pylist([], texts)
+    def _texts(self, lines: Lines, names: list[str], wanted: list[str]) -> tuple[pa.RecordBatch, dict[int, str]]:
+        """Return the fields of the records as text, and the reasons to reject the others."""
+        batch = self._parsed(lines, names, pa.schema([(name, pa.string()) for name in wanted]))
+        if batch is not None:
+            return batch, {}
+        reasons = broken(lines, len(names), self.delimiter)
+        texts = pa.schema([(name, pa.binary()) for name in wanted])
+        whole = lines.without(reasons) if reasons else lines
+        batch = self._read(whole, names, texts) if len(whole) else pa.RecordBatch.from_pylist([], texts)
+        columns = []
+        undecoded: dict[int, str] = {}
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            texts, wrong = as_text(column)
+            columns.append(texts)
+            if wrong is not None:
+                why = f"column {name!r} is not UTF-8; set the encoding of the file (--encoding)"
+                undecoded = dict.fromkeys(np.flatnonzero(wrong).tolist(), why) | undecoded
+        return _good(pa.RecordBatch.from_arrays(columns, batch.schema.names), undecoded, reasons, len(lines))
+
+    def _parsed(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch | None:
+        """Return the fields of the records; None if one of them does not fit."""
+        data = lines.joined()
+        if len(lines) > 1 and not lines.returns and b"\r" in lines.data and _has_lone_return(bytes(data)):
+            return None  # pyarrow takes it for a line end
         try:
-            return self._parsed(lines, names, texts)
+            batch = self._read(lines, names, schema)
         except pa.ArrowInvalid:
-            if len(lines) == 1:
-                self._explain(lines, names)
-            raise
+            return None
+        # pyarrow treats a quote that is still open at the end of a block as closed.
+        return None if len(batch) != len(lines) or is_open(lines.text(len(lines) - 1), self.delimiter) else batch
 
-    def _explain(self, lines: Lines, names: list[str]) -> None:
-        """Raise NotRecordsError for a line that cannot be parsed, if the cause is known better than by pyarrow."""
-        if _is_open(lines.text(0), self.delimiter):
-            raise NotRecordsError(_OPEN)
-        try:
-            fields = self._parsed(lines, names, pa.schema([(name, pa.binary()) for name in names]))
-        except pa.ArrowInvalid:
-            return
-        for name, column in zip(names, fields.columns, strict=True):
-            try:
-                (column[0].as_py() or b"").decode()
-            except UnicodeDecodeError:
-                raise NotRecordsError(
-                    f"column {name!r} is not UTF-8; set the encoding of the file (--encoding)"
-                ) from None
-
-    def _parsed(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
+    def _read(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
         from pyarrow import csv as arrow  # noqa: PLC0415 - only this kind needs it
 
         data = lines.joined()
-        if len(lines) > 1 and not lines.returns and b"\r" in lines.data and _has_lone_return(bytes(data)):
-            raise NotRecordsError(_OPEN)  # pyarrow takes it for a line end
         table = arrow.read_csv(
             pa.BufferReader(data),
             arrow.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
@@ -155,26 +154,23 @@ class CsvFiles:
                 false_values=list(FALSE),
             ),
         )
-        # pyarrow treats a quote that is still open at the end of a block as closed.
-        if table.num_rows != len(lines) or _is_open(lines.text(len(lines) - 1), self.delimiter):
-            raise NotRecordsError(_OPEN)
-        return table.combine_chunks().to_batches()[0]
+        batches = table.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema)
+
+
+def _good(
+    batch: pa.RecordBatch, wrong: dict[int, str], reasons: dict[int, str], count: int
+) -> tuple[pa.RecordBatch, dict[int, str]]:
+    """Return the good rows, and all reasons by record. The batch lacks the records that have ``reasons``."""
+    if not wrong:
+        return batch, reasons
+    records = np.delete(np.arange(count), list(reasons))
+    good = np.isin(np.arange(len(batch)), list(wrong), invert=True)
+    return batch.filter(number_column(good)), reasons | {int(records[row]): why for row, why in wrong.items()}
 
 
 def _has_lone_return(data: bytes) -> bool:
     return data.count(b"\r") > data.count(b"\r\n") + data.endswith(b"\r")
-
-
-def _is_open(text: str, delimiter: str) -> bool:
-    """Return True if a record has an unclosed quote."""
-    if '"' not in text:
-        return False
-    # One letter for any text, because csv refuses long fields.
-    short = re.sub(f'[^"{re.escape(delimiter)}]+', "x", text)
-    try:
-        return list(csv.reader([f"{short}\n", "end"], delimiter=delimiter))[-1] != ["end"]
-    except csv.Error:
-        return True
 
 
 def _check_names(path: str, names: list[str], schema: pa.Schema) -> None:

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_connector.operations.ingest.lines import NotRecordsError
-from pravega_serde.columnar.building import decimals_of, parse_times
+from pravega_serde.columnar.arrays import bools_of, select, valid_rows
+from pravega_serde.columnar.building import build_rows, decimals_of, parse_times
 from pravega_serde.columnar.found import EXACT_INTEGERS, Found, Kind, fits_double, fits_float
+from pravega_serde.columnar.types import integer_bounds
 
 _WHOLE: Final = "(0|[1-9][0-9]*)"
 _INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
@@ -27,8 +29,12 @@ _SHORT: Final = r"^-?([0-9.]{1,16}|[0-9]+)$"
 _PLAIN: Final = r"^-?[0-9]*\.[0-9]+$"
 _SPECIAL: Final = "^(nan|NaN|-?inf|-?Infinity)$"
 _BOOLEAN: Final = "^(true|false|True|False|TRUE|FALSE)$"
-_DATE: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0{0,3})?)?"
+#: Only 29 February of other years than leap years is not a day.
+_DAY: Final = (
+    "[0-9]{4}-(02-(0[1-9]|[12][0-9])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01]))"
+)
+_DATE: Final = f"^{_DAY}$"
+_TIME: Final = rf"^{_DAY}[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,6}}0{{0,3}})?)?"
 _WITHOUT_ZONE: Final = f"{_TIME}$"
 _WITH_ZONE: Final = f"{_TIME}(Z|[-+][0-9]{{2}}(:?[0-9]{{2}})?)$"
 #: Texts that pyarrow reads as booleans.
@@ -125,19 +131,22 @@ _KINDS: Final[list[tuple[str, Callable[[Found, pa.StringArray, pa.StringArray], 
 # ---- conversion ----
 
 
-def converted(texts: pa.StringArray, kind: pa.DataType, name: str) -> pa.Array:
-    """Return the values of the texts of a column. Raises NotRecordsError for a text that the type cannot hold."""
+def converted(texts: pa.StringArray, kind: pa.DataType, name: str) -> tuple[pa.Array, dict[int, str]]:
+    """Return the values of the texts of a column, and the rows with texts that the type cannot hold, with the reason.
+
+    The values of these rows are null.
+    """
     if kind == pa.string():
-        return texts
-    try:
-        return _converted(texts, kind)
-    except _UNFIT as error:
-        if len(texts) > 1:  # the caller looks for the line
-            raise NotRecordsError(str(error)) from error
-        raise NotRecordsError(
-            f"column {name!r}: {texts[0].as_py()!r} is not {_NOUNS.get(kind, kind)} without a loss; set the type of "
-            f"the column (--type {name}=string)"
-        ) from error
+        return texts, {}
+    values = _converted(texts, kind)
+    if values.null_count == texts.null_count:
+        return values, {}
+    rows = np.flatnonzero(valid_rows(texts) & ~valid_rows(values))
+    advice = f"is not {_NOUNS.get(kind, kind)} without a loss; set the type of the column (--type {name}=string)"
+    return values, {
+        row: f"column {name!r}: {text!r} {advice}"
+        for row, text in zip(rows.tolist(), select(texts, rows).to_pylist(), strict=True)
+    }
 
 
 _NOUNS: Final = {
@@ -151,27 +160,38 @@ _NOUNS: Final = {
 
 
 def _converted(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    for fits, pattern, convert in _FORMS:
-        if fits(kind):
-            texts = pc.ascii_trim(texts, " \t") if _INTEGER in pattern else texts
-            if not pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py():
-                raise ValueError("a text is not of this form")
-            return convert(texts, kind)
-    return texts.cast(kind)
+    """Return the values of texts; null for those that the type cannot hold."""
+    pattern, convert = next(
+        ((pattern, convert) for fits, pattern, convert in _FORMS if fits(kind)), ("", pa.StringArray.cast)
+    )
+    texts = pc.ascii_trim(texts, " \t") if _INTEGER in pattern else texts
+    fits = pc.match_substring_regex(texts, pattern)
+    if not pc.all(fits, min_count=0).as_py():
+        texts = pc.if_else(fits, texts, None)
+    arrays: list[pa.Array] = []
+    build_rows(lambda part: convert(part, kind), kind, texts, start=0, smallest=1, refusals=_UNFIT, arrays=arrays)
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def _integers(trimmed: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    low, high = integer_bounds(kind)
+    short = pc.less(pc.binary_length(trimmed), len(str(high)))
+    return _checked(trimmed, short, lambda text: len(text) <= _MOST_DIGITS and low <= int(text) <= high).cast(kind)
 
 
 def _floats(trimmed: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    values = trimmed.cast(kind)
-    if kind != pa.float64():
-        for text, value in zip(trimmed.to_pylist(), values.to_pylist(), strict=True):
-            if text is not None and not fits_float(text, value):
-                raise ValueError(f"{text} has more digits than a {kind}")
-        return values
-    unsure = pc.invert(pc.or_(_are_exact(trimmed, values), pc.match_substring_regex(trimmed, _SPECIAL)))
-    for text in trimmed.filter(unsure).drop_null().to_pylist():
-        if not fits_double(Decimal(text)):
-            raise ValueError(f"{text} has more digits than a double")
-    return values
+    special, values = pc.match_substring_regex(trimmed, _SPECIAL), trimmed.cast(kind)
+    if kind == pa.float64():
+        sure = pc.or_(special, _are_exact(trimmed, values))
+        return _checked(trimmed, sure, lambda text: fits_double(Decimal(text))).cast(kind)
+    return _checked(trimmed, special, lambda text: fits_float(text, float(text))).cast(kind)
+
+
+def _checked(texts: pa.StringArray, sure: pa.BooleanArray, holds: Callable[[str], bool]) -> pa.StringArray:
+    """Return texts; null for those that are not ``sure`` and do not hold."""
+    rows = np.flatnonzero(~bools_of(sure.fill_null(True)))
+    lost = [row for row, text in zip(rows.tolist(), select(texts, rows).to_pylist(), strict=True) if not holds(text)]
+    return pc.if_else(pa.array(np.isin(np.arange(len(texts)), lost)), None, texts) if lost else texts
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -180,7 +200,7 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 #: Types, the form of their texts, and the conversion. Blanks are only allowed around numbers.
 _FORMS: Final[list[tuple[Callable[[pa.DataType], bool], str, Callable[[pa.StringArray, pa.DataType], pa.Array]]]] = [
-    (pa.types.is_integer, _INTEGER, pa.StringArray.cast),
+    (pa.types.is_integer, _INTEGER, _integers),
     (pa.types.is_floating, f"{_NUMBER}|{_SPECIAL}", _floats),
     (pa.types.is_decimal, _NUMBER, lambda texts, kind: decimals_of(kind)(texts)),
     (pa.types.is_boolean, _BOOLEAN, lambda texts, _: pc.equal(pc.ascii_lower(texts), "true")),

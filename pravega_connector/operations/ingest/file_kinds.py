@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Final, Protocol
 
@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
-from pravega_connector.operations.ingest.lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
+from pravega_connector.operations.ingest.lines import LineReader, Lines, lines_of, reason_of
 from pravega_connector.operations.ingest.replayable import Chunk, Rejected
+from pravega_serde.columnar.arrays import cut_text
 from pravega_serde.columnar.found import Found
 from pravega_serde.columnar.types import family
 
@@ -233,14 +234,16 @@ class TextFiles:
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Yield lines without their line ends."""
         with open_text(path, self.encoding) as file:
-            reader = LineReader(path, lambda lines: conform(_text_batch(lines), schema, path), reject)
-            yield from reader.chunks(lines_of(file, path, blanks=True), offset)
+            reader = LineReader(path, _text_rows, reject)
+            for chunk in reader.chunks(lines_of(file, path, blanks=True), offset):
+                yield replace(chunk, batch=conform(chunk.batch, schema, path))
 
 
-def _text_batch(lines: Lines) -> pa.RecordBatch:
-    spans = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
-    column = pa.array([lines.data[start:end] for start, end in spans], pa.binary())
-    try:
-        return pa.RecordBatch.from_arrays([column.cast(pa.string())], ["event"])
-    except pa.ArrowInvalid:
-        raise NotRecordsError("it is not UTF-8; set the encoding of the file (--encoding)") from None
+def _text_rows(lines: Lines) -> tuple[pa.RecordBatch, dict[int, str]]:
+    texts, wrong = cut_text(np.frombuffer(lines.data, np.uint8), lines.starts, lines.ends)
+    reasons: dict[int, str] = {}
+    if wrong is not None:
+        reason = "it is not UTF-8; set the encoding of the file (--encoding)"
+        reasons = dict.fromkeys(np.flatnonzero(wrong).tolist(), reason)
+        texts = texts.filter(pa.array(~wrong))
+    return pa.RecordBatch.from_arrays([texts], ["event"]), reasons

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,10 +47,6 @@ class Lines:
         """Return the records without the first ``count``."""
         return Lines(self.data, self.starts[count:], self.ends[count:], self.lines[count:])
 
-    def part(self, first: int, last: int) -> Lines:
-        """Return the records from ``first`` to before ``last``."""
-        return Lines(self.data, self.starts[first:last], self.ends[first:last], self.lines[first:last])
-
     def joined(self) -> memoryview:
         """Return the bytes from the first record to the end of the last one, including blank lines between them."""
         return memoryview(self.data)[int(self.starts[0]) : int(self.ends[-1])] if len(self) else memoryview(b"")
@@ -75,6 +71,14 @@ class Lines:
             return self
         return Lines(self.data, *(np.delete(each, blank) for each in (self.starts, self.ends, self.lines)))
 
+    def without(self, rows: Collection[int]) -> Lines:
+        """Return the records without some, one after the other."""
+        kept = np.delete(np.arange(len(self)), list(rows))
+        starts, ends = self.starts[kept], self.ends[kept]
+        data = b"\n".join([self.data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+        bounds = np.append(0, np.cumsum(ends - starts + 1))
+        return Lines(data, bounds[:-1], bounds[1:] - 1, self.lines[kept])
+
     def text(self, record: int) -> str:
         """Return a record as text."""
         return self.data[int(self.starts[record]) : int(self.ends[record])].decode(errors="replace")
@@ -89,56 +93,66 @@ def lines_of(
     records. With ``returns``, the line ends may be CR alone, as the first of them is. Raises BadRecordError for a
     record over 64 MiB, and the errors of the file.
     """
-    rest, line, known = b"", 1, None if returns else _NEWLINE
+    # Bytes of a record without an end so far are searched once. They may end within quotes.
+    parts, size, quoted = [b""], 0, False
+    line, known = 1, None if returns else _NEWLINE
     block = file.read(BLOCK)
     if block.startswith(_BOM):
         block = block.removeprefix(_BOM) or file.read(BLOCK)
-    while block or rest:
+    while block or size:
+        if known is None and block.endswith(b"\r"):
+            block += file.read(1)  # perhaps the rest of the line end
         following = file.read(BLOCK) if block else b""
-        data = rest + block
-        known = known or _line_end(data[:_BEGINNING]) or _line_end(data)
+        known = known or _line_end(block[:_BEGINNING], quoted) or _line_end(block, quoted)
         end = known or _NEWLINE
-        ends = _record_ends(data, end, quotes=quotes)
-        if not following and (not len(ends) or ends[-1] != len(data) - 1):
-            ends = np.append(ends, len(data))  # the last line has no line end
-        used = min(int(ends[-1]) + 1, len(data)) if len(ends) else 0
+        ends = _record_ends(block, end, quotes=quotes, quoted=quoted)
+        if not following and (not len(ends) or ends[-1] != len(block) - 1):
+            ends = np.append(ends, len(block))  # the last line has no line end
+        used = 0
         if len(ends):
-            found, line = _cut(data, ends, line, end, quotes=quotes, blanks=blanks)
+            used = min(int(ends[-1]) + 1, len(block))
+            data = b"".join([*parts, block]) if size else block
+            found, line = _cut(data, ends + size, line, end, quotes=quotes, blanks=blanks)
             if len(found):
                 yield found
-        rest, block = data[used:], following
+            parts, size, quoted = [], 0, False
+        rest = block[used:]
+        parts.append(rest)
+        size += len(rest)
+        quoted ^= rest.count(b'"') % 2 == 1
+        block = following
         if not used:
-            _check_length(name, line, rest)
+            _check_length(name, line, size)
 
 
-def _line_end(data: bytes) -> int | None:
+def _line_end(data: bytes, quoted: bool) -> int | None:
     """Return the byte that ends lines: CR if the first line end outside quotes is CR without LF. None if unknown."""
     view = np.frombuffer(data, np.uint8)
     marks = np.flatnonzero(view == _QUOTE)
     found = np.flatnonzero((view == _NEWLINE) | (view == _RETURN))
-    outside = found[np.searchsorted(marks, found) % 2 == 0]
+    outside = found[np.searchsorted(marks, found) % 2 == quoted]
     if not len(outside) or (view[outside[0]] == _RETURN and outside[0] == len(data) - 1):
         return None
     first = int(outside[0])
     return _RETURN if data[first] == _RETURN and data[first + 1] != _NEWLINE else _NEWLINE
 
 
-def _check_length(name: str, line: int, rest: bytes) -> None:
-    if len(rest) > MAX_RECORD:
+def _check_length(name: str, line: int, size: int) -> None:
+    if size > MAX_RECORD:
         raise BadRecordError(
             f"{name}, line {line}: a record of more than {MAX_RECORD} bytes; is a quote missing, or is it binary?"
         )
 
 
-def _record_ends(data: bytes, end: int, *, quotes: bool) -> npt.NDArray[np.int64]:
-    """Return the positions of the line ends that end a record."""
+def _record_ends(data: bytes, end: int, *, quotes: bool, quoted: bool) -> npt.NDArray[np.int64]:
+    """Return the positions of the line ends that end a record. ``quoted`` is True if the data begin within quotes."""
     view = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(view == end)
-    if not quotes or b'"' not in data:
+    if not quotes or not (quoted or b'"' in data):
         return ends
     # A line end is outside quotes if the number of quotes before it is even; a doubled quote counts as two.
     marks = np.flatnonzero(view == _QUOTE)
-    outside: npt.NDArray[np.int64] = ends[np.searchsorted(marks, ends) % 2 == 0]
+    outside: npt.NDArray[np.int64] = ends[np.searchsorted(marks, ends) % 2 == quoted]
     return outside
 
 
@@ -187,51 +201,24 @@ def rejected(name: str, lines: Lines, row: int, first: int, reason: str, *, reje
     return Rejected(first + row, line, reason, text)
 
 
-class NotRecordsError(ValueError):
-    """Raised for lines that are not one record each."""
-
-
 @dataclass(frozen=True, slots=True)
 class LineReader:
     """Reader of the chunks of one file of lines."""
 
     name: str
-    parse: Callable[[Lines], pa.RecordBatch]
-    """One row for each record. Raises ArrowInvalid or NotRecordsError for an invalid record."""
+    parse: Callable[[Lines], tuple[pa.RecordBatch, dict[int, str]]]
+    """Returns the valid records, and the reasons to reject the others, by row."""
     reject: bool
     """If True, malformed records are returned as rejected; otherwise they raise BadRecordError."""
 
     def chunks(self, blocks: Iterator[Lines], offset: int) -> Iterator[Chunk]:
         """Yield the records from number ``offset``."""
         for lines, first in from_offset(blocks, offset):
-            yield self._chunk(lines, first)
-
-    def _chunk(self, lines: Lines, first: int) -> Chunk:
-        size = len(lines.joined())
-        try:
-            return Chunk(self.parse(lines), first, len(lines), bytes=size)
-        except (pa.ArrowInvalid, NotRecordsError):
-            pass
-        good: list[pa.RecordBatch] = []
-        bad: list[Rejected] = []
-        self._sieve(lines, first, good, bad)
-        table = pa.Table.from_batches(good).combine_chunks()
-        batches = table.to_batches()
-        batch = batches[0] if batches else good[0]
-        return Chunk(batch, first, len(lines), tuple(bad), size)
-
-    def _sieve(self, lines: Lines, first: int, good: list[pa.RecordBatch], bad: list[Rejected]) -> None:
-        """Parse halves until the part that cannot be parsed is one record."""
-        try:
-            good.append(self.parse(lines))
-        except (pa.ArrowInvalid, NotRecordsError) as error:
-            if len(lines) > 1:
-                middle = len(lines) // 2
-                self._sieve(lines.part(0, middle), first, good, bad)
-                self._sieve(lines.part(middle, len(lines)), first + middle, good, bad)
-                return
-            bad.append(rejected(self.name, lines, 0, first, reason_of(error), reject=self.reject))
-            good.append(self.parse(lines.part(0, 0)))
+            batch, reasons = self.parse(lines)
+            bad = tuple(
+                rejected(self.name, lines, row, first, reasons[row], reject=self.reject) for row in sorted(reasons)
+            )
+            yield Chunk(batch, first, len(lines), bad, len(lines.joined()))
 
 
 def reason_of(error: Exception) -> str:
