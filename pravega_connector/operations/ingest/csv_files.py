@@ -7,22 +7,19 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.operations.ingest.csv_lines import OPEN, broken, is_open
-from pravega_connector.operations.ingest.csv_values import FALSE, TRUE, converted, found_in
+from pravega_connector.operations.ingest.csv_values import FALSE, TRUE, converted, found_in, read_as
 from pravega_connector.operations.ingest.file_kinds import open_text
 from pravega_connector.operations.ingest.lines import SHOWN, LineReader, Lines, lines_of
 from pravega_connector.operations.ingest.replayable import Chunk
-from pravega_serde.columnar import numbers_of
-from pravega_serde.columnar.arrays import Bools, as_text, number_column
-from pravega_serde.columnar.digits import inexact_in_piece, line_pieces
-from pravega_serde.columnar.found import EXACT_INTEGERS, Found
+from pravega_serde.columnar.arrays import as_text, number_column
+from pravega_serde.columnar.found import Found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +51,7 @@ class CsvFiles:
         with open_text(path, self.encoding) as file:
             names, blocks = self._head(file, path)
             _check_names(path, names, schema)
-            doubts = _Doubts(schema, self.delimiter)
-            reader = LineReader(path, lambda lines: self._rows(lines, names, schema, doubts), reject)
+            reader = LineReader(path, lambda lines: self._rows(lines, names, schema), reject)
             yield from reader.chunks(blocks, offset)
 
     def _head(self, file: Any, path: str) -> tuple[list[str], Iterator[Lines]]:
@@ -85,22 +81,16 @@ class CsvFiles:
         rest = first.tail(int(self.header))
         return names, chain([rest] if len(rest) else [], blocks)
 
-    def _rows(
-        self, lines: Lines, names: list[str], schema: pa.Schema, doubts: _Doubts
-    ) -> tuple[pa.RecordBatch, dict[int, str]]:
+    def _rows(self, lines: Lines, names: list[str], schema: pa.Schema) -> tuple[pa.RecordBatch, dict[int, str]]:
         """Return the valid rows, and the reasons to reject the others."""
-        batch = self._parsed(lines, names, schema)
-        doubtful = schema.names if batch is None else list(dict.fromkeys(doubts.about(lines, batch)))
-        if batch is not None and not doubtful:
-            return batch, {}
-        texts, reasons = self._texts(lines, names, doubtful)
+        reasons: dict[int, str] = {}
+        batch = self._parsed(lines, names, pa.schema([entry.with_type(read_as(entry.type)) for entry in schema]))
+        if batch is None:
+            batch, reasons = self._texts(lines, names, schema.names)
         misfits: dict[int, str] = {}
         columns = []
         for entry in schema:
-            if batch is not None and entry.name not in doubtful:
-                columns.append(batch.column(entry.name))
-                continue
-            values, wrong = converted(texts.column(entry.name), entry.type, entry.name)
+            values, wrong = converted(batch.column(entry.name), entry.type, entry.name)
             columns.append(values)
             misfits = wrong | misfits  # the reason of the first column
         return _good(pa.RecordBatch.from_arrays(columns, schema=schema), misfits, reasons, len(lines))
@@ -180,103 +170,3 @@ def _check_names(path: str, names: list[str], schema: pa.Schema) -> None:
             f"{path}, line 1: it {verb} the column {unlike[0]!r}; all files must have the columns "
             f"{', '.join(schema.names)}"
         )
-
-
-class _Doubts:
-    """Check if pyarrow, which is fast, could read some text as a value that loses a part of it.
-
-    Its numbers may have leading zeros, an exponent without a sign or with three digits, more digits than they hold, or
-    be hexadecimal. Its times may be dates. Columns with such texts are converted by :func:`converted` instead.
-    """
-
-    def __init__(self, schema: pa.Schema, delimiter: str) -> None:
-        t = pa.types
-        self._floats = [entry.name for entry in schema if t.is_floating(entry.type)]
-        fractions = [entry.name for entry in schema if t.is_floating(entry.type) or t.is_decimal(entry.type)]
-        self._exponents = bool(fractions)
-        self._numbers = [*fractions, *(entry.name for entry in schema if t.is_integer(entry.type))]
-        # Arrow does not notice that the digits of a decimal overflow, and rounds to small floats.
-        self._always = [
-            name
-            for name, kind in zip(schema.names, schema.types, strict=True)
-            if t.is_decimal(kind) or (t.is_floating(kind) and kind != pa.float64())
-        ]
-        self._times = [entry.name for entry in schema if t.is_timestamp(entry.type) and entry.type.tz is None]
-        self._delimiter = ord(delimiter)
-        self._borders = (np.arange(256) < _MINUS) | (np.arange(256) == self._delimiter)
-        self._starts = np.isin(np.arange(256), [*b'\r\n"', self._delimiter])
-
-    def about(self, lines: Lines, batch: pa.RecordBatch) -> list[str]:
-        """Return the columns whose values may have lost something."""
-        found = self._always + [name for name in self._times if _has_midnight(batch.column(name))]
-        if not self._numbers:
-            return found
-        if self._delimiter in _IN_NUMBERS:
-            return found + self._numbers
-        exact = True
-        for _, piece in line_pieces(lines.data, int(lines.starts[0]), int(lines.ends[-1])):
-            if self._has_odd_numbers(piece) or (b'"' in piece and self._has_text_after_quotes(piece)):
-                return found + self._numbers
-            exact = exact and not (self._floats and len(inexact_in_piece(piece)))
-        return found + [name for name in self._floats if not exact or _is_large(batch.column(name))]
-
-    def _has_odd_numbers(self, piece: bytes) -> bool:
-        data = np.frombuffer(b"\n\n%b\n\n\n\n" % piece, np.uint8)
-        zero, before, after = data[2:-1] == _ZERO, data[1:-2], data[3:]
-        plain = zero & (after >= _ZERO) & self._may_start(before)  # before a digit or a letter
-        negative = zero & (before == _MINUS) & self._may_start(data[:-3]) & (after != _POINT)
-        if self._are_first(data, np.flatnonzero(plain) + 2):
-            return True
-        if negative.any() and self._are_first(data, np.flatnonzero(negative) + 1):
-            return True
-        if b"+" in piece and self._are_first(data, np.flatnonzero(data == _PLUS)):
-            return True
-        if not self._exponents:
-            return False
-        at = np.flatnonzero((data[1:] | _LOWER == _E) & (data[:-1] <= _NINE)) + 1
-        at = at[data[at - 1] >= _POINT]
-        negative = (data[at + 1] == _MINUS) & _are_digits(data[at + 2]) & _are_digits(data[at + 3])
-        return bool((_are_digits(data[at + 1]) | (negative & _are_digits(data[at + 4]))).any())
-
-    def _has_text_after_quotes(self, piece: bytes) -> bool:
-        """Return True if a field may have text after its closing quote: pyarrow joins ``"0"7``."""
-        data = np.frombuffer(b"\n%b\n" % piece, np.uint8)
-        at = np.flatnonzero(data == _QUOTE)
-        return bool((~self._starts[data[at - 1]] & ~self._starts[data[at + 1]]).any())
-
-    def _may_start(self, before: Bytes) -> Bools:
-        return before < _MINUS if self._delimiter < _MINUS else self._borders[before]
-
-    def _are_first(self, data: Bytes, at: npt.NDArray[np.int64]) -> bool:
-        """Return True if a byte is the first of a field, after blanks; perhaps also after many blanks."""
-        for _ in range(_BLANKS):
-            before = data[at - 1]
-            if self._starts[before].any():
-                return True
-            at = at[(before == _BLANK) | (before == _TAB)] - 1
-            if not len(at):
-                return False
-        return True
-
-
-def _are_digits(data: Bytes) -> Bools:
-    return data - _ZERO < 10
-
-
-def _is_large(column: pa.Array) -> bool:
-    """Return True if a column has numbers that integers in it are not exact for, or NaN."""
-    return not (np.abs(column.fill_null(1.0).to_numpy()) < EXACT_INTEGERS).all()
-
-
-def _has_midnight(column: pa.Array) -> bool:
-    times = numbers_of(column.drop_null().view(pa.int64()))
-    return bool((times % _DAY[column.type.unit] == 0).any())
-
-
-Bytes = npt.NDArray[np.uint8]
-_ZERO, _NINE, _PLUS, _MINUS, _POINT, _E, _BLANK, _TAB, _QUOTE = b'09+-.e \t"'
-_IN_NUMBERS: Final = b"0123456789./"
-_BLANKS: Final = 32
-#: Bit of small letters.
-_LOWER: Final = 0x20
-_DAY: Final = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

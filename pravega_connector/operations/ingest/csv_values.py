@@ -11,13 +11,15 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.arrays import bools_of, select, valid_rows
+from pravega_serde.columnar.arrays import Int64s, bools_of, number_column, numbers_of, offsets_of, select, valid_rows
 from pravega_serde.columnar.building import build_rows, decimals_of, parse_times
+from pravega_serde.columnar.digits import double_texts
 from pravega_serde.columnar.found import EXACT_INTEGERS, Found, Kind, fits_double, fits_float
-from pravega_serde.columnar.types import integer_bounds
+from pravega_serde.columnar.types import integer_bounds, is_family
 
 _WHOLE: Final = "(0|[1-9][0-9]*)"
 _INTEGER: Final = "^(0|-?[1-9][0-9]*)$"
@@ -131,14 +133,28 @@ _KINDS: Final[list[tuple[str, Callable[[Found, pa.StringArray, pa.StringArray], 
 # ---- conversion ----
 
 
-def converted(texts: pa.StringArray, kind: pa.DataType, name: str) -> tuple[pa.Array, dict[int, str]]:
+def read_as(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which pyarrow reads a column: text, if it would accept texts of other values too.
+
+    Its numbers may have leading zeros, an exponent without a sign, more digits than they hold, or be hexadecimal. Its
+    times may be dates.
+    """
+    is_own = is_family(kind, "integer", "floating", "decimal") or (pa.types.is_timestamp(kind) and kind.tz is None)
+    return pa.string() if is_own else kind
+
+
+def converted(texts: pa.Array, kind: pa.DataType, name: str) -> tuple[pa.Array, dict[int, str]]:
     """Return the values of the texts of a column, and the rows with texts that the type cannot hold, with the reason.
 
     The values of these rows are null.
     """
-    if kind == pa.string():
+    if kind == texts.type:
         return texts, {}
-    values = _converted(texts, kind)
+    values, unsure = _usual(texts, kind)
+    if len(unsure):
+        index = np.arange(len(texts))
+        index[unsure] = len(texts) + np.arange(len(unsure))
+        values = select(pa.concat_arrays([values, _converted(select(texts, unsure), kind)]), index)
     if values.null_count == texts.null_count:
         return values, {}
     rows = np.flatnonzero(valid_rows(texts) & ~valid_rows(values))
@@ -157,6 +173,86 @@ _NOUNS: Final = {
     pa.timestamp("us"): "a time without a zone",
     pa.timestamp("us", "UTC"): "a time with a zone",
 }
+
+
+def _usual(texts: pa.StringArray, kind: pa.DataType) -> tuple[pa.Array, Int64s]:
+    """Return the values of texts, and the rows that need a closer look; the others are exact."""
+    lengths = np.diff(offsets_of(texts))
+    try:
+        if pa.types.is_timestamp(kind) and kind.tz is None:
+            return texts.cast(kind), np.flatnonzero((lengths < _SHORTEST_TIME) & valid_rows(texts))
+        if pa.types.is_integer(kind):
+            return _cast(texts, kind, _IN_INTEGERS), _odd_rows(texts, _IN_INTEGERS)
+        if kind == pa.float64():
+            return _usual_doubles(texts, lengths)
+    except pa.ArrowInvalid:
+        pass
+    return pa.nulls(len(texts), kind), np.arange(len(texts))
+
+
+def _usual_doubles(texts: pa.StringArray, lengths: npt.NDArray[np.int32]) -> tuple[pa.Array, Int64s]:
+    values, valid = _cast(texts, pa.float64(), _IN_FRACTIONS), valid_rows(texts)
+    small = np.abs(numbers_of(values)) < EXACT_INTEGERS
+    doubtful = (lengths > _MOST_IN_DOUBLE + 1) | ~small
+    rows = np.arange(len(texts)) if doubtful.mean() > _MANY else np.flatnonzero(doubtful)
+    exact = np.zeros(len(texts), np.bool_)
+    if len(rows):
+        same = pc.equal(double_texts(_some(values, rows)), _some(texts, rows))
+        exact[rows] = bools_of(same.fill_null(False)) & small[rows]
+    rest = np.flatnonzero(~exact & valid)
+    odd = rest[_odd_rows(_some(texts, rest), _IN_FRACTIONS)]
+    return values, np.union1d(odd, rest[doubtful[rest]])
+
+
+def _some(column: pa.Array, rows: Int64s) -> pa.Array:
+    return column if len(rows) == len(column) else select(column, rows)
+
+
+def _odd_rows(texts: pa.StringArray, letters: bytes) -> Int64s:
+    """Return the rows with other bytes than these letters, leading zeros, or minus zero without a point."""
+    offsets, buffer = offsets_of(texts), texts.buffers()[2]
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    if buffer is None or not len(texts):
+        return np.empty(0, np.int64)
+    view = np.frombuffer(buffer, np.uint8)
+    rows = np.flatnonzero(lengths > 1)
+    at = starts[rows]
+    first = view[at]
+    zero = (first == _ZERO) & (view[at + 1] != _POINT)
+    minus = np.flatnonzero(first == _MINUS)
+    if len(minus):
+        at, longer = at[minus], lengths[rows[minus]] > 2
+        zero[minus] = (view[at + 1] == _ZERO) & ~(longer & (view[at + 1 + longer] == _POINT))
+    odd: Int64s = rows[zero]
+    for other in set(memoryview(buffer)[offsets[0] : offsets[-1]].tobytes().translate(None, letters)):
+        places = np.flatnonzero(view[: offsets[-1]] == other)
+        odd = np.union1d(odd, np.searchsorted(offsets, places[places >= offsets[0]], "right") - 1)
+    return odd
+
+
+def _cast(texts: pa.StringArray, kind: pa.DataType, letters: bytes) -> pa.Array:
+    """Return the values of texts; those of odd rows may be null."""
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        return _without(texts, _odd_rows(texts, letters)).cast(kind)
+
+
+def _without(texts: pa.StringArray, rows: Int64s) -> pa.StringArray:
+    """Return texts; null in some rows."""
+    if not len(rows):
+        return texts
+    nothing = np.zeros(len(texts), np.bool_)
+    nothing[rows] = True
+    return pc.if_else(number_column(nothing), None, texts)
+
+
+_ZERO, _MINUS, _POINT = b"0-."
+_IN_INTEGERS: Final = b"-0123456789"
+_IN_FRACTIONS: Final = b"-.0123456789"
+_SHORTEST_TIME: Final = len("2026-05-01 12:00")
+_MOST_IN_DOUBLE: Final = 15
+_MANY: Final = 0.5
 
 
 def _converted(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
@@ -191,7 +287,7 @@ def _checked(texts: pa.StringArray, sure: pa.BooleanArray, holds: Callable[[str]
     """Return texts; null for those that are not ``sure`` and do not hold."""
     rows = np.flatnonzero(~bools_of(sure.fill_null(True)))
     lost = [row for row, text in zip(rows.tolist(), select(texts, rows).to_pylist(), strict=True) if not holds(text)]
-    return pc.if_else(pa.array(np.isin(np.arange(len(texts)), lost)), None, texts) if lost else texts
+    return _without(texts, np.array(lost, np.int64))
 
 
 def _has_zone(kind: pa.DataType) -> bool:

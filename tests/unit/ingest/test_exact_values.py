@@ -472,3 +472,14 @@ def test_a_delimiter_of_numbers_joins_none(tmp_path: Path):
     text = "x/y\n0.5/0.12345678901234567890\n"
     with pytest.raises(BadRecordError, match=r"0\.12345678901234567890"):
         events(source(tmp_path / "f.csv", text, delimiter="/", types=["x=double", "y=double"]))
+
+
+@pytest.mark.parametrize("text", ["007", "-007", "+441234567890", "1E5", "0x1A", "00.5"])
+@pytest.mark.parametrize("kind", ["int64", "double", "decimal(20,2)"])
+def test_text_that_looks_like_a_number_stays_text(tmp_path: Path, text: str, kind: str):
+    """No type of numbers reads it, and the fix that the error names keeps it as it is."""
+    data = f"x,y\n1,a\n{text},b\n"
+    with pytest.raises(BadRecordError, match=r"line 3: .*\(--type x=string\)"):
+        events(source(tmp_path / "x.csv", data, types=[f"x={kind}"]))
+    assert fields(source(tmp_path / "x.csv", data, types=["x=string"])) == ["1", text]
+    assert fields(source(tmp_path / "x.csv", data)) == ["1", text]
