@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from pravega_serde.columnar import ColumnReader, ColumnSerializer, ColumnWriter, PlainPath, per_row
 from pravega_serde.columnar.base import Write
+from pravega_serde.columnar.building import fit_decimals
+from pravega_serde.columnar.types import contains
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
 
 T = TypeVar("T")
@@ -63,7 +65,16 @@ class FunctionSerializer(ColumnSerializer, Generic[T]):
             raise DeserializationError(f"{_name(self._read)} failed: {type(error).__name__}: {error}") from error
 
     def _make_reader(self) -> ColumnReader:
-        return ColumnReader(PlainPath(self.deserialize, self.arrow_type), None)
+        kind, fit = self.arrow_type, fit_decimals(self.arrow_type)
+
+        def read(event: bytes) -> Any:
+            value = self.deserialize(event)
+            try:
+                return fit(value)
+            except (TypeError, ValueError) as error:
+                raise DeserializationError(f"{str(value)[:80]!r} does not fit {kind}: {error}") from error
+
+        return ColumnReader(PlainPath(read if contains(kind, "decimal") else self.deserialize, kind), None)
 
     def _make_writer(self) -> ColumnWriter:
         kind = self.arrow_type

@@ -70,11 +70,42 @@ class Inference:
             fields = list(kind) if pa.types.is_struct(kind) else []
             self._found = pa.unify_schemas([self._found, pa.schema(fields)], promote_options="permissive")
         except (pa.ArrowException, TypeError, OverflowError) as error:
-            raise SchemaError(str(error)) from error
+            path, cause = _mismatch(values, "$", error)
+            raise SchemaError(f"{path} has {cause}") from error
 
     def schema(self) -> pa.Schema:
         """Return the columns of all events."""
         return self._found
+
+
+def _mismatch(values: list[Any], path: str, error: Exception) -> tuple[str, str]:
+    """Return the place of the values without a type, and the cause."""
+    there = [value for value in values if value is not None]
+    parts: dict[str, list[Any]] = {}
+    if all(isinstance(value, dict) for value in there):
+        for value in there:
+            for name, inner in value.items():
+                parts.setdefault(f"{path}.{name}", []).append(inner)
+    elif all(isinstance(value, list) for value in there):
+        parts[f"{path}[]"] = [item for value in there for item in value]
+    for step, part in parts.items():
+        try:
+            pa.array(part)
+        except (pa.ArrowException, TypeError, OverflowError) as inside:
+            return _mismatch(part, step, inside)
+    for value in there:
+        if isinstance(value, int) and not -_INT64 <= value < _INT64:
+            return path, _large(value)
+    return path, f"values without a common type: {error}"
+
+
+def _large(value: int) -> str:
+    shown = str(value) if value.bit_length() < _SHOWN_BITS else f"of {value.bit_length()} bits"
+    return f"the integer {shown}, which int64 cannot hold; pass decimal(38, 0) as its type"
+
+
+_INT64: Final = 1 << 63
+_SHOWN_BITS: Final = 256
 
 
 def _parsed(event: bytes) -> Any:

@@ -302,10 +302,13 @@ def to_micros(column: pa.Array, unit: str, *, what: str) -> pa.Array:
 
 
 def days_of(column: pa.Array) -> pa.Array:
-    """Return dates as ``date32``, without the hours that a ``date64`` can have."""
-    if column.type == pa.date32():
-        return column
-    return floor_divide(column.cast(pa.int64()), 86_400_000).cast(pa.int32()).cast(pa.date32())
+    """Return dates as ``date32``. Raises :class:`SerializationError` for a ``date64`` with a time of day."""
+    try:
+        return column.cast(pa.date32())
+    except pa.ArrowInvalid:
+        raise SerializationError(
+            "invalid date: a date64 with a time of day; cast the column to timestamp('ms')"
+        ) from None
 
 
 def time_of_day(column: pa.Array, unit: str = "us") -> pa.Array:

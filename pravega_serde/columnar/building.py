@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from pravega_serde.columnar.arrays import bounds_of, expand, list_offsets, number_column
 from pravega_serde.columnar.bad_rows import MalformedError
+from pravega_serde.columnar.types import contains, family
 
 #: Makes an Arrow array of values (None: null), or raises.
 Build = Callable[[Sequence[Any]], pa.Array]
@@ -204,6 +205,40 @@ def decimal_fitter(kind: pa.DataType) -> Callable[[Decimal], Decimal]:
             raise MalformedError(f"{str(number)[:40]} does not fit {kind}") from None
 
     return fit
+
+
+def fit_decimals(kind: pa.DataType) -> Callable[[Any], Any]:
+    """Return a function that fits the Decimals in a value for ``pa.array``, which crashes on small exponents.
+
+    It raises :class:`MalformedError` for one that does not fit, and TypeError or ValueError for a value of another
+    form.
+    """
+    name = family(kind)
+    if name == "decimal":
+        fit = decimal_fitter(kind)
+        return lambda value: fit(value) if isinstance(value, Decimal) else value
+    if name not in ("fields", "items", "entries") or not contains(kind, "decimal"):
+        return lambda value: value
+    parts = [fit_decimals(kind.field(index).type) for index in range(kind.num_fields)]
+    if name == "items":
+        return lambda value: value if value is None or isinstance(value, str) else [parts[0](item) for item in value]
+    if name == "entries":
+        key_of, item_of = fit_decimals(kind.key_type), fit_decimals(kind.item_type)
+
+        def entries(value: Any) -> Any:
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return value if value is None else [(key_of(key), item_of(item)) for key, item in pairs]
+
+        return entries
+    named = {field.name: part for field, part in zip(kind, parts, strict=True)}
+
+    def fields(value: Any) -> Any:
+        pairs = value.items() if isinstance(value, Mapping) else value
+        if value is None or not all(isinstance(pair, tuple) and pair and pair[0] in named for pair in pairs):
+            return value if value is None else tuple(part(item) for part, item in zip(parts, value, strict=True))
+        return {key: named[key](item) for key, item in pairs}
+
+    return fields
 
 
 def millis(value: int) -> int:

@@ -7,9 +7,10 @@ the form of its scalars in its own class.
 from __future__ import annotations
 
 import math
+import re
 from abc import abstractmethod
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import Any, ClassVar, Final
 
@@ -129,8 +130,10 @@ class ParsedValues(Walk[Convert]):
         if not isinstance(value, str):
             raise self.wrong(wanted, value)
         try:
-            # Java's formatters accept letters in lower case.
-            time = parse_times(pa.array([value.upper()]), kind).cast(pa.int64() if kind.bit_width == 64 else pa.int32())
+            text = value.upper()  # Java's formatters accept letters in lower case
+            if (number := _usual_time(text, kind)) is not None:
+                return number
+            time = parse_times(pa.array([text]), kind).cast(pa.int64() if kind.bit_width == 64 else pa.int32())
             return int(time[0].as_py())
         except (pa.ArrowInvalid, UnicodeEncodeError):
             zone = "" if wanted == "a date" else " with its zone" if kind.tz else " without a zone"
@@ -207,6 +210,37 @@ class ParsedValues(Walk[Convert]):
     def natural(self, value: Any) -> Any:
         """Return a value of another type than JSON's in a type that VARIANT has."""
         raise self.wrong("a value of JSON", value)
+
+
+#: Usual texts of dates and times, with or without a zone.
+_USUAL: Final = re.compile(
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)?(Z|[-+][0-9]{2}(?::?[0-5][0-9])?)?"
+)
+_FIRST_DAY: Final = date(1970, 1, 1).toordinal()
+
+
+def _usual_time(text: str, kind: pa.DataType) -> int | None:
+    """Return the days or microseconds of a usual text; None for another one, which Arrow reads or refuses."""
+    match = _USUAL.fullmatch(text)
+    try:
+        if match is None:
+            return None
+        if pa.types.is_date(kind):
+            return None if len(text) > _DATE_LENGTH else date.fromisoformat(text).toordinal() - _FIRST_DAY
+        if match[1] is None or (match[2] is None) != (kind.tz is None):
+            return None
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    offset = time.utcoffset() or _NO_TIME
+    past = timedelta(time.toordinal() - _FIRST_DAY, time.second, time.microsecond, 0, time.minute, time.hour) - offset
+    return past // _MICROSECOND
+
+
+_DATE_LENGTH: Final = 10
+_NO_TIME: Final = timedelta(0)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def seconds_to_micros(seconds: float | Decimal) -> int:

@@ -22,7 +22,7 @@ from google.protobuf.descriptor_pb2 import FieldOptions, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
-from pravega_serde.columnar import Lower, MalformedError, to_micros
+from pravega_serde.columnar import Lower, MalformedError, days_of, to_micros
 from pravega_serde.columnar.bad_rows import UNFIT, invalid
 from pravega_serde.columnar.building import decimal_fitter, decimals_of
 from pravega_serde.columnar.lowering import itself, list_lowering, map_lowering, struct_lowering
@@ -135,7 +135,7 @@ def wire_column(declared: pa.DataType, kind: pa.DataType) -> tuple[Lower, pa.Dat
 
 
 def _from_date(column: pa.Array, _: pa.DataType, __: pa.DataType) -> pa.Array:
-    days = column.cast(pa.date32())
+    days = days_of(column)
     parts = [part(days).cast(pa.int32()) for part in (pc.year, pc.month, pc.day)]
     bounds = pc.min_max(parts[0]).as_py()
     if bounds["min"] is not None and (bounds["min"] < 1 or bounds["max"] > 9999):

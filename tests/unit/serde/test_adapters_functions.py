@@ -1,6 +1,8 @@
 """Serializers from plain functions."""
 
 import pickle
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -58,3 +60,38 @@ class TestFunctions:
             self.BOTH.check_encodable(pa.list_(pa.int8()))
         with pytest.raises(SerializationError):
             self.BOTH.encode_column(pa.array(["x"]))
+
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [
+            (pa.decimal128(38, 2), "{}"),
+            (pa.struct([("a", pa.decimal128(38, 2))]), "dict(a={})"),
+            (pa.struct([("a", pa.decimal128(38, 2))]), "({},)"),
+            (pa.struct([("a", pa.decimal128(38, 2))]), "[('a', {})]"),
+            (pa.list_(pa.decimal256(76, 2)), "[{}]"),
+            (pa.map_(pa.string(), pa.list_(pa.decimal128(38, 2))), "dict(a=[{}])"),
+            (pa.map_(pa.decimal128(38, 2), pa.int8()), "[({}, 1)]"),
+        ],
+    )
+    def test_decimals_of_any_exponent(self, kind: pa.DataType, value: str) -> None:
+        """Arrow itself ends the process for some of these."""
+
+        def read(event: bytes) -> Any:
+            return eval(value.format(f"Decimal('{event.decode()}')"), {"Decimal": Decimal})
+
+        serializer = FunctionSerializer(repr, read, arrow_type=kind)  # type: ignore[arg-type,var-annotated]
+        events = ["1.5", "1e-999999999", "1.50", "-1e999999999", "0e-999999999", "1.005", "NaN", "150e-2"]
+        rows = []
+        read_back = serializer.decode_column(
+            pa.array([event.encode() for event in events]), on_error=lambda error: rows.append(error.row)
+        )
+        assert rows == [1, 3, 5, 6]
+        assert "1.50" in str(read_back[0].as_py())
+        assert read_back[0] == read_back[2] == read_back[7]
+        assert "0.00" in str(read_back[4].as_py())
+
+    def test_values_of_another_form(self) -> None:
+        kind = pa.struct([("a", pa.decimal128(9, 2)), ("b", pa.int8())])
+        serializer = FunctionSerializer(repr, lambda event: (Decimal(1),), arrow_type=kind)  # type: ignore[arg-type,var-annotated]
+        with pytest.raises(DeserializationError, match="does not fit struct"):
+            serializer.decode_column(pa.array([b""]))

@@ -582,7 +582,23 @@ def test_columns_that_events_have_together() -> None:
     }
 
 
-@pytest.mark.parametrize("events", [[{"a": 1}, {"a": "x"}], [{1: 2}], [{"a": 2**70}]])
-def test_events_without_columns_in_common(events: list[Any]) -> None:
-    with pytest.raises(SchemaError):
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([{"a": 1}, {"a": "x"}], r"\$\.a has values without a common type"),
+        ([{1: 2}], "int"),
+        ([{"b": 1, "a": 2**64}], r"\$\.a has the integer 18446744073709551616, .*; pass decimal\(38, 0\) as its type"),
+        ([{"b": [{"a": [1, -(2**70)]}]}], r"\$\.b\[\]\.a\[\] has the integer -1180591620717411303424, which int64"),
+        ([{"a": 2**2000}], r"\$\.a has the integer of 2001 bits"),
+    ],
+)
+def test_events_without_columns_in_common(events: list[Any], message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
         Inference().add(pa.array(list(map(CborSerializer().serialize, events)), pa.binary()))
+
+
+def test_large_integers_have_a_column_of_decimals() -> None:
+    kind = pa.struct([("a", pa.decimal128(38, 0))])
+    events = pa.array([CborSerializer().serialize({"a": number}) for number in (2**64, -(2**70))], pa.binary())
+    read = CborSerializer(arrow_type=kind).decode_column(events)
+    assert [int(row["a"]) for row in read.to_pylist()] == [2**64, -(2**70)]
