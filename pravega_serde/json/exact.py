@@ -81,8 +81,6 @@ def _refuse_constant(name: str) -> Any:
 _DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 #: Text of a date and a time, whose seconds have up to six digits after the point.
 _SECONDS: Final = re.compile(r"[^.]*[Tt ][^.]*(\.[0-9]{1,6}0*(?![0-9])[^.]*)?")
-#: A zero whose sign msgspec and pyarrow drop.
-_MINUS_ZERO: Final = re.compile(rb"-0(?![0-9.])")
 _LONG_INTEGER: Final = 100
 _NUMBERS: Final[dict[str, Any]] = {
     "parse_constant": _refuse_constant,
@@ -213,17 +211,18 @@ class ExactReader:
     def lossy(self, values: pa.Array, column: pa.BinaryArray) -> Int64s:
         """Return the rows with numbers that may have lost digits of the events, or the sign of zero."""
         offsets = offsets_of(column)
-        data = bytes(memoryview(column.buffers()[2])[offsets[0] : offsets[-1]])
-        places = [found.start() for found in _MINUS_ZERO.finditer(data)] if b"-0" in data else []
+        view = np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+        places, tiny = _minuses(view)
         if self._has_doubles:
-            places += inexact_fractions(data).tolist()
-        rows: Int64s = np.unique(np.searchsorted(offsets, offsets[0] + np.array(places, np.int64), "right") - 1)
-        if not self._has_doubles or all(map(_are_usual, _leaves(values))):
+            places = np.append(places, inexact_fractions(view.tobytes()))
+        rows: Int64s = np.unique(np.searchsorted(offsets, offsets[0] + places, "right") - 1)
+        # Zero may be a number with too small an exponent.
+        least = SMALLEST_NORMAL if tiny else 0.0
+        if not self._has_doubles or all(_are_usual(leaf, least) for leaf in _leaves(values)):
             return rows
         large = np.flatnonzero(_doubles(values, lambda sizes: ~(sizes < EXACT_INTEGERS)))
         small = np.flatnonzero(_doubles(values, lambda sizes: sizes < SMALLEST_NORMAL))
         if len(small):
-            # Zero may be a number with too small an exponent.
             exponents = pc.match_substring_regex(select(column, small), "[eE]-[0-9]{3}")
             small = small[bools_of(exponents)]
         return np.unique(np.concatenate((rows, large, small)))
@@ -240,6 +239,24 @@ class ExactReader:
             repeated = np.fromiter(counts, np.int64, len(unsure)) != written[unsure]
             suspects = np.union1d(suspects, unsure[repeated])
         return Attempt(tried.values, suspects)
+
+
+def _minuses(view: npt.NDArray[np.uint8]) -> tuple[Int64s, bool]:
+    """Return the positions of zeros whose sign msgspec and pyarrow drop, and True if exponents may be negative.
+
+    Some may be in texts.
+    """
+    at = np.flatnonzero(view[:-2] == _MINUS)
+    before = view[at - 1]
+    signs = at[_BEFORE_VALUES[before]]
+    zeros: Int64s = signs[(view[signs + 1] == _ZERO) & ~_IN_NUMBERS[view[signs + 2]]]
+    return zeros, bool((before | _LOWER == _E).any())
+
+
+_LOWER: Final = 0x20
+_MINUS, _ZERO, _E = b"-0e"
+_IN_NUMBERS: Final = np.isin(np.arange(256), list(b".0123456789"))
+_BEFORE_VALUES: Final = np.isin(np.arange(256), list(b":,[ \t\r\n"))
 
 
 def _names_with_values(column: pa.Array) -> Int64s:
@@ -270,10 +287,10 @@ def _leaves(column: pa.Array) -> Iterator[pa.Array]:
         yield column
 
 
-def _are_usual(column: pa.Array) -> bool:
-    """Return True if all doubles have a size in which their digits are exact; zero may be too small a number."""
+def _are_usual(column: pa.Array, least: float) -> bool:
+    """Return True if all doubles have a size, from ``least`` on, in which their digits are exact."""
     sizes = np.abs(column.fill_null(1.0).to_numpy())
-    return not len(sizes) or bool(sizes.min() >= SMALLEST_NORMAL and sizes.max() < EXACT_INTEGERS)  # not NaN
+    return not len(sizes) or bool(sizes.min() >= least and sizes.max() < EXACT_INTEGERS)  # not NaN
 
 
 def _doubles(column: pa.Array, test: Callable[[npt.NDArray[np.float64]], Bools]) -> Int64s:
