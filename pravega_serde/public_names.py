@@ -2,15 +2,17 @@
 
 A package takes its ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` from :func:`public_names`. An unknown name
 raises an AttributeError that names the right one, so ``hasattr``, copies and pickles work as for any module.
-``from package import name`` drops that error and raises Python's own. The table of names is
-:mod:`pravega_serde.foreign_names`, which is loaded when a text is shown.
+``from package import name`` drops an AttributeError, so that statement gets an ImportError with the same hint. The
+table of names is :mod:`pravega_serde.foreign_names`, which is loaded when a text is shown.
 """
 
 from __future__ import annotations
 
+import opcode
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from types import FrameType
 from typing import Any, Final
 
 from pravega_serde.suggestions import UnknownNameError, nearest
@@ -44,7 +46,7 @@ def public_names(
         elif name in places:
             value = import_module(f"{package}.{name}")
         else:
-            raise _unknown(package, name)
+            raise _unknown(package, name, sys._getframe(1))
         vars(sys.modules[package])[name] = value
         return value
 
@@ -55,8 +57,15 @@ def public_names(
     return load, known, public
 
 
-def _unknown(package: str, name: str) -> UnknownNameError:
+def _unknown(package: str, name: str, caller: FrameType) -> UnknownNameError | ImportError:
+    if _imports(caller) and (text := _text(package, name)):
+        return ImportError(f"cannot import name {name!r} from {package!r}: {text}", name=package)
     return UnknownNameError(name, lambda: _text(package, name) or f"module {package!r} has no attribute {name!r}")
+
+
+def _imports(caller: FrameType) -> bool:
+    """Return True if the frame executes ``from package import name``, not ``hasattr`` or an attribute."""
+    return caller.f_code.co_code[caller.f_lasti] == opcode.opmap["IMPORT_FROM"]
 
 
 def _text(package: str, name: str) -> str:

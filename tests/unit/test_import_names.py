@@ -146,13 +146,20 @@ def test_an_attribute_s_error_names_the_right_one(package, name, said):
     with pytest.raises(AttributeError) as caught:
         getattr(importlib.import_module(package), name)
     assert said in str(caught.value)
-    with pytest.raises(ImportError, match=f"^cannot import name {name!r} from {package!r}"):
+    with pytest.raises(ImportError, match=f"^cannot import name {name!r} from {package!r}") as refused:
         exec(f"from {package} import {name}", {})
+    assert not isinstance(refused.value, ModuleNotFoundError)
+    assert "has no attribute" in said or said in str(refused.value)
+    many = "".join(f"a{number} = {number}\n" for number in range(300))  # operands of more than a byte
+    with pytest.raises(ImportError, match=f"^cannot import name {name!r} from {package!r}"):
+        exec(f"{many}from {package} import {name}", {})
 
 
 @pytest.mark.parametrize("package", [pravega_connector, pravega_serde, pyspark_pravega])
 def test_a_name_that_is_known_elsewhere_is_absent_to_programs(package):
     assert not hasattr(package, "Client")
+    with pytest.raises(ImportError, match=r"^cannot import name 'Client' from .*PravegaClient\(controller\) creates"):
+        exec(f"from {package.__name__} import Client", {})
     assert getattr(package, "Client", None) is None
     with pytest.raises(AttributeError, match=r"has no Client: PravegaClient\(controller\) creates writers"):
         _ = package.Client
