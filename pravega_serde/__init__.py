@@ -7,6 +7,12 @@ if TYPE_CHECKING:
     from pravega_serde.avro import AvroSerializer as AvroSerializer
     from pravega_serde.avro import avro_schema_of as avro_schema_of
     from pravega_serde.cbor import CborSerializer as CborSerializer
+    from pravega_serde.columnar import ColumnReader as ColumnReader
+    from pravega_serde.columnar import ColumnSerializer as ColumnSerializer
+    from pravega_serde.columnar import ColumnWriter as ColumnWriter
+    from pravega_serde.columnar import PlainPath as PlainPath
+    from pravega_serde.columnar import bisecting as bisecting
+    from pravega_serde.columnar import per_row as per_row
     from pravega_serde.credentials import Credential as Credential
     from pravega_serde.credentials import CredentialProvider as CredentialProvider
     from pravega_serde.envelopes import ChangeDeserializer as ChangeDeserializer
@@ -102,6 +108,7 @@ else:
             "adapters": "FunctionSerializer JavaType TypedSerializer arrow_type_of typed",
             "avro": "AvroSerializer avro_schema_of",
             "cbor": "CborSerializer",
+            "columnar": "ColumnReader ColumnSerializer ColumnWriter PlainPath bisecting per_row",
             "credentials": "Credential CredentialProvider",
             "envelopes": "ChangeDeserializer Envelope Enveloped RowChange change_type distinct_changes",
             "errors": (

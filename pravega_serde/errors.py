@@ -283,10 +283,12 @@ class UnsupportedCodecError(SerdeError):
 class UnsupportedFormatError(SerdeError):
     """The format is unknown or not supported here.
 
-    Cause: the name of the format is misspelled, or this function does not accept the format.
+    Cause: the name of the format is misspelled, this function does not accept the format, or the package of the format
+    cannot be imported.
 
     Fix: use ``avro``, ``bytes``, ``cbor``, ``java``, ``json``, ``protobuf`` or ``string``. With a schema registry, use
-    ``avro``, ``json`` or ``protobuf``.
+    ``avro``, ``json`` or ``protobuf``. For another format, write ``package.module:name`` of its serializer. Install its
+    package in each process that uses it, with Spark on the driver and every executor.
     """
 
     code = "PRAVEGA-UNSUPPORTED-FORMAT"

@@ -1,13 +1,15 @@
 """The tables of all formats and envelopes, and the serializer of a format by its name.
 
-This module imports no codec: the module of a format, and pyarrow with it, is loaded on first use.
+This module imports no codec: the module of a format, and pyarrow with it, is loaded on first use. It is the one place
+that finds a format by a name, also the format of another package (:mod:`pravega_serde.plug_in_formats`).
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -33,8 +35,10 @@ __all__ = [
     "FORMATS",
     "Format",
     "FormatOption",
+    "find_format",
     "formats",
     "imported",
+    "inference_of",
     "registry_formats",
     "serializer_for",
 ]
@@ -207,13 +211,55 @@ _ELSEWHERE: Final = {
 
 
 def formats() -> tuple[str, ...]:
-    """Return the names that :func:`serializer_for` accepts, sorted."""
-    return tuple(sorted(FORMATS))
+    """Return the names that :func:`serializer_for` accepts, sorted, with those of installed plug-ins."""
+    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
+
+    return tuple(sorted({*FORMATS, *plug_in_formats.installed()}))
 
 
 def registry_formats() -> tuple[str, ...]:
     """Return the names of the formats that a schema registry supports, sorted."""
-    return tuple(name for name in formats() if FORMATS[name].registry)
+    return tuple(sorted(name for name, each in FORMATS.items() if each.registry))
+
+
+def find_format(name: str) -> Format:
+    """Return the format of a name that the user has chosen: of the table, of a plug-in, or ``package.module:name``.
+
+    A plug-in is imported, once for each process. Never pass a name from stored data. Raises
+    :class:`UnsupportedFormatError`.
+    """
+    if not isinstance(name, str):
+        raise UnsupportedFormatError(f"the name of a format must be a str, not {type(name).__name__}; {_known()}")
+    found = name.strip()
+    if ":" in found:
+        return _plug_in(found, found)
+    found = found.lower()
+    if found in FORMATS:
+        return FORMATS[found]
+    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
+
+    if (place := plug_in_formats.installed().get(found)) is not None:
+        return _plug_in(found, place)
+    raise UnsupportedFormatError(f"unknown format {name!r}{did_you_mean(found, formats(), _ELSEWHERE)}; {_known()}")
+
+
+def _known() -> str:
+    return f"known formats: {', '.join(formats())}, or package.module:name of another serializer"
+
+
+@functools.cache
+def _plug_in(name: str, place: str) -> Format:
+    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
+
+    found = plug_in_formats.load(place)
+    needs_columns = "arrow_type" in _parameters(found) or plug_in_formats.lacks_columns(found)
+    return Format(
+        name,
+        place,
+        needs_columns=needs_columns,
+        infer="pravega_serde.columnar.inference:RowInference" if needs_columns else "",
+        always_record=bool(getattr(found, "always_record", False)),
+    )
 
 
 def imported(place: str) -> Any:
@@ -269,29 +315,66 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
     pyarrow.Schema) to read events as columns. ``string`` and ``bytes`` need no option. For all options, see
     ``help(AvroSerializer)`` and so on.
 
+    Installed packages can add names. ``package.module:name`` imports any other format: a serializer,
+    its class, or a function that returns one, with the options as keyword arguments.
+
     Raises :class:`UnsupportedFormatError` for an unknown name, and :class:`SerdeError` for an unknown or missing
     option. Both name the nearest known name.
     """
-    if not isinstance(format_name, str):
-        raise UnsupportedFormatError(
-            f"the name of a format must be a str, not {type(format_name).__name__}; known formats: "
-            f"{', '.join(formats())}"
-        )
-    name = format_name.strip().lower()
-    if name not in FORMATS:
-        hint = did_you_mean(name, FORMATS, _ELSEWHERE)
-        raise UnsupportedFormatError(f"unknown format {format_name!r}{hint}; known formats: {', '.join(formats())}")
-    factory = imported(FORMATS[name].serializer)
-    _check_options(name, inspect.signature(factory), options)
+    declared = find_format(format_name)
+    if declared.name not in FORMATS:
+        return _of_plug_in(declared, options)
+    factory = imported(declared.serializer)
+    _check_options(declared.name, inspect.signature(factory).parameters, options)
     serializer: Serializer[Any] = factory(**options)
     return serializer
 
 
-def _check_options(name: str, signature: inspect.Signature, options: Mapping[str, object]) -> None:
-    known = signature.parameters
+def inference_of(format_name: str) -> Any:
+    """Return the inference of columns of a format that has one: see :attr:`Format.infer`."""
+    kind = imported(find_format(format_name).infer)
+    return kind() if format_name in FORMATS else kind(serializer_for(format_name).deserialize)
+
+
+def _of_plug_in(declared: Format, options: Mapping[str, object]) -> Serializer[Any]:
+    """Return the serializer of a plug-in. One without columns reads and writes them row by row."""
+    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
+
+    found = plug_in_formats.load(declared.serializer)
+    given, known = dict(options), _parameters(found)
+    kind = given.pop("arrow_type", None) if declared.needs_columns and "arrow_type" not in known else None
+    _check_options(declared.name, known, given)
+    made = found if plug_in_formats.is_object(found) else _created(declared.name, found, given)
+    if not plug_in_formats.is_serializer(made):
+        raise UnsupportedFormatError(f"the format {declared.name!r} returned a {type(made).__name__}, not a serializer")
+    if hasattr(made, "decode_column") and hasattr(made, "encode_column"):
+        serializer: Serializer[Any] = made
+        return serializer
+    return imported("pravega_serde.adapters.by_row:ByRow")(made, arrow_type=kind)  # type: ignore[no-any-return]
+
+
+def _parameters(found: Any) -> Mapping[str, inspect.Parameter]:
+    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
+
+    return {} if plug_in_formats.is_object(found) else inspect.signature(found).parameters
+
+
+def _created(name: str, factory: Callable[..., Any], options: Mapping[str, object]) -> Any:
+    try:
+        return factory(**options)
+    except SerdeError:
+        raise
+    except Exception as error:
+        raise SerdeError(f"the format {name!r} cannot be created: {type(error).__name__}: {error}") from error
+
+
+def _check_options(name: str, known: Mapping[str, inspect.Parameter], options: Mapping[str, object]) -> None:
+    any_name = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
     for option in options:
-        if option not in known:
+        if option not in known and not any_name:
             raise SerdeError(f"format {name!r} has no option {option!r}{did_you_mean(option, known)}")
-    missing = [key for key, p in known.items() if p.default is inspect.Parameter.empty and key not in options]
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    required = (key for key, p in known.items() if p.default is inspect.Parameter.empty and p.kind not in optional)
+    missing = [key for key in required if key not in options]
     if missing:
         raise SerdeError(f"format {name!r} requires the option {missing[0]!r}")

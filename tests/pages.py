@@ -26,6 +26,7 @@ __all__ = [
     "CONFLUENT",
     "CONTROLLER",
     "ELSEWHERE",
+    "FORMAT_WHEEL",
     "LANGUAGES",
     "NOT_RUN",
     "ON_SERVERS",
@@ -52,6 +53,8 @@ CONFLUENT: Final = "http://localhost:8081"
 ON_SERVERS: Final = "tests/integration/test_pages.py"
 #: The same with a Spark session.
 WITH_SPARK: Final = "tests/integration/spark/test_pages.py"
+#: The same with an installed package, whose format the page uses.
+FORMAT_WHEEL: Final = "tests/integration/test_format_wheel.py"
 
 #: Other tests: a page, ``page#section`` or ``page:first words`` -> the test, which names the page. The more specific
 #: line applies.
@@ -73,6 +76,8 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/serialization/change-events.md#Read changes in Spark": WITH_SPARK,
     "docs/serialization/envelopes.md#Spark": WITH_SPARK,
     "docs/serialization/schema-registry.md#Spark": WITH_SPARK,
+    "docs/serialization/write-a-format.md#Use it": FORMAT_WHEEL,
+    "docs/serialization/write-a-format.md#Use it in Spark": FORMAT_WHEEL,
     "docs/serialization/schema-registry.md#Column functions": WITH_SPARK,
     "docs/serialization/schema-registry.md#SQL": WITH_SPARK,
     "docs/get-started/from-spark-connector.md": WITH_SPARK,
@@ -214,6 +219,8 @@ class Follower:
     confluent: str = CONFLUENT
     names: dict[str, Any] = field(default_factory=dict)
     spark: Any = None
+    packages: tuple[Path, ...] = ()
+    """Folders of installed packages for the commands of shells."""
 
     def __post_init__(self) -> None:
         self.names.update(controller=self.controller, folder=self.folder)
@@ -254,7 +261,7 @@ class Follower:
         environment = {
             **os.environ,
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(site.ROOT),
+            "PYTHONPATH": os.pathsep.join(map(str, (site.ROOT, *self.packages))),
             "PRAVEGA_CONTROLLER_URI": self.controller,
             "XDG_CONFIG_HOME": str(self.folder / "no profiles"),
         }

@@ -37,7 +37,7 @@ from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.columnar.found import text_for_nulls
 from pravega_serde.errors import SchemaError
-from pravega_serde.format_table import FORMATS
+from pravega_serde.format_table import find_format
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json.exact import ExactJsonSerializer, Inference, JsonTextSerializer
 
@@ -232,7 +232,12 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
 
     Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for events that have no columns in common.
     """
-    if wanted is None and options.format is not None and FORMATS[options.format].infer and not options.from_registry:
+    if (
+        wanted is None
+        and options.format is not None
+        and find_format(options.format).infer
+        and not options.from_registry
+    ):
         otherwise = "pass the columns with schema=, or omit 'format' to export the bytes of the events"
         with closing(events()) as batches:
             wanted = _json_columns(batches) if _is_plain_json(options) else event_columns(batches, options, otherwise)

@@ -15,7 +15,7 @@ from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.pickled import Pickled
 from pravega_serde.columnar.types import is_family
 from pravega_serde.errors import SchemaError
-from pravega_serde.format_table import FORMATS
+from pravega_serde.format_table import find_format
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
 from pravega_serde.serializer_interface import Serializer
 
@@ -160,7 +160,7 @@ def value_encoding(columns: Sequence[pa.Field], options: FormatOptions) -> tuple
         serializer.check_encodable(columns[0].type if single else pa.struct(list(columns)))
     except SchemaError as error:
         assert options.format is not None
-        takers = [each.name for each in FORMATS[options.format].options if each.record]
+        takers = [each.name for each in find_format(options.format).options if each.record]
         hint = f"; option {takers[0]!r} accepts such an event" if takers else ""
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}{hint}") from error
     return single, Pickled(serializer)

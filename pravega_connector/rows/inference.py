@@ -16,7 +16,7 @@ from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.columnar.types import is_family, with_leaves
 from pravega_serde.errors import SchemaError
-from pravega_serde.format_table import FORMATS, imported
+from pravega_serde.format_table import find_format, inference_of
 from pravega_serde.text import ByteArraySerializer
 
 #: Maximum sampled events of each stream, and maximum bytes of them. Sampling takes the driver only a moment.
@@ -32,7 +32,7 @@ def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iter
     Raises ColumnTypeError for events that have no columns in common, and for streams without events;
     StreamNotFoundError.
     """
-    if options.format is None or options.from_registry or not FORMATS[options.format].infer:
+    if options.format is None or options.from_registry or not find_format(options.format).infer:
         return None
     batches: Iterable[Sample] = (batch for stream in streams for batch in _sample(client, stream))
     return event_columns(batches, options, "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema")
@@ -107,7 +107,7 @@ def columns_in(batches: Iterable[Sample], format_name: str, otherwise: str) -> p
 
     ``otherwise`` is the fix that the error suggests if there are none. Raises ColumnTypeError.
     """
-    inference = imported(FORMATS[format_name].infer)()
+    inference = inference_of(format_name)
     found = pa.schema([])
     for batch in batches:
         try:

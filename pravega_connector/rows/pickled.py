@@ -30,4 +30,10 @@ class Pickled(Generic[T]):
 # Enough for the serializers of all queries of one worker process.
 @functools.lru_cache(maxsize=64)
 def _unpickled(pickled: bytes) -> Any:
-    return pickle.loads(pickled)  # noqa: S301 - pickled by this class
+    try:
+        return pickle.loads(pickled)  # noqa: S301 - pickled by this class
+    except ModuleNotFoundError as error:
+        raise UnsupportedFormatError(
+            f"the module {error.name!r} of the query's format cannot be imported on this machine: install its package "
+            "on the driver and every executor"
+        ) from error

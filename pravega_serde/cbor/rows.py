@@ -33,9 +33,10 @@ import pyarrow as pa
 from pravega_serde.cbor.convert import converter
 from pravega_serde.cbor.scan import MAX_DEPTH, REFERENCES, check, check_cost
 from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar.inference import RowInference
 from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.columnar.parsed import EXACT
-from pravega_serde.errors import DeserializationError, SchemaError
+from pravega_serde.errors import DeserializationError
 
 #: Bytes of a bignum: some 2,400 digits, which Python still writes as text.
 _MAX_BIGNUM: Final = 1024
@@ -56,63 +57,11 @@ def parse(data: bytes) -> Any:
     return _parse(bytes(data), _ROWS)
 
 
-class Inference:
-    """Inference of columns from events that are maps with texts for keys. Other events are left out."""
+class Inference(RowInference):
+    """Inference of columns from CBOR events."""
 
     def __init__(self) -> None:
-        self._found = pa.schema([])
-
-    def add(self, events: pa.BinaryArray) -> None:
-        """Add the events of a column. Raises :class:`SchemaError` for events without types in common."""
-        values = [value for event in events.drop_null().to_pylist() if isinstance(value := _parsed(event), dict)]
-        try:
-            kind = pa.array(values).type
-            fields = list(kind) if pa.types.is_struct(kind) else []
-            self._found = pa.unify_schemas([self._found, pa.schema(fields)], promote_options="permissive")
-        except (pa.ArrowException, TypeError, OverflowError) as error:
-            path, cause = _mismatch(values, "$", error)
-            raise SchemaError(f"{path} has {cause}") from error
-
-    def schema(self) -> pa.Schema:
-        """Return the columns of all events."""
-        return self._found
-
-
-def _mismatch(values: list[Any], path: str, error: Exception) -> tuple[str, str]:
-    """Return the place of the values without a type, and the cause."""
-    there = [value for value in values if value is not None]
-    parts: dict[str, list[Any]] = {}
-    if all(isinstance(value, dict) for value in there):
-        for value in there:
-            for name, inner in value.items():
-                parts.setdefault(f"{path}.{name}", []).append(inner)
-    elif all(isinstance(value, list) for value in there):
-        parts[f"{path}[]"] = [item for value in there for item in value]
-    for step, part in parts.items():
-        try:
-            pa.array(part)
-        except (pa.ArrowException, TypeError, OverflowError) as inside:
-            return _mismatch(part, step, inside)
-    for value in there:
-        if isinstance(value, int) and not -_INT64 <= value < _INT64:
-            return path, _large(value)
-    return path, f"values without a common type: {error}"
-
-
-def _large(value: int) -> str:
-    shown = str(value) if value.bit_length() < _SHOWN_BITS else f"of {value.bit_length()} bits"
-    return f"the integer {shown}, which int64 cannot hold; pass decimal(38, 0) as its type"
-
-
-_INT64: Final = 1 << 63
-_SHOWN_BITS: Final = 256
-
-
-def _parsed(event: bytes) -> Any:
-    try:
-        return parse(event)
-    except DeserializationError:
-        return None
+        super().__init__(parse)
 
 
 def parse_for_column(data: bytes) -> Any:

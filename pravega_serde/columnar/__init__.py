@@ -1,5 +1,8 @@
 """Shared parts of the columnar paths of all formats.
 
+For formats in other packages, :class:`ColumnSerializer` and a few helpers are public names of ``pravega_serde``. All
+other names here are internal.
+
 - ``types`` has the forms of Arrow types in each format, and the walk over nested types.
 - ``arrays`` reads Arrow columns and opens columns of bytes.
 - ``cursor`` reads all events of such a column at once, with the numbers of ``varints``.

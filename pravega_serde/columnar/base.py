@@ -98,7 +98,11 @@ class ColumnWriter:
 
 
 class ColumnSerializer(ABC):
-    """Base of a serializer with a reader and a writer of columns, which are created for the first column."""
+    """Base of a serializer with columns. A subclass has ``arrow_type``, ``serialize`` and ``deserialize``.
+
+    It reads and writes columns row by row. A subclass with a faster way for whole columns overrides ``_make_reader`` or
+    ``_make_writer``. They are called once, for the first column.
+    """
 
     @abstractmethod
     def _arguments(self) -> Mapping[str, Any]:
@@ -107,13 +111,26 @@ class ColumnSerializer(ABC):
         The serializer is pickled as these arguments. Its repr shows those that are not None.
         """
 
+    @property
     @abstractmethod
-    def _make_reader(self) -> ColumnReader:
-        """Return the reader of columns; raise :class:`SchemaError` if there can be none."""
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of a decoded column; raise :class:`SchemaError` if it is unknown."""
 
     @abstractmethod
+    def serialize(self, value: Any) -> bytes:
+        """Return the event of one value. Raises :class:`SerializationError`."""
+
+    @abstractmethod
+    def deserialize(self, data: bytes) -> Any:
+        """Return the value of one event. Raises :class:`DeserializationError`."""
+
+    def _make_reader(self) -> ColumnReader:
+        """Return the reader of columns; raise :class:`SchemaError` if there can be none."""
+        return ColumnReader(PlainPath(self.deserialize, self.arrow_type), None)
+
     def _make_writer(self) -> ColumnWriter:
         """Return the writer of columns; raise :class:`SchemaError` if there can be none."""
+        return ColumnWriter(lambda _kind: lambda column: per_row(column.to_pylist(), self.serialize))
 
     @cached_property
     def column_reader(self) -> ColumnReader:

@@ -15,13 +15,14 @@ from typing import Any
 import pyarrow as pa
 
 from pravega_serde.errors import SchemaError, SerdeError, UnsupportedFormatError
-from pravega_serde.format_table import FORMATS, imported, registry_formats
+from pravega_serde.format_table import FORMATS, imported, registry_formats, serializer_for
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat
 from pravega_serde.serializer_interface import Serializer
 
-#: Full type name of a custom format -> factory of the serializer of a schema's payloads.
-CustomFormats = Mapping[str, Callable[[SchemaInfo], Serializer[Any]]]
+#: Full type name of a custom format -> factory of the serializer of a schema's payloads, or the name of a format that
+#: needs no schema, such as ``package.module:name``. The registry's own names are never imported.
+CustomFormats = Mapping[str, Callable[[SchemaInfo], Serializer[Any]] | str]
 
 
 @functools.cache
@@ -154,4 +155,4 @@ def payload_serializer(info: SchemaInfo, custom_formats: CustomFormats) -> Seria
             f"the type {info.type!r} is of the custom format {info.format.full_type_name!r}; pass its serializer in "
             "custom_formats"
         )
-    return make(info)
+    return serializer_for(make) if isinstance(make, str) else make(info)

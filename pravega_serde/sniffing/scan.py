@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pravega_serde import plug_in_formats
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.avro.schema import SchemaLike
 from pravega_serde.errors import DeserializationError, SerdeError
+from pravega_serde.format_table import FORMATS
 from pravega_serde.json.rows import parse as parse_json
 from pravega_serde.sniffing import protobuf_fields
 from pravega_serde.sniffing.avro_container import schema_of
@@ -276,12 +278,16 @@ _REASONS: Final = {
     "protobuf": "The events parse as messages with the same field numbers and wire types. Names are not in them.",
     "string": "Each event is printable UTF-8 text.",
     "xml": "Each event is one element of markup. It was not parsed as XML.",
-    "messagepack": "Each event is one MessagePack map with texts as keys. No serializer reads it.",
-    "utf-16": "Each event is text in UTF-16. No serializer reads it.",
+    "messagepack": "Each event is one MessagePack map with texts as keys.",
+    "utf-16": "Each event is text in UTF-16.",
     "bson": "Each event is a BSON document by its size and its first field.",
     "pickle": "Each event is a Python pickle. Do not load it: a pickle can execute code.",
     EMPTY: "These events have no bytes.",
 }
+
+
+#: Formats with a serializer here, and events that nothing must load.
+_READ_OR_UNSAFE: Final = frozenset({*FORMATS, "pickle", EMPTY})
 
 
 def _reason(group: Group) -> str:
@@ -298,4 +304,12 @@ def _reason(group: Group) -> str:
         if "avro-single-object" in group.framing:
             return "Each event begins with the marker of Avro's single-object encoding and a repeated fingerprint."
         return "The schema that you passed reads each event."
-    return _REASONS.get(group.format, f"Each event begins with the signature of {group.format}.")
+    reason = _REASONS.get(group.format, f"Each event begins with the signature of {group.format}.")
+    return reason if group.format in _READ_OR_UNSAFE else f"{reason} {_reader_of(group.format)}"
+
+
+def _reader_of(name: str) -> str:
+    # A name from events finds a plug-in without an import of it.
+    if name in plug_in_formats.installed():
+        return f"The installed format {name!r} reads it: set format={name}."
+    return "No format here reads it. To add one, see the page 'Write a format'."

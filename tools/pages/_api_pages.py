@@ -238,7 +238,8 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         {
             _SERDE: "serializer_for formats typed TypedSerializer Serializer FunctionSerializer UTF8StringSerializer "
             "ByteArraySerializer ByteBufferSerializer Enveloped Envelope ChangeDeserializer "
-            "RowChange change_type distinct_changes arrow_type_of"
+            "RowChange change_type distinct_changes arrow_type_of ColumnSerializer ColumnReader ColumnWriter PlainPath "
+            "bisecting per_row"
         },
         values={
             _SERDE: {

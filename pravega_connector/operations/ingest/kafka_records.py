@@ -18,7 +18,7 @@ from pravega_connector.rows.inference import event_columns
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_serde.errors import DeserializationError
-from pravega_serde.format_table import FORMATS
+from pravega_serde.format_table import find_format
 
 _EVENT: Final = "event"
 _VALUE: Final = "value"
@@ -64,7 +64,7 @@ class RecordColumns:
     def must_sample(self) -> bool:
         """True if the columns of the values are found in the values."""
         options = self._input
-        return options is not None and not options.from_registry and bool(FORMATS[options.format or _BYTES].infer)
+        return options is not None and not options.from_registry and bool(find_format(options.format or _BYTES).infer)
 
     def find(self, values: Sequence[bytes], recorded: pa.Schema | None) -> pa.Schema:
         """Return the columns. Values without a schema are sampled, or have the columns that a run has recorded.

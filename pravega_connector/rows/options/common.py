@@ -28,12 +28,11 @@ from pravega_serde.format_table import (
     FORMATS,
     Format,
     FormatOption,
-    formats,
+    find_format,
     registry_formats,
     serializer_for,
 )
 from pravega_serde.serializer_interface import Serializer
-from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pravega_serde.registry import RegistryConfig
@@ -42,13 +41,10 @@ T = TypeVar("T")
 
 
 def _known_format(name: str, value: str) -> str:
-    lowered = value.strip().lower()
-    if lowered not in formats():
-        raise UnsupportedFormatError(
-            f"unknown format {value!r} in option {name!r}{did_you_mean(value, formats())} (known formats: "
-            f"{', '.join(formats())})"
-        )
-    return lowered
+    try:
+        return find_format(value).name
+    except UnsupportedFormatError as error:
+        raise UnsupportedFormatError(f"invalid option {name!r}: {error.message}") from error
 
 
 def _event(first: bytes) -> Callable[[str, str], bytes]:
@@ -86,7 +82,7 @@ def _with_options_of_formats(kind: type[T]) -> type[T]:
     return kind
 
 
-_NAMES: Final = [f"`{name}`" for name in formats()]
+_NAMES: Final = [f"`{name}`" for name in sorted(FORMATS)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +92,8 @@ class FormatOptions:
 
     format: str | None = option(
         None,
-        f"format of the events: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}; without it, events stay raw",
+        f"format of the events: {', '.join(_NAMES)}, the name of an installed format, or `package.module:name` of a "
+        "serializer, importable on every node; without it, events stay raw",
         _known_format,
     )
 
@@ -111,7 +108,7 @@ class FormatOptions:
             raise ConfigError(f"options {' and '.join(telling)} both define the format of the events: set only one")
 
     def _declared(self) -> Format | None:
-        return None if self.format is None else FORMATS[self.format]
+        return None if self.format is None else find_format(self.format)
 
     def _given(self) -> list[tuple[FormatOption, Any]]:
         """Options of the format that are set, with their values."""

@@ -34,7 +34,7 @@ from pravega_connector.wire import TableName
 from pravega_serde.columnar import number_column
 from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
-from pravega_serde.format_table import FORMATS
+from pravega_serde.format_table import find_format
 from pravega_serde.serializer_interface import Serializer
 
 #: Serializer of the values; None where they stay raw.
@@ -54,7 +54,7 @@ def table_columns(options: TableSourceOptions, *, with_version: bool = True) -> 
     config = client.controller.table_config(name)
     note_answer(client.config)
     wanted = None
-    if options.infer_schema and options.format is not None and FORMATS[options.format].infer:
+    if options.infer_schema and options.format is not None and find_format(options.format).infer:
         wanted = _sampled(client, name, config, options)
     decoder = value_decoder(options, config, wanted)
     value = [pa.field(VALUE, pa.binary(), nullable=False)] if decoder is None else _value_columns(options, decoder)
