@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from pravega_serde.registry import WithSchemaSerializer as WithSchemaSerializer
     from pravega_serde.registry import check_compatibility as check_compatibility
     from pravega_serde.routing import *  # noqa: F403 - declared in that module alone
+    from pravega_serde.serializer_interface import Deserializer as Deserializer
     from pravega_serde.serializer_interface import OnError as OnError
     from pravega_serde.serializer_interface import Serializer as Serializer
     from pravega_serde.sniffing import Sniffed as Sniffed
@@ -120,7 +121,7 @@ else:
             ),
             "format_table": "formats serializer_for",
             "generating": "GeneratedCode generate",
-            "serializer_interface": "OnError Serializer",
+            "serializer_interface": "Deserializer OnError Serializer",
             "java": "ClassDescriptor JavaObject JavaSerializer",
             "json": "JsonSerializer json_schema_of",
             "keycloak": "KeycloakProvider",

@@ -14,9 +14,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 #: Receives the error of each row that cannot be decoded; its ``row`` is the position in the column.
 OnError = Callable[[DeserializationError], None]
+
+
+class Deserializer(Protocol[T_co]):
+    """Reader of events in one format, one by one or by column: the part of a :class:`Serializer` that reads.
+
+    A program that only reads needs no other methods.
+    """
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of a decoded column; see :attr:`Serializer.arrow_type`."""
+
+    def deserialize(self, data: bytes) -> T_co:
+        """Return the value of one event. Raises :class:`DeserializationError` for other bytes."""
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Return the values of a column of events; see :meth:`Serializer.decode_column`."""
 
 
 class Serializer(Protocol[T]):
@@ -70,3 +88,49 @@ class HasDicts(Protocol):
 
     def as_dict(self, value: Any) -> Any:
         """Convert an object to mappings, lists and scalars."""
+
+
+class SerializerCalls:
+    """Calls of a serializer by other clients: confluent-kafka, aiokafka, FastStream, kombu.
+
+    They call a serializer as a function of a value, some with a context. None, a Kafka tombstone, stays None. The
+    counterpart for reading is :attr:`deserializer`, because one function cannot tell a value of bytes from an event.
+    """
+
+    if TYPE_CHECKING:
+
+        def serialize(self, value: Any) -> bytes:
+            """Return the event of one value."""
+
+        def deserialize(self, data: bytes) -> Any:
+            """Return the value of one event."""
+
+    def __call__(self, value: Any, ctx: object = None) -> bytes | None:  # noqa: ARG002 -- confluent-kafka passes it
+        """Return the event of a value, and None for None."""
+        return None if value is None else self.serialize(value)
+
+    @property
+    def deserializer(self) -> DeserializerCalls:
+        """Callable that returns the value of an event, ``deserializer(data, ctx=None)``, and None for None."""
+        return _Reading(self)
+
+
+class DeserializerCalls:
+    """Calls of an object that only reads: it returns the value of an event, and None for None."""
+
+    if TYPE_CHECKING:
+
+        def deserialize(self, data: bytes) -> Any:
+            """Return the value of one event."""
+
+    def __call__(self, data: bytes | None, ctx: object = None) -> Any:  # noqa: ARG002 -- confluent-kafka passes it
+        """Return the value of an event, and None for None."""
+        return None if data is None else self.deserialize(data)
+
+
+class _Reading(DeserializerCalls):
+    def __init__(self, serializer: SerializerCalls) -> None:
+        self._serializer = serializer
+
+    def deserialize(self, data: bytes) -> Any:
+        return self._serializer.deserialize(data)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pravega_serde.columnar import PlainPath, as_binary, as_column, bisecting, decode_rows, holds_bytes, is_text
 from pravega_serde.errors import SchemaError, SerializationError
-from pravega_serde.serializer_interface import OnError
+from pravega_serde.serializer_interface import OnError, SerializerCalls
 
 __all__ = ["ByteArraySerializer", "ByteBufferSerializer", "UTF8StringSerializer", "java_decode", "java_encode"]
 
@@ -51,7 +51,7 @@ _JAVA_REPLACE = "pravega_serde.java_replace"
 codecs.register_error(_JAVA_REPLACE, _replace_as_java)
 
 
-class UTF8StringSerializer:
+class UTF8StringSerializer(SerializerCalls):
     """Text as plain UTF-8. Reading never fails: see :func:`java_decode`. Arrow type ``string``."""
 
     #: Content type of the events in an envelope.
@@ -100,7 +100,7 @@ def _as_text(column: pa.BinaryArray) -> pa.StringArray:
 _validate = bisecting(_as_text, refusals=(pa.ArrowInvalid,))
 
 
-class ByteArraySerializer:
+class ByteArraySerializer(SerializerCalls):
     """Plain bytes. Arrow type ``binary``."""
 
     arrow_type = pa.binary()

@@ -22,7 +22,7 @@ from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json.rows import strip
 from pravega_serde.json.write_rows import TOO_DEEP
-from pravega_serde.serializer_interface import HasDicts, OnError, Serializer
+from pravega_serde.serializer_interface import HasDicts, OnError, Serializer, SerializerCalls
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ class _HasTypes(Protocol):
         """Return a serializer of objects. ``adapt`` returns the serializer of a type's payloads, or None."""
 
 
-class TypedSerializer(Generic[T]):
+class TypedSerializer(SerializerCalls, Generic[T]):
     """Serializer with objects of a class, or of several, as single values. Create one with :func:`typed`.
 
     Columns are those of the wrapped serializer, or of the class if it has none. They do not hold objects.

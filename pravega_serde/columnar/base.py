@@ -19,7 +19,7 @@ from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
 from pravega_serde.columnar.types import contains
 from pravega_serde.errors import SchemaError
-from pravega_serde.serializer_interface import OnError
+from pravega_serde.serializer_interface import OnError, SerializerCalls
 
 #: Number of rows from which the fast paths always read and write a column.
 FEW_ROWS: Final = 64
@@ -97,7 +97,7 @@ class ColumnWriter:
         return written(column, self._prepared[column.type])
 
 
-class ColumnSerializer(ABC):
+class ColumnSerializer(SerializerCalls, ABC):
     """Base of a serializer with columns. A subclass has ``arrow_type``, ``serialize`` and ``deserialize``.
 
     It reads and writes columns row by row. A subclass with a faster way for whole columns overrides ``_make_reader`` or

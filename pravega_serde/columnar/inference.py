@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from pravega_serde.errors import DeserializationError, SchemaError
+
+_INT64: Final = 1 << 63
+# Bits of an integer that an error still shows.
+_SHOWN_BITS: Final = 256
 
 
 class RowInference:
@@ -26,7 +30,8 @@ class RowInference:
             fields = list(kind) if pa.types.is_struct(kind) else []
             self._found = pa.unify_schemas([self._found, pa.schema(fields)], promote_options="permissive")
         except (pa.ArrowException, TypeError, OverflowError) as error:
-            raise SchemaError(str(error)) from error
+            path, cause = _mismatch(values, "$", error)
+            raise SchemaError(f"{path} has {cause}") from error
 
     def schema(self) -> pa.Schema:
         """Return the columns of all events."""
@@ -37,3 +42,22 @@ class RowInference:
             return self._read(event)
         except DeserializationError:
             return None
+
+
+def _mismatch(values: list[Any], path: str, error: Exception) -> tuple[str, str]:
+    """Return the place of the values without a type, and the cause."""
+    there = [value for value in values if value is not None]
+    parts: dict[str, list[Any]] = {}
+    if all(isinstance(value, dict) for value in there):
+        for value in there:
+            for name, inner in value.items():
+                parts.setdefault(f"{path}.{name}", []).append(inner)
+    elif all(isinstance(value, list) for value in there):
+        parts[f"{path}[]"] = [item for value in there for item in value]
+    for step, part in parts.items():
+        try:
+            pa.array(part)
+        except (pa.ArrowException, TypeError, OverflowError) as inside:
+            return _mismatch(part, step, inside)
+    for value in there:
+        if isinstance(value, int) and not -

@@ -27,7 +27,7 @@ from pravega_serde.columnar.building import build_scalars
 from pravega_serde.envelopes.cloudevents import MOMENT
 from pravega_serde.envelopes.inner_columns import InnerColumns
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
-from pravega_serde.serializer_interface import OnError, Serializer
+from pravega_serde.serializer_interface import DeserializerCalls, OnError, Serializer
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Milliseconds that fit a timestamp in microseconds.
@@ -110,7 +110,7 @@ def change_type(
     return pa.struct([*fields, pa.field("payload", pa.struct(fields))])
 
 
-class ChangeDeserializer(InnerColumns):
+class ChangeDeserializer(DeserializerCalls, InnerColumns):
     """Deserializer of Debezium's change events. Values are :class:`RowChange` objects.
 
     ``serializer`` reads the events as Debezium's converter wrote them: a JsonSerializer, an AvroSerializer, or the

@@ -47,7 +47,7 @@ from pravega_serde.envelopes.envelope import Envelope
 from pravega_serde.envelopes.inner_columns import InnerColumns
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
 from pravega_serde.format_table import ENVELOPES, imported
-from pravega_serde.serializer_interface import OnError, Serializer
+from pravega_serde.serializer_interface import OnError, Serializer, SerializerCalls
 from pravega_serde.suggestions import did_you_mean
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ def enveloped_fields(value: pa.DataType) -> list[pa.Field]:
     return [*_CONTEXT, pa.field(VALUE, value)]
 
 
-class Enveloped(InnerColumns, Generic[T]):
+class Enveloped(SerializerCalls, InnerColumns, Generic[T]):
     """Serializer of events in envelopes: CloudEvents 1.0 with a key, a time and headers.
 
     Values are :class:`Envelope` objects. ``serializer`` writes and reads the data of the events. ``envelope`` is

@@ -46,12 +46,12 @@ from pravega_serde.registry.values import (
     natural,
     objects,
 )
-from pravega_serde.serializer_interface import OnError
+from pravega_serde.serializer_interface import DeserializerCalls, OnError
 
 _READS_ONLY: Final = "a registry deserializer only reads; create a serializer to write"
 
 
-class RegistryDeserializer:
+class RegistryDeserializer(DeserializerCalls):
     """Reader of all events of a group. Create one with ``deserializer()``.
 
     Single values are read with the schema of their writer, or resolved to the reader's schema if there is one.

@@ -31,7 +31,7 @@ from pravega_serde.registry.settings import (
 )
 from pravega_serde.registry.stores import latest_or_none, store_of
 from pravega_serde.registry.values import Adapt, ObjectPayloads, Others, WithSchema
-from pravega_serde.serializer_interface import OnError
+from pravega_serde.serializer_interface import OnError, SerializerCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Encoder:
         return with_header(self.header, payloads) if self.header else payloads
 
 
-class _Writer:
+class _Writer(SerializerCalls):
     """Base of the writers. Writers can also read their own events."""
 
     #: True if a read may wait for the registry.

@@ -236,8 +236,8 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Choose or write the serializer of a stream's events. A serializer both writes and reads (a serde). For a "
         "guide, see [serializers](../../serialization/serializers.md).",
         {
-            _SERDE: "serializer_for formats typed TypedSerializer Serializer FunctionSerializer UTF8StringSerializer "
-            "ByteArraySerializer ByteBufferSerializer Enveloped Envelope ChangeDeserializer "
+            _SERDE: "serializer_for formats typed TypedSerializer Serializer Deserializer FunctionSerializer "
+            "UTF8StringSerializer ByteArraySerializer ByteBufferSerializer Enveloped Envelope ChangeDeserializer "
             "RowChange change_type distinct_changes arrow_type_of ColumnSerializer ColumnReader ColumnWriter PlainPath "
             "bisecting per_row"
         },

@@ -1,0 +1,124 @@
+"""Serializers as functions, as other clients call them, and objects that only read."""
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, DeserializingConsumer, Message, SerializingProducer
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from pravega_connector.testing import InProcessRegistry
+from pravega_serde import (
+    AvroSerializer,
+    ByteArraySerializer,
+    CborSerializer,
+    DeserializationError,
+    Deserializer,
+    FunctionSerializer,
+    JavaSerializer,
+    JsonSerializer,
+    ProtobufSerializer,
+    UTF8StringSerializer,
+    typed,
+)
+from pravega_serde.registry import deserializer, serializer
+
+CALLS = [
+    (AvroSerializer('"long"'), 7),
+    (ByteArraySerializer(), b"tea"),
+    (CborSerializer(), {"id": 7}),
+    (FunctionSerializer(str.encode, bytes.decode), "tea"),
+    (JavaSerializer(), "tea"),
+    (JsonSerializer(), {"id": 7}),
+    (ProtobufSerializer(FieldMask), FieldMask(paths=["a"])),
+    (UTF8StringSerializer(), "tea"),
+    (typed(JsonSerializer(), dict[str, int]), {"id": 7}),
+]
+
+
+@pytest.mark.parametrize(("given", "value"), CALLS, ids=lambda each: type(each).__name__)
+def test_a_serializer_is_a_function_of_a_value(given: Any, value: Any):
+    event = given(value)
+    assert event == given(value, object()) == given.serialize(value)
+    read = given.deserializer
+    assert read(event) == read(event, None) == given.deserialize(event)
+    assert given(None) is None
+    assert read(None) is None
+
+
+def test_a_deserializer_can_be_pickled():
+    assert pickle.loads(pickle.dumps(UTF8StringSerializer().deserializer))(b"tea") == "tea"
+
+
+def test_registry_serializers_are_functions():
+    with InProcessRegistry() as registry:
+        writer = serializer(
+            registry.uri, group="g", schema='"long"', format="avro", create_group=True, register_schema=True
+        )
+        event = writer(7, None)
+        reader = deserializer(registry.uri, group="g")
+        assert reader(event, None) == writer.deserializer(event) == 7
+        assert reader(None) is None
+
+
+class Mocked(Consumer):
+    """Consumer whose next message is given."""
+
+    message: Message
+
+    def poll(self, timeout: float = -1) -> Message:
+        return self.message
+
+
+class Reader(DeserializingConsumer, Mocked):
+    """confluent-kafka's consumer with the message of :class:`Mocked`."""
+
+
+def test_confluent_kafka_calls_them():
+    sent: list[Message] = []
+    orders = JsonSerializer()
+    producer = SerializingProducer(
+        {
+            "bootstrap.servers": "",
+            "test.mock.num.brokers": 1,
+            "key.serializer": UTF8StringSerializer(),
+            "value.serializer": orders,
+        }
+    )
+    producer.produce("orders", key="k", value={"id": 7}, on_delivery=lambda _, message: sent.append(message))
+    assert producer.flush(30) == 0
+    (message,) = sent
+    assert (message.error(), message.key(), message.value()) == (None, b"k", b'{"id":7}')
+    consumer = Reader(
+        {
+            "bootstrap.servers": "localhost:1",
+            "group.id": "g",
+            "log_level": 0,
+            "key.deserializer": UTF8StringSerializer().deserializer,
+            "value.deserializer": orders.deserializer,
+        }
+    )
+    consumer.message = message
+    read = consumer.poll(0)
+    assert (read.key(), read.value()) == ("k", {"id": 7})
+    consumer.close()
+
+
+class Length:
+    """Reader of the length of events."""
+
+    arrow_type = pa.int64()
+
+    def deserialize(self, data: bytes) -> int:
+        return len(data)
+
+    def decode_column(self, column: pa.Array, *, on_error: Any = None) -> pa.Array:
+        return pa.array(map(self.deserialize, column.to_pylist()), self.arrow_type)
+
+
+def test_an_object_that_only_reads_is_a_deserializer():
+    reader: Deserializer[int] = Length()
+    assert reader.decode_column(pa.array([b"tea"])).to_pylist() == [3]
+    with pytest.raises(DeserializationError):
+        JsonSerializer().deserializer(b"{")
