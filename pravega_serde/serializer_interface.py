@@ -91,7 +91,7 @@ class HasDicts(Protocol):
 
 
 class SerializerCalls:
-    """Calls of a serializer by other clients: confluent-kafka, aiokafka, FastStream, kombu.
+    """Calls of a serializer by other clients, such as confluent-kafka, aiokafka and kombu.
 
     They call a serializer as a function of a value, some with a context. None, a Kafka tombstone, stays None. The
     counterpart for reading is :attr:`deserializer`, because one function cannot tell a value of bytes from an event.

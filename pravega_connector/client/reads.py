@@ -25,7 +25,7 @@ from pravega_connector.reader.tail import TailReader
 from pravega_connector.reader.watermarks import TimeWindow, WatermarkLog, cut_at
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import EventPointer, StreamCut, StreamName, Watermark
-from pravega_serde.serializer_interface import OnError, Serializer
+from pravega_serde.serializer_interface import Deserializer, OnError
 
 if TYPE_CHECKING:
     from pravega_connector.reader.event_columns import EventColumns
@@ -56,7 +56,7 @@ class Reads(Administration):
     def read_columns(
         self,
         stream: Streams,
-        serializer: Serializer[Any] | str | type[str] | type[bytes] | None = None,
+        serializer: Deserializer[Any] | str | type[str] | type[bytes] | None = None,
         *,
         start: Place | None = None,
         end: Place | None = None,

@@ -19,7 +19,7 @@ from pravega_connector.reader.splits import RecordBatches, end_of, position_in, 
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut
 from pravega_serde.errors import DeserializationError, MissingExtraError
-from pravega_serde.serializer_interface import OnError, Serializer
+from pravega_serde.serializer_interface import Deserializer, OnError
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,7 +53,7 @@ class EventColumns:
         self,
         stores: SegmentStores,
         ranges: Sequence[ReadRange],
-        serializer: Serializer[Any] | None = None,
+        serializer: Deserializer[Any] | None = None,
         *,
         metadata: Sequence[str] | None = None,
         on_error: OnError | None = None,

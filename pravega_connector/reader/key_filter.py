@@ -27,7 +27,7 @@ from pravega_connector.wire import SegmentRange, StreamName
 from pravega_serde.columnar import number_column
 from pravega_serde.errors import DeserializationError, SerdeError
 from pravega_serde.routing import EventRouter, segment_key, segment_keys
-from pravega_serde.serializer_interface import Serializer
+from pravega_serde.serializer_interface import Deserializer
 
 #: Returns the routing keys of a batch's events, and the rows that cannot be decoded, which have no key.
 FindKeys = Callable[[EventBatch], tuple[pa.StringArray, list[int]]]
@@ -70,7 +70,7 @@ class WantedKey:
             return None
         return KeyFilter(self.key, partial(_keys_of_values, self.router, deserialize))
 
-    def by_column(self, serializer: Serializer[Any] | None) -> Select | None:
+    def by_column(self, serializer: Deserializer[Any] | None) -> Select | None:
         """Return the filter of events for a router that gets columns: decoded, or without a serializer ``event``.
 
         Raises SchemaError if the router finds no key in these columns.
@@ -143,7 +143,7 @@ def _keys_of_values(
 
 
 def _keys_of_columns(
-    router: EventRouter, serializer: Serializer[Any] | None, schema: pa.Schema, batch: EventBatch
+    router: EventRouter, serializer: Deserializer[Any] | None, schema: pa.Schema, batch: EventBatch
 ) -> tuple[pa.StringArray, list[int]]:
     parts: list[pa.StringArray] = []
     malformed: list[int] = []

@@ -26,7 +26,7 @@ from pravega_serde.columnar import (
     valid_rows,
 )
 from pravega_serde.errors import DeserializationError
-from pravega_serde.serializer_interface import Serializer
+from pravega_serde.serializer_interface import Deserializer
 from pravega_serde.text import UTF8StringSerializer
 
 #: Name of the column of events that are not records.
@@ -69,7 +69,7 @@ def value_fields(kind: pa.DataType) -> list[pa.Field]:
 
 
 def row_fields(
-    serializer: Serializer[Any] | None, metadata: Sequence[str], corrupt: Sequence[str] = (), *, fix: str
+    serializer: Deserializer[Any] | None, metadata: Sequence[str], corrupt: Sequence[str] = (), *, fix: str
 ) -> list[pa.Field]:
     """Return the fields of rows: decoded fields, then metadata, then malformed records.
 
@@ -116,7 +116,7 @@ class Decoded:
 
 
 def decode(
-    serializer: Serializer[Any],
+    serializer: Deserializer[Any],
     events: pa.BinaryArray,
     mode: str,
     locate: _Locate,
@@ -163,7 +163,7 @@ class RowBuilder:
     def __init__(
         self,
         schema: pa.Schema,
-        serializer: Serializer[Any] | None = None,
+        serializer: Deserializer[Any] | None = None,
         *,
         metadata: Sequence[str] = (),
         corrupt: Sequence[str] = (),

@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import Consumer, DeserializingConsumer, Message, SerializingProducer
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from pravega_connector.testing import InProcessRegistry
+from pravega_connector import PravegaClient
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_serde import (
     AvroSerializer,
     ByteArraySerializer,
@@ -120,5 +121,10 @@ class Length:
 def test_an_object_that_only_reads_is_a_deserializer():
     reader: Deserializer[int] = Length()
     assert reader.decode_column(pa.array([b"tea"])).to_pylist() == [3]
+    with InProcessPravega() as server, PravegaClient(server.uri) as client:
+        client.create_stream("s/x")
+        client.write("s/x", "tea", "string")
+        assert list(client.read("s/x", reader)) == [3]
+        assert pa.table(client.read_columns("s/x", reader))["value"].to_pylist() == [3]
     with pytest.raises(DeserializationError):
         JsonSerializer().deserializer(b"{")
