@@ -7,6 +7,7 @@ from typing import Final
 #: Name of a command, of its module and of the click command in it -> one-line help.
 COMMANDS: Final = {
     "cut": "Print, compare, convert and create stream cuts.",
+    "doctor": "Check the installation, the servers and Spark.",
     "export": "Export events to a Parquet, JSON lines or Avro file.",
     "generate": "Generate code for the events of a stream.",
     "group": "List, describe, reset and delete reader groups.",
