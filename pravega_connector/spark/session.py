@@ -7,7 +7,9 @@ that was registered. So the defaults are attributes of a class that is created f
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _LEDGER: Final = "-ledger"  # suffix of the ledger of a stream that is written exactly once
 _UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
+_WORKERS_PYTHON: Final = "spark.pyspark.python"
 _TRANSFER_BUFFER: Final = "spark.sql.execution.pandas.udf.buffer.size"
 # Characters that the name of a table or a view must not have.
 _NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)
@@ -46,6 +49,10 @@ def configure(
     The credentials are then not among the options of a query, so they are in no plan and no catalog. Spark keeps them
     in its memory, and passes them to the processes that plan. A second call replaces the defaults of the first.
 
+    Spark starts the first ``python3`` of the ``PATH`` for its Python processes, also if this program runs in a virtual
+    environment. With a local master, they get the Python of this program, unless ``PYSPARK_PYTHON`` is set. The
+    setting ``spark.pyspark.python``, which Spark reads only in ``spark-submit``, takes precedence with any master.
+
     With ``jvm_reader``, raw events are read inside Spark's JVM, see option ``raw_reader``. The driver must be a Python
     program with a classic session, and the reader must have been built. If not, a log line at level INFO has the
     reason, and Python reads them.
@@ -67,6 +74,7 @@ def configure(
         if name.lower() not in known:
             raise UnknownOptionError(f"unknown option {name!r}{option_hint(name, known)}")
     session = _started(spark, low_latency)
+    _choose_python(session)
     found = PravegaConfig.resolve(properties=dict(session.conf.getAll)) if config is None else config
     given = _texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
     # A class created in this function is pickled with its contents, not by its name.
@@ -86,6 +94,19 @@ def _started(spark: SparkSession | SparkSession.Builder, low_latency: bool) -> S
         return spark
     builder = spark.config(_UNIX_SOCKETS, "true") if low_latency else spark
     return builder.getOrCreate()
+
+
+def _choose_python(session: SparkSession) -> None:
+    """Set the Python of Spark's processes, unless the environment has set it or the session has no context."""
+    if not hasattr(session, "_jsparkSession") or os.environ.get("PYSPARK_PYTHON"):
+        return
+    context = session.sparkContext
+    chosen = context.getConf().get(_WORKERS_PYTHON)
+    if chosen is None and context.master.startswith("local") and sys.executable:
+        chosen = sys.executable
+    if chosen is not None:
+        # Every function and data source that is registered from now on carries this path to the JVM.
+        context.pythonExec = chosen
 
 
 def _set_low_latency(session: SparkSession, source: type[PravegaDataSource]) -> bool:
