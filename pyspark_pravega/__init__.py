@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pravega_connector.spark.query_metrics import QueryMetrics as QueryMetrics
     from pravega_connector.spark.session import configure as configure
     from pravega_connector.spark.session import register_streams as register_streams
+    from pravega_connector.spark.sql_functions import register_functions as register_functions
 else:
     from pravega_connector.spark.data_source import PravegaDataSource
     from pravega_serde.public_names import public_names
@@ -25,7 +26,7 @@ else:
         __name__,
         {
             "functions": "from_pravega pravega_segment_key to_pravega",
-            "session": "QueryMetrics configure register_streams",
+            "session": "QueryMetrics configure register_functions register_streams",
         },
         there=["DefaultSource", "PravegaDataSource"],
     )

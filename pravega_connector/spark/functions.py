@@ -18,6 +18,7 @@ because a column has no stream that names it. A format is not needed::
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import Field, dataclass, fields
 from typing import Any, Final, TypeVar
 
@@ -40,9 +41,12 @@ from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_keys
 from pravega_serde.serializer_interface import Serializer
 
+# First characters of Avro and JSON schemas.
+_JSON: Final = ("{", "[", '"')
 _MODES: Final = ("FAILFAST", "PERMISSIVE")
 # Options of a stream that also apply to a column.
 _SHARED: Final = frozenset({*(f.name for f in fields(RegistryOptions)), "timeout_ms"})
+ColumnFunction = Callable[[Column | str], Column]
 Options = TypeVar("Options", SourceOptions, SinkOptions)
 
 
@@ -66,18 +70,7 @@ def from_pravega(
     Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors. When the query runs, raises
     DeserializationError with the position inside the event.
     """
-    if mode.upper() not in _MODES:
-        raise ConfigError(
-            f"from_pravega has no mode {mode!r}: a column cannot drop rows; use FAILFAST, or PERMISSIVE and filter on "
-            f"{CORRUPT_RECORD}"
-        )
-    given = _options(SourceOptions, format, options)
-    reader = _Reader.of(_deserializer(given, _wanted(schema)), permissive=mode.upper() == "PERMISSIVE")
-
-    def from_pravega(events: pa.Array) -> pa.Array:
-        return reader.read(events)
-
-    return arrow_udf(from_pravega, returnType=from_arrow_type(reader.arrow_type))(col)
+    return reading_function(format, schema, mode=mode, **options)(col)
 
 
 def to_pravega(
@@ -95,12 +88,7 @@ def to_pravega(
     Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors. When the query runs, raises SchemaError for
     a column type that the format does not support, and SerializationError for a value that it cannot represent.
     """
-    serializer = Pickled(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
-
-    def to_pravega(values: pa.Array) -> pa.Array:
-        return serializer.get().encode_column(_in_utc(values))
-
-    return arrow_udf(to_pravega, returnType=BinaryType())(col)
+    return writing_function(format, schema, **options)(col)
 
 
 def pravega_segment_key(col: Column | str) -> Column:
@@ -108,11 +96,75 @@ def pravega_segment_key(col: Column | str) -> Column:
 
     The event goes to the segment with a key range that contains the position.
     """
+    return segment_key_function()(col)
+
+
+def reading_function(
+    format: str | None = None,  # noqa: A002 - the name of the option
+    schema: DataType | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    **options: Any,
+) -> ColumnFunction:
+    """Return the function of :func:`from_pravega` for a column. Raises its errors."""
+    if mode.upper() not in _MODES:
+        raise ConfigError(
+            f"from_pravega has no mode {mode!r}: a column cannot drop rows; use FAILFAST, or PERMISSIVE and filter on "
+            f"{CORRUPT_RECORD}"
+        )
+    _check_places("from_pravega", format, schema)
+    given = _options(SourceOptions, format, options)
+    reader = _Reader.of(_deserializer(given, _wanted(schema)), permissive=mode.upper() == "PERMISSIVE")
+
+    def from_pravega(events: pa.Array) -> pa.Array:
+        return reader.read(events)
+
+    return _arrow_function(from_pravega, from_arrow_type(reader.arrow_type))
+
+
+def writing_function(
+    format: str | None = None,  # noqa: A002 - the name of the option
+    schema: DataType | str | None = None,
+    **options: Any,
+) -> ColumnFunction:
+    """Return the function of :func:`to_pravega` for a column. Raises its errors."""
+    _check_places("to_pravega", format, schema)
+    serializer = Pickled(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
+
+    def to_pravega(values: pa.Array) -> pa.Array:
+        return serializer.get().encode_column(_in_utc(values))
+
+    return _arrow_function(to_pravega, BinaryType())
+
+
+def segment_key_function() -> ColumnFunction:
+    """Return the function of :func:`pravega_segment_key` for a column."""
 
     def pravega_segment_key(keys: pa.Array) -> pa.Array:
         return pa.array(segment_keys(keys), mask=keys.is_null().to_numpy(zero_copy_only=False))
 
-    return arrow_udf(pravega_segment_key, returnType=DoubleType())(col)
+    return _arrow_function(pravega_segment_key, DoubleType())
+
+
+def _arrow_function(function: Callable[[pa.Array], pa.Array], kind: DataType) -> ColumnFunction:
+    made: ColumnFunction = arrow_udf(function, returnType=kind)
+    return made
+
+
+def _check_places(function: str, format_name: str | None, schema: DataType | str | None) -> None:
+    """Raise ConfigError for a schema as JSON where the format or a Spark schema belongs, as in Spark's functions."""
+    spark_function = function.replace("pravega", "avro")
+    how = f"write {function}(col, 'avro', avro_schema=…), in SQL avro_schema => '…'"
+    if format_name is not None and format_name.lstrip().startswith(_JSON):
+        raise ConfigError(
+            f"the second argument of {function} is the format of the events, not their schema as in {spark_function}: "
+            f"{how}"
+        )
+    if isinstance(schema, str) and schema.lstrip().startswith(_JSON):
+        raise ConfigError(
+            f"the third argument of {function} is a schema of Spark, such as 'id BIGINT', not an Avro or JSON schema: "
+            f"{how} (for JSON json_schema)"
+        )
 
 
 def _options(kind: type[Options], format_name: str | None, given: dict[str, Any]) -> Options:

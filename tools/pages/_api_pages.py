@@ -138,7 +138,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "streams](../../spark/read-and-write.md). For the options, see [options](../options.md).",
         {
             "pyspark_pravega": "PravegaDataSource from_pravega to_pravega pravega_segment_key configure "
-            "register_streams QueryMetrics"
+            "register_functions register_streams QueryMetrics"
         },
     ),
     "ingest": ApiPage(
