@@ -7,15 +7,18 @@ imports its own dependencies: a write does not load the source, and a read does 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
-import pyspark
-from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pravega_connector.errors import ConfigError, UnsupportedModeError
-from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.boundary import called_by_spark, check_spark
 from pravega_serde.errors import PravegaError
+
+try:
+    from pyspark.sql.datasource import DataSource
+except ModuleNotFoundError:  # Spark 3.5, for which check_spark raises the error
+    DataSource = object
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +36,6 @@ if TYPE_CHECKING:
     from pravega_connector.spark.tables.reader import TableReader
     from pravega_connector.spark.tables.writer import TableBatchWriter, TableStreamWriter
 
-# First Spark version whose Python sources can limit a micro-batch and support AvailableNow.
-_OLDEST_SPARK: Final = (4, 2)
-
 
 @called_by_spark("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
 class PravegaDataSource(DataSource):  # type: ignore[misc]
@@ -49,12 +49,8 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     defaults: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, options: dict[str, str]) -> None:
+        check_spark("format('pravega')")
         super().__init__(options)
-        if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < _OLDEST_SPARK:
-            raise UnsupportedModeError(
-                f"Spark {pyspark.__version__} is too old: this connector needs Spark "
-                f"{'.'.join(map(str, _OLDEST_SPARK))} or later"
-            )
 
     @classmethod
     def name(cls) -> str:

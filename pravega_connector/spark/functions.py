@@ -25,7 +25,6 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
-from pyspark.sql.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
@@ -36,6 +35,7 @@ from pravega_connector.rows.options import RegistryOptions, option_hint
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import CORRUPT_RECORD, SourceOptions
 from pravega_connector.rows.pickled import Pickled
+from pravega_connector.spark.boundary import check_spark
 from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_keys
@@ -67,8 +67,8 @@ def from_pravega(
     Mode FAILFAST fails the query at the first event that cannot be decoded. PERMISSIVE returns a struct with two more
     fields, ``_corrupt_record`` and ``_corrupt_record_error``. A single value is in its field ``value``.
 
-    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors. When the query runs, raises
-    DeserializationError with the position inside the event.
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors, and UnsupportedModeError before Spark 4.2.
+    When the query runs, raises DeserializationError with the position inside the event.
     """
     return reading_function(format, schema, mode=mode, **options)(col)
 
@@ -85,8 +85,9 @@ def to_pravega(
     the type of the column or DDL text, the schema is selected as for a DataFrame with these columns. With
     ``register_schema`` it is created from them. Schemas are registered when you call this function.
 
-    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors. When the query runs, raises SchemaError for
-    a column type that the format does not support, and SerializationError for a value that it cannot represent.
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors, and UnsupportedModeError before Spark 4.2.
+    When the query runs, raises SchemaError for a column type that the format does not support, and SerializationError
+    for a value that it cannot represent.
     """
     return writing_function(format, schema, **options)(col)
 
@@ -107,6 +108,7 @@ def reading_function(
     **options: Any,
 ) -> ColumnFunction:
     """Return the function of :func:`from_pravega` for a column. Raises its errors."""
+    check_spark("from_pravega")
     if mode.upper() not in _MODES:
         raise ConfigError(
             f"from_pravega has no mode {mode!r}: a column cannot drop rows; use FAILFAST, or PERMISSIVE and filter on "
@@ -128,6 +130,7 @@ def writing_function(
     **options: Any,
 ) -> ColumnFunction:
     """Return the function of :func:`to_pravega` for a column. Raises its errors."""
+    check_spark("to_pravega")
     _check_places("to_pravega", format, schema)
     serializer = Pickled(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
 
@@ -139,6 +142,7 @@ def writing_function(
 
 def segment_key_function() -> ColumnFunction:
     """Return the function of :func:`pravega_segment_key` for a column."""
+    check_spark("pravega_segment_key")
 
     def pravega_segment_key(keys: pa.Array) -> pa.Array:
         return pa.array(segment_keys(keys), mask=keys.is_null().to_numpy(zero_copy_only=False))
@@ -147,6 +151,8 @@ def segment_key_function() -> ColumnFunction:
 
 
 def _arrow_function(function: Callable[[pa.Array], pa.Array], kind: DataType) -> ColumnFunction:
+    from pyspark.sql.functions import arrow_udf  # noqa: PLC0415 - an older Spark has none, see check_spark
+
     made: ColumnFunction = arrow_udf(function, returnType=kind)
     return made
 

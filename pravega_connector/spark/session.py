@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.rows.options import option_hint
+from pravega_connector.spark.boundary import check_spark
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.selection import all_names
 
@@ -67,8 +68,9 @@ def configure(
 
     A log line at level INFO has the reason if one of them is not possible.
 
-    Raises UnknownOptionError.
+    Raises UnknownOptionError, and UnsupportedModeError before Spark 4.2.
     """
+    check_spark("configure")
     known = all_names()
     for name in options:
         if name.lower() not in known:
