@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,8 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from pravega_serde.adapters.classes import class_of, members_of, name_of, places_in
+from pravega_serde.adapters.classes import class_of, members_of, name_of, places_in, struct_config
+from pravega_serde.adapters.defaults import defaults_of
 from pravega_serde.adapters.forms import options_of
 from pravega_serde.adapters.plain import is_open
 from pravega_serde.errors import SchemaError
@@ -53,6 +55,7 @@ def check_unions(kind: Any, form: Format) -> None:
             [each for each in options if each in form.texts or _is_enum(each)],
             [each for each in options if each in form.numbers or (form.numbers and each in (int, float))],
             [each for each in options if _is_list(each)],
+            _records(options),
         )
         for group in groups:
             if len(group) > 1 and {*group} != {int, float}:
@@ -60,6 +63,24 @@ def check_unions(kind: Any, form: Format) -> None:
                     f"{' and '.join(map(name_of, group))} (at {path}) are the same in {form.name}, so a union cannot "
                     "tell them apart; use one of them"
                 )
+
+
+def _records(options: list[Any]) -> list[Any]:
+    """Return two types of a union if the first reads the objects of the second."""
+    records = [each for each in options if members_of(each) is not None]
+    mappings = [each for each in options if _is_a(each, Mapping)]
+    if records and mappings:
+        return [records[0], mappings[0]]
+    pairs = itertools.combinations([each for each in records if struct_config(each) is None], 2)  # Structs have tags
+    return next(([first, second] for first, second in pairs if _reads(first, second)), [])
+
+
+def _reads(kind: Any, other: Any) -> bool:
+    """Return True if a class has all fields of another one with the same types, and needs no more."""
+    own, others = ({each.name: each for each in members_of(one) or ()} for one in (kind, other))
+    defaults = defaults_of(kind)
+    needed = {name for name, each in own.items() if each.attribute not in defaults}
+    return needed <= others.keys() and all(name in own and own[name].type == each.type for name, each in others.items())
 
 
 def check_keys(kind: Any, form: Format) -> None:

@@ -105,6 +105,24 @@ def test_a_default_of_a_union_has_the_branch_of_its_own_type() -> None:
     assert '"type":["long","double"],"default":1}' in avro_schema_of(one(float | int, 1))
 
 
+class Cat(pydantic.BaseModel):
+    name: str
+
+
+class Dog(pydantic.BaseModel):
+    name: str
+
+
+class Bird(pydantic.BaseModel):
+    name: str
+    wings: int = 2
+
+
+class Bat(pydantic.BaseModel):
+    kind: Literal["bat"] = "bat"
+    name: str
+
+
 class Model(pydantic.BaseModel):
     day: str | date = ""
 
@@ -115,6 +133,9 @@ class Model(pydantic.BaseModel):
         (one(Decimal | int), r"Decimal and int \(at \$\.field\) are the same in JSON"),
         (one(list[Decimal | float | None]), r"Decimal and float \(at \$\.field\[\]\) are the same in JSON"),
         (one(dict[str, date | str]), r"date and str \(at \$\.field\{\}\)"),
+        (list[Cat | Dog], r"Cat and Dog \(at \$\[\]\)"),
+        (one(Bird | Cat), r"Bird and Cat \(at \$\.field\)"),
+        (one(Cat | dict[str, str]), r"Cat and dict\[str, str\] \(at \$\.field\)"),
         (Model, r"str and date \(at \$\.day\)"),
         (
             pydantic.create_model("Lists", items=(list[int] | set[int], ...)),
@@ -126,6 +147,14 @@ class Model(pydantic.BaseModel):
 def test_a_union_that_json_cannot_tell_apart_is_refused_with_its_path(kind: Any, reason: str) -> None:
     with pytest.raises(SchemaError, match=reason):
         typed(JsonSerializer(), kind)
+
+
+@pytest.mark.parametrize("value", [Cat(name="a"), Bird(name="a"), Bat(name="a")], ids=repr)
+@pytest.mark.parametrize("format_name", ["json", "cbor"])
+def test_models_with_different_fields_need_no_tag(format_name: str, value: Any) -> None:
+    found = again(format_name, list[Cat | Bird | Bat], [value])
+    assert found == [value]
+    assert type(found[0]) is type(value)
 
 
 @dataclasses.dataclass
