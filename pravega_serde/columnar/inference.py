@@ -60,4 +60,11 @@ def _mismatch(values: list[Any], path: str, error: Exception) -> tuple[str, str]
         except (pa.ArrowException, TypeError, OverflowError) as inside:
             return _mismatch(part, step, inside)
     for value in there:
-        if isinstance(value, int) and not -
+        if isinstance(value, int) and not -_INT64 <= value < _INT64:
+            return path, _large(value)
+    return path, f"values without a common type: {error}"
+
+
+def _large(value: int) -> str:
+    shown = str(value) if value.bit_length() < _SHOWN_BITS else f"of {value.bit_length()} bits"
+    return f"the integer {shown}, which int64 cannot hold; pass decimal(38, 0) as its type"
