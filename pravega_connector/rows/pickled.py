@@ -6,6 +6,8 @@ import functools
 import pickle
 from typing import Any, Generic, TypeVar
 
+from pravega_serde.errors import UnsupportedFormatError
+
 T = TypeVar("T")
 
 

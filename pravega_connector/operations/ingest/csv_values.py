@@ -6,6 +6,7 @@ A text is a number only if the number can be written in no other way but for bla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Final
@@ -43,6 +44,8 @@ _WITH_ZONE: Final = f"{_TIME}(Z|[-+][0-9]{{2}}(:?[0-9]{{2}})?)$"
 TRUE: Final = ("true", "True", "TRUE")
 FALSE: Final = ("false", "False", "FALSE")
 _MOST_IN_INT64: Final = 18
+#: Texts that are looked at one by one.
+_FIRST: Final = 16
 #: More digits than a number in a column has; Python refuses integers of thousands of digits.
 _MOST_DIGITS: Final = 100
 _UNFIT: Final = (pa.ArrowException, ArithmeticError, ValueError)
@@ -55,8 +58,12 @@ def found_in(texts: pa.StringArray) -> Found:
     """Return the types of texts; null without any."""
     found = Found()
     texts = texts.drop_null()
+    first = [text.strip(" \t") for text in texts[:_FIRST].to_pylist()]
+    if not all(any(re.search(pattern, text) for pattern, _ in _KINDS) for text in first):
+        return Found({"text"})
     trimmed = pc.ascii_trim(texts, " \t")
-    for pattern, add in _KINDS:
+    # The kind of the first text is usually that of all.
+    for pattern, add in sorted(_KINDS, key=lambda kind: not re.search(kind[0], first[0])) if first else []:
         if not len(texts) or "text" in found.kinds:
             break
         fits = pc.match_substring_regex(trimmed, pattern)
