@@ -1,4 +1,4 @@
-"""Short name of the package :mod:`pravega_connector`: the same objects, and the same public modules.
+"""Short name of the package :mod:`pravega_connector`: the same objects, and its public modules under short names.
 
 A user's own ``connector.py`` next to a script hides this package. Write ``pravega_connector`` where that can happen.
 """

@@ -332,8 +332,11 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
 
 def inference_of(format_name: str) -> Any:
     """Return the inference of columns of a format that has one: see :attr:`Format.infer`."""
-    kind = imported(find_format(format_name).infer)
-    return kind() if format_name in FORMATS else kind(serializer_for(format_name).deserialize)
+    declared = find_format(format_name)
+    if not declared.infer:
+        raise SerdeError(f"the format {declared.name!r} cannot infer columns: set a schema or the columns")
+    kind = imported(declared.infer)
+    return kind() if declared.name in FORMATS else kind(serializer_for(format_name).deserialize)
 
 
 def _of_plug_in(declared: Format, options: Mapping[str, object]) -> Serializer[Any]:
@@ -356,7 +359,12 @@ def _of_plug_in(declared: Format, options: Mapping[str, object]) -> Serializer[A
 def _parameters(found: Any) -> Mapping[str, inspect.Parameter]:
     from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
 
-    return {} if plug_in_formats.is_object(found) else inspect.signature(found).parameters
+    if plug_in_formats.is_object(found):
+        return {}
+    try:
+        return inspect.signature(found).parameters
+    except ValueError:  # a class that is written in C
+        return {}
 
 
 def _created(name: str, factory: Callable[..., Any], options: Mapping[str, object]) -> Any:

@@ -27,10 +27,11 @@ def public_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package.
 
-    ``places`` is module -> its public names, separated by blanks; the modules can be asked for, too. ``there`` are
-    further public names, which the package has already.
+    ``places`` is module -> its public names, separated by blanks. The modules can be asked for by their last
+    name, too. ``there`` are further public names, which the package has already.
     """
     where = {name: f"{package}.{module}" for module, names in places.items() for name in names.split()}
+    modules = {place.rpartition(".")[2]: f"{package}.{place}" for place in places}
     public = sorted({*where, *there}, key=lambda name: (not name.isupper(), name[0].islower(), name))
     _PUBLIC[package] = public
 
@@ -39,12 +40,12 @@ def public_names(
             try:
                 value = getattr(import_module(where[name]), name)
             except ModuleNotFoundError as error:
-                if error.name != "pyspark":
+                if (error.name or "").partition(".")[0] != "pyspark":
                     raise
                 # Not an AttributeError: ``from package import name`` would drop its text.
                 raise ModuleNotFoundError(f"{package} has no {name}: {_NEEDS_SPARK}", name="pyspark") from error
-        elif name in places:
-            value = import_module(f"{package}.{name}")
+        elif name in modules:
+            value = import_module(modules[name])
         else:
             raise _unknown(package, name, sys._getframe(1))
         vars(sys.modules[package])[name] = value
@@ -52,7 +53,7 @@ def public_names(
 
     def known() -> list[str]:
         own = vars(sys.modules[package])
-        return sorted({*public, *places, *(name for name in own if name.startswith("__"))})
+        return sorted({*public, *modules, *(name for name in own if name.startswith("__"))})
 
     return load, known, public
 

@@ -97,7 +97,18 @@ def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str,
             "columns, and without ALTER TABLE … REPLACE COLUMNS; DROP TABLE, and omit the columns in CREATE TABLE, or "
             "use CREATE TEMPORARY VIEW"
         )
-    return {**json.loads(carried or "{}"), **given}
+    return {**_carried(carried or "{}", given), **given}
+
+
+def _carried(metadata: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options in the metadata of columns, which files and other tables keep, too."""
+    carried: dict[str, str] = json.loads(metadata)
+    if ":" in carried.get("format", "") and "format" not in given:
+        raise ConfigError(
+            f"the metadata of the columns names the format {carried['format']!r}, and metadata must not choose code to "
+            "import: set option 'format' in the read or write, or install the format under a name (an entry point)"
+        )
+    return carried
 
 
 @contextmanager

@@ -49,6 +49,8 @@ class ByRow(ColumnSerializer):
             raise
         except Exception as error:
             raise SerializationError(f"{self._name} failed: {type(error).__name__}: {error}") from error
+        if not isinstance(event, bytes):
+            raise SerializationError(f"{self._name} returned a {type(event).__name__}: return bytes")
         return event
 
     def deserialize(self, data: bytes) -> Any:

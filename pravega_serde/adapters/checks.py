@@ -37,7 +37,7 @@ _TEXTS: Final = frozenset({str, UUID, timedelta})
 _TIMES: Final = frozenset({date, datetime, time})
 _KEYS: Final = frozenset({str, UUID})
 
-JSON: Final = Format("JSON", _TEXTS | _TIMES | {bytes}, frozenset({Decimal}), _KEYS | {int})
+JSON: Final = Format("JSON", _TEXTS | _TIMES | {bytes}, frozenset({Decimal}), _KEYS | {int, float})
 CBOR: Final = Format("CBOR", _TEXTS, frozenset(), _KEYS | {int, bytes}, mixed_keys=True)
 AVRO: Final = Format("Avro", _TEXTS, frozenset(), _KEYS)
 _JAVA_KEYS: Final = _TEXTS | _TIMES | {bool, bytes, int, float, Decimal, type(None)}

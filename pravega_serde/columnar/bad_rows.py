@@ -246,16 +246,20 @@ def _bad_part(value: Any, kind: pa.DataType) -> tuple[str, Any, pa.DataType] | N
     return None
 
 
+_PAIR: Final = 2
+
+
 def _parts(value: Any, kind: pa.DataType) -> Iterator[tuple[str, Any, pa.DataType]]:
     t = pa.types
-    if value is None or not t.is_nested(kind):
+    if not isinstance(value, Mapping | list | tuple) or not t.is_nested(kind):
         return
     if t.is_struct(kind):
         # pa.array accepts a tuple, or a dict.
         named = value if isinstance(value, Mapping) else dict(zip((f.name for f in kind), value, strict=False))
         yield from ((f".{field.name}", named.get(field.name), field.type) for field in kind)
     elif t.is_map(kind):
-        for key, item in value.items() if isinstance(value, Mapping) else value:
+        pairs = value.items() if isinstance(value, Mapping) else value
+        for key, item in (pair for pair in pairs if isinstance(pair, tuple) and len(pair) == _PAIR):
             yield f"[{key!r}]", key, kind.key_type
             yield f"[{key!r}]", item, kind.item_type
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ class RowInference:
     def add(self, events: pa.BinaryArray) -> None:
         """Add the events of a column. Raises :class:`SchemaError` for events without types in common."""
         values = [value for event in events.drop_null().to_pylist() if isinstance(value := self._value(event), dict)]
+        _check_times(values, "$")
         try:
             kind = pa.array(values).type
             fields = list(kind) if pa.types.is_struct(kind) else []
@@ -42,6 +44,26 @@ class RowInference:
             return self._read(event)
         except DeserializationError:
             return None
+
+
+def _check_times(values: Iterable[Any], path: str) -> None:
+    """Raise SchemaError for dates among times, or for times with and without a zone: Arrow would change them."""
+    parts: dict[str, list[Any]] = {}
+    kinds = set[str]()
+    for value in values:
+        if isinstance(value, datetime):
+            kinds.add("times without a zone" if value.tzinfo is None else "times with a zone")
+        elif isinstance(value, date):
+            kinds.add("dates")
+        elif isinstance(value, dict):
+            for name, part in value.items():
+                parts.setdefault(f"{path}.{name}", []).append(part)
+        elif isinstance(value, list | tuple):
+            parts.setdefault(f"{path}[]", []).extend(value)
+    if len(kinds) > 1:
+        raise SchemaError(f"{path} has {' and '.join(sorted(kinds))}: set the type of the column")
+    for inner, part in parts.items():
+        _check_times(part, inner)
 
 
 def _mismatch(values: list[Any], path: str, error: Exception) -> tuple[str, str]:

@@ -61,7 +61,6 @@ def seen_by_type_checkers(package: str) -> dict[str, object]:
 #: Packages whose names are loaded when they are asked for.
 LAZY = [
     "pravega_connector",
-    "pravega_connector.operations.monitoring",
     "pravega_connector.testing",
     "pravega_serde",
     "pyspark_pravega",
@@ -98,6 +97,7 @@ def test_type_checkers_see_what_is_there(package):
 #: Modules whose names are public: those of the short package, those that the pages import from, and message classes.
 PUBLIC_MODULES = {
     *(f"pravega_connector/{path.name}" for path in (ROOT / "connector").glob("*.py")),
+    *(f"pravega_connector/operations/{path.name}" for path in (ROOT / "connector").glob("*.py")),
     "pravega_connector/aio/client.py",
     "pravega_connector/wire/messages.py",
     "pravega_serde/errors.py",

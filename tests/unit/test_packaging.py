@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from pravega_connector.exactly_once.batch_commit import entries
 from pravega_connector.exactly_once.steps import state as steps_state
-from pravega_connector.spark.source import offsets
+from pravega_connector.rows import offsets
 from tools import site
 from tools.packages import _build, _release
 from tools.packages.__main__ import parser
@@ -57,7 +57,7 @@ def in_sdist(files: _build.Files) -> set[str]:
 def test_the_wheel_has_the_packages_and_nothing_else(files: _build.Files):
     with zipfile.ZipFile(files.wheel) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert names == {name for name in in_checkout(*PACKAGES) if not name.endswith(".java")}
+    assert names == {name for name in in_checkout(*PACKAGES) if not name.endswith((".java", ".md"))}
     # The jar is there if it was compiled before.
     assert {Path(name).suffix for name in names} - {".jar"} == {".py", ".pyi", ".typed", ".lock"}
     # Programs that are only run from a checkout are in tools/. These are processes that the product starts.
@@ -66,6 +66,7 @@ def test_the_wheel_has_the_packages_and_nothing_else(files: _build.Files):
     }
     assert programs == {
         "pravega_connector/local/supervisor.py",
+        "pravega_connector/operations/cli/doctor_spark.py",
         "pravega_connector/spark/fork_server/probe.py",
         "pravega_connector/spark/fork_server/server.py",
         "pravega_connector/spark/jvm/support.py",

@@ -297,7 +297,7 @@ def _issued_at(token: str) -> float | None:
     try:
         payload = token.split(".")[1]
         return float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["iat"])
-    except (IndexError, ValueError, KeyError, TypeError):
+    except (IndexError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 

@@ -38,8 +38,10 @@ _DAY: Final = (
 )
 _DATE: Final = f"^{_DAY}$"
 _TIME: Final = rf"^{_DAY}[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,6}}0{{0,3}})?)?"
+_TIME_IN_NANOSECONDS: Final = _TIME.replace("{1,6}0{0,3}", "{1,9}")
+_ZONE: Final = "(Z|[-+][0-9]{2}(:?[0-9]{2})?)"
 _WITHOUT_ZONE: Final = f"{_TIME}$"
-_WITH_ZONE: Final = f"{_TIME}(Z|[-+][0-9]{{2}}(:?[0-9]{{2}})?)$"
+_WITH_ZONE: Final = f"{_TIME}{_ZONE}$"
 #: Texts that pyarrow reads as booleans.
 TRUE: Final = ("true", "True", "TRUE")
 FALSE: Final = ("false", "False", "FALSE")
@@ -199,6 +201,8 @@ def _usual(texts: pa.StringArray, kind: pa.DataType) -> tuple[pa.Array, Int64s]:
 
 def _usual_doubles(texts: pa.StringArray, lengths: npt.NDArray[np.int32]) -> tuple[pa.Array, Int64s]:
     values, valid = _cast(texts, pa.float64(), _IN_FRACTIONS), valid_rows(texts)
+    if not len(texts):
+        return values, np.empty(0, np.int64)
     small = np.abs(numbers_of(values)) < EXACT_INTEGERS
     doubtful = (lengths > _MOST_IN_DOUBLE + 1) | ~small
     rows = np.arange(len(texts)) if doubtful.mean() > _MANY else np.flatnonzero(doubtful)
@@ -230,7 +234,8 @@ def _odd_rows(texts: pa.StringArray, letters: bytes) -> Int64s:
     if len(minus):
         at, longer = at[minus], lengths[rows[minus]] > 2
         zero[minus] = (view[at + 1] == _ZERO) & ~(longer & (view[at + 1 + longer] == _POINT))
-    odd: Int64s = rows[zero]
+    # A point at the end, as in 1., is no number.
+    odd: Int64s = rows[zero | (view[starts[rows] + lengths[rows] - 1] == _POINT)]
     for other in set(memoryview(buffer)[offsets[0] : offsets[-1]].tobytes().translate(None, letters)):
         places = np.flatnonzero(view[: offsets[-1]] == other)
         odd = np.union1d(odd, np.searchsorted(offsets, places[places >= offsets[0]], "right") - 1)
@@ -308,6 +313,8 @@ _FORMS: Final[list[tuple[Callable[[pa.DataType], bool], str, Callable[[pa.String
     (pa.types.is_decimal, _NUMBER, lambda texts, kind: decimals_of(kind)(texts)),
     (pa.types.is_boolean, _BOOLEAN, lambda texts, _: pc.equal(pc.ascii_lower(texts), "true")),
     (pa.types.is_date, _DATE, pa.StringArray.cast),
+    (lambda kind: _has_zone(kind) and kind.unit == "ns", f"{_TIME_IN_NANOSECONDS}{_ZONE}$", parse_times),
+    (lambda kind: pa.types.is_timestamp(kind) and kind.unit == "ns", f"{_TIME_IN_NANOSECONDS}$", parse_times),
     (_has_zone, _WITH_ZONE, parse_times),
     (pa.types.is_timestamp, _WITHOUT_ZONE, parse_times),
 ]

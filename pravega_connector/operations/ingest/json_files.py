@@ -75,6 +75,9 @@ def _parsed(lines: Lines, schema: pa.Schema, reader: ExactReader) -> pa.RecordBa
     """Return the rows of lines, read by pyarrow's faster parser; None if a line may be malformed or lose something."""
     from pyarrow import json  # noqa: PLC0415 - only this kind needs it
 
+    # pyarrow ends the process at a null in the place of the first object.
+    if not _are_objects(lines):
+        return None
     data = lines.joined()
     parse = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     try:
@@ -85,7 +88,7 @@ def _parsed(lines: Lines, schema: pa.Schema, reader: ExactReader) -> pa.RecordBa
             table.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != len(lines) or not _are_objects(lines):
+    if table.num_rows != len(lines):
         return None
     (batch,) = table.combine_chunks().to_batches()
     if all(column.null_count for column in batch.columns) and _has_null_row(batch):
@@ -130,6 +133,6 @@ def _told(error: DeserializationError) -> str:
     if reason.endswith("has no column"):
         return f"{reason}: find fields that come late with --infer-all"
     column = (error.field_path or "").removeprefix("$.").partition(".")[0].partition("[")[0]
-    if not column:
+    if column in ("", "$"):
         return reason
     return f"{reason} (field {error.field_path}); set the type of the column (--type {column}=string)"

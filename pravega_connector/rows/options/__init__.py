@@ -1,9 +1,9 @@
 """Options of the Spark source and sink: each is declared, checked and documented in one place.
 
 ``declaration`` turns a dataclass field into an option and parses the values that Spark passes. ``common`` has the
-options that source and sink share. ``source`` and ``sink`` have the options of one side, and ``sql_tables`` the options
-of SQL tables. Where the meaning is the same, the names are those of the Scala connector. So a job migrates when its
-format is changed.
+options that source and sink share. ``source`` and ``sink`` have the options of one side, and ``tables`` the options
+of key-value tables. Where the meaning is the same, the names are those of the Scala connector. So a job migrates when
+its format is changed.
 """
 
 from pravega_connector.rows.options.common import (

@@ -103,3 +103,35 @@ def test_a_record_is_broken_in_any_company(records: list[str], quotes: bool):
         else:
             opened = broken(rows(alone, quotes=quotes), 2, ",").get(0) == OPEN  # pyarrow closes it
             assert (row in found) == (opened or table.num_rows != 1), alone
+
+
+@pytest.mark.parametrize(
+    ("kind", "odd", "good"),
+    [
+        ("double", ["1.", "0.", "-1.", "-0.", "."], ["0.5", "-.5"]),
+        ("timestamp[ns]", ["2026-01-01T23:59:59.1234567890"], ["2026-01-01T23:59:59.1234567", "2026-01-01 23:59"]),
+        ("timestamp[us]", ["2026-01-01T23:59:59.1234567"], ["2026-01-01T23:59:59.123456", "2026-01-01T23:59:59.123"]),
+    ],
+)
+@pytest.mark.parametrize("company", [[], ["x"], ["1.2.3", "--1"]], ids=str)
+def test_a_text_has_one_meaning_in_any_company(
+    tmp_path: Path, kind: str, odd: list[str], good: list[str], company: list[str]
+):
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(["a", *odd, *good, *company]))
+    source = FileSource([path], FileOptions(reject=True, types=parse_types([f"a={kind}"])))
+    (chunk,) = source.read(*source.ids())
+    assert [bad.record for bad in chunk.rejected] == [
+        *range(len(odd)),
+        *range(len(odd) + len(good), len(odd) + len(good) + len(company)),
+    ]
+    assert chunk.batch.column("a").null_count == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_block_without_good_records_warns_of_nothing(tmp_path: Path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1\n2\n")
+    source = FileSource([path], FileOptions(reject=True, types=parse_types(["a=double"])))
+    (chunk,) = source.read(*source.ids())
+    assert [bad.reason for bad in chunk.rejected] == ["Expected 2 columns, got 1"] * 2

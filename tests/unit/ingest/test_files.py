@@ -250,3 +250,15 @@ def test_types_are_read_from_text():
     for wrong in ("a", "=string", "a=strin"):
         with pytest.raises(ConfigError):
             parse_types([wrong])
+
+
+@pytest.mark.parametrize("first", ["null", " null", "nullx", "[1]", '"x"', "1"])
+def test_a_first_line_that_is_no_object_is_rejected(tmp_path: Path, first: str):
+    path = tmp_path / "x.jsonl"
+    path.write_text(f'{first}\n{{"a":1}}\n')
+    source = FileSource([path], FileOptions(reject=True, types=parse_types(["a=int64"])))
+    (chunk,) = source.read(*source.ids())
+    (bad,) = chunk.rejected
+    assert (bad.record, bad.line) == (0, 1)
+    assert "--type $" not in bad.reason
+    assert chunk.batch.to_pylist() == [{"a": 1}]

@@ -3,6 +3,7 @@
 import pickle
 import sys
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,9 @@ from pravega_serde import (
     formats,
     serializer_for,
 )
+from pravega_serde.adapters.by_row import ByRow
+from pravega_serde.columnar.inference import RowInference
+from pravega_serde.format_table import inference_of
 from pravega_serde.registry import SchemaInfo, SerializationFormat, event_type
 
 MODULE = '''
@@ -195,3 +199,53 @@ def test_a_name_in_a_registry_imports_nothing(counter: Path):
 def test_names_do_not_include_places(counter: Path):
     assert serializer_for("hexes:Hex")
     assert not [name for name in formats() if ":" in name]
+
+
+@pytest.mark.parametrize(
+    ("columns", "value"),
+    [
+        (pa.schema([("n", pa.int64())]), 5),
+        (pa.schema([("n", pa.int64())]), "text"),
+        (pa.schema([("n", pa.list_(pa.int64()))]), {"n": 5}),
+        (pa.schema([("n", pa.map_(pa.string(), pa.int64()))]), {"n": "text"}),
+        (pa.schema([("n", pa.map_(pa.string(), pa.int64()))]), {"n": [1]}),
+    ],
+    ids=str,
+)
+def test_a_value_that_is_no_record_is_one_malformed_row(columns: pa.Schema, value: object):
+    class Fixed:
+        def deserialize(self, data: bytes) -> object:
+            return value
+
+    errors: list[DeserializationError] = []
+    column = ByRow(Fixed(), arrow_type=columns).decode_column(pa.array([b"x"]), on_error=errors.append)
+    assert column.null_count == 1
+    assert [each.row for each in errors] == [0]
+
+
+def test_events_are_bytes():
+    class Text:
+        def serialize(self, value: object) -> str:
+            return "text"
+
+    with pytest.raises(SerializationError, match="Text returned a str: return bytes"):
+        ByRow(Text()).serialize(1)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([date(2020, 1, 1), datetime(2020, 1, 1, 5)], "dates and times without a zone"),
+        ([datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 5, tzinfo=UTC)], "times with a zone and times without a zone"),
+    ],
+)
+def test_inference_changes_no_dates_and_times(values: list[date], words: str):
+    events = pa.array([b"0", b"1"])
+    with pytest.raises(SchemaError, match=rf"\$\.a\[\] has {words}: set the type of the column"):
+        RowInference(lambda data: {"a": [values[int(data)]]}).add(events)
+
+
+def test_a_format_without_inference_says_so():
+    with pytest.raises(SerdeError, match="'string' cannot infer columns"):
+        inference_of("string")
+    assert type(inference_of("JSON")) is type(inference_of("json"))

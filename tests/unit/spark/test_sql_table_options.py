@@ -99,3 +99,10 @@ def test_a_write_never_takes_those_of_what_it_reads(given: dict[str, str]):
 def test_a_table_with_a_list_of_columns_has_lost_its_options():
     with pytest.raises(ConfigError, match="omit the columns"):
         options_to_read({}, COLUMNS)
+
+
+def test_columns_name_no_code_to_import():
+    carried = with_options(COLUMNS, {"stream": "a/b", "format": "package.module:name"})
+    with pytest.raises(ConfigError, match="metadata must not choose code to import: set option 'format'"):
+        options_to_read({}, carried)
+    assert options_to_read({"format": "package.module:name"}, carried)["format"] == "package.module:name"
