@@ -252,7 +252,12 @@ def _plug_in(name: str, place: str) -> Format:
     from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
 
     found = plug_in_formats.load(place)
-    needs_columns = "arrow_type" in _parameters(found) or plug_in_formats.lacks_columns(found)
+    parameters = _parameters(found)
+    needs_columns = "arrow_type" in parameters
+    if not needs_columns:
+        by_default = all(each.default is not each.empty for each in parameters.values())
+        of_function = not isinstance(found, type) and not plug_in_formats.is_serializer(found) and by_default
+        needs_columns = plug_in_formats.lacks_columns(_created(name, found, {}) if of_function else found)
     return Format(
         name,
         place,

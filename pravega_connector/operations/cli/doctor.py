@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from pravega_connector.config import PravegaConfig
+from pravega_connector.core.io import in_background
 from pravega_connector.operations.cli import arguments
 from pravega_connector.operations.cli.command_group import examples
 from pravega_connector.operations.cli.doctor_cluster import Cluster, check_registry
@@ -19,6 +20,8 @@ from pravega_connector.operations.cli.exit_codes import ExitCode
 from pravega_serde.errors import SerdeError
 from pravega_serde.registry import RegistryConfig
 
+# Requests of the check of a registry, and the look at its clock.
+_REGISTRY_REQUESTS: Final = 3
 _SHOWN: Final = {"ok": "ok      ", "warning": "WARNING ", "failed": "FAILED  ", "skipped": "skipped "}
 
 
@@ -113,10 +116,22 @@ def _check_registry(uri: str | None, timeout: float) -> Iterator[Finding]:
             check="registry",
             status="skipped" if uri is None else "failed",
             detail=error.message,
-            remedy="pass --registry URI to check a registry",
+            remedy="pass --registry URI to check a registry" if uri is None else "correct --registry",
         )
         return
-    yield from check_registry(config, timeout)
+    # A deadline for all of it: one answer may come in many small parts, each in time.
+    limit = _REGISTRY_REQUESTS * timeout
+    checked = in_background(lambda: list(check_registry(config, timeout)), "pravega-doctor-registry")
+    try:
+        yield from checked.result(limit)
+    except TimeoutError:
+        yield Finding(
+            check="registry",
+            status="failed",
+            subject=config.uri,
+            detail=f"did not answer completely within {limit:.0f} s",
+            remedy="check the registry's load and the proxies on the way, or set a longer --timeout",
+        )
 
 
 def _show(finding: Finding) -> None:

@@ -239,6 +239,33 @@ def test_a_registry_that_is_down(cluster):
     assert only(checks, "failed")["subject"] == uri
 
 
+def test_a_registry_that_answers_byte_by_byte_has_a_deadline(cluster):
+    ended = threading.Event()
+
+    def drip(listener):
+        with listener.accept()[0] as connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+            while not ended.wait(0.1):
+                try:
+                    connection.sendall(b"a")
+                except OSError:
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        try:
+            uri = f"confluent+http://127.0.0.1:{listener.getsockname()[1]}"
+            code, checks = examine("--controller", cluster.uri, "--registry", uri, "--timeout", "2")
+            assert thread.is_alive()
+        finally:
+            ended.set()
+            thread.join()
+    assert code == 1
+    found = only(checks, "failed")
+    assert (found["check"], found["detail"]) == ("registry", "did not answer completely within 6 s")
+
+
 def test_a_package_outside_its_bounds(cluster, monkeypatch):
     usual = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "3.5.9" if name == "pyspark" else usual(name))

@@ -63,6 +63,9 @@ class Deserializer:
 class Outer:
     upper = Hex(upper=True)
 
+def rows():
+    return Rows()
+
 def function(prefix):
     return Hex() if prefix == "0x" else None
 
@@ -110,6 +113,11 @@ def test_a_class_or_an_object_by_its_place(counter: Path, place: str):
     errors: list[DeserializationError] = []
     assert serializer.decode_column(pa.array([b"74", b"x"]), on_error=errors.append).to_pylist() == ["t", None]
     assert [each.row for each in errors] == [1]
+
+
+def test_a_function_may_return_a_serializer_without_columns(counter: Path):
+    serializer = made(format="hexes:rows").column_serializer(RECORD)
+    assert serializer.decode_column(pa.array([b"5"])).to_pylist() == [{"n": 5}]
 
 
 def test_options_are_arguments_and_a_package_is_loaded_once(counter: Path):
