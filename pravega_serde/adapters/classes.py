@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import inspect
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
@@ -74,9 +75,11 @@ def members_of(kind: Any) -> tuple[Member, ...] | None:
     names = _names(origin)
     if names is None:
         return None
-    hints = _hints(origin)
-    given = dict(zip(getattr(origin, "__parameters__", ()), typing.get_args(kind), strict=False))
-    return tuple(Member(attribute, name, _with_arguments(hints[attribute], given)) for attribute, name in names)
+    hints, given = _hints(origin), _arguments_of(kind)
+    return tuple(
+        Member(attribute, name, _with_arguments(hints[attribute], given.get(_declaring(origin, attribute), {})))
+        for attribute, name in names
+    )
 
 
 def written_members(kind: Any) -> tuple[Member, ...]:
@@ -129,12 +132,53 @@ def _with_arguments(kind: Any, given: Mapping[Any, Any]) -> Any:
     return kind[tuple(given.get(each, each) for each in parameters)] if given and parameters else kind
 
 
+def _arguments_of(kind: Any) -> dict[Any, dict[Any, Any]]:
+    """Return the arguments of a class and of its generic bases: for each of them, parameter -> type."""
+    found: dict[Any, dict[Any, Any]] = {}
+    waiting = [kind]
+    while waiting:
+        each = waiting.pop(0)
+        origin = class_of(each)
+        if origin in found:
+            continue
+        given = dict(zip(getattr(origin, "__parameters__", ()), typing.get_args(each), strict=False))
+        found[origin] = given
+        # Without arguments, the parameters of a base are its own.
+        waiting += [base if isinstance(base, type) else _with_arguments(base, given) for base in _bases(origin)]
+    return found
+
+
+def _bases(kind: Any) -> tuple[Any, ...]:
+    """Return the bases of a class with their arguments."""
+    bases: tuple[Any, ...] = vars(kind).get("__orig_bases__", kind.__bases__)
+    return tuple(each for each in bases if isinstance(class_of(each), type) and class_of(each) not in _MARKERS)
+
+
+_MARKERS: Final = (Generic, Protocol)
+
+
+def _declaring(kind: Any, attribute: str) -> Any:
+    """Return the class that declares a field: a class itself, or one of its bases."""
+    return next((each for each in kind.__mro__ if attribute in inspect.get_annotations(each)), kind)
+
+
+def inherits_generic_keys(kind: Any) -> bool:
+    """Return True for a TypedDict with keys of a generic base, whose arguments the libraries do not know."""
+    origin = class_of(kind)
+    if not typing.is_typeddict(origin):
+        return False
+    own = {*getattr(origin, "__parameters__", ())}
+    hints = _hints(origin).values()
+    used = {each for hint in hints for each in (hint, *getattr(hint, "__parameters__", ()))}
+    unknown = any(isinstance(each, typing.TypeVar) and each not in own for each in used)
+    return unknown or any(typing.is_typeddict(class_of(each)) and typing.get_args(each) for each in _bases(origin))
+
+
 def is_named_tuple(kind: Any) -> bool:
-    """Return True for a NamedTuple with types."""
+    """Return True for a NamedTuple with types, or a class that inherits from it."""
     kind = class_of(kind)
-    return (
-        isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields") and bool(kind.__annotations__)
-    )
+    names = getattr(kind, "_fields", ()) if isinstance(kind, type) and issubclass(kind, tuple) else ()
+    return bool(names) and all(name in inspect.get_annotations(_declaring(kind, name)) for name in names)
 
 
 def _names(kind: Any) -> list[tuple[str, str]] | None:
@@ -148,7 +192,7 @@ def _names(kind: Any) -> list[tuple[str, str]] | None:
     if hasattr(kind, "__attrs_attrs__"):
         return [(entry.name, entry.name) for entry in kind.__attrs_attrs__]
     if typing.is_typeddict(kind) or is_named_tuple(kind):
-        return [(name, name) for name in kind.__annotations__]
+        return [(name, name) for name in getattr(kind, "_fields", kind.__annotations__)]
     return None
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from pravega_serde.adapters.classes import classes_in, is_model, members_of, name_of, types_in
+from pravega_serde.adapters.classes import classes_in, inherits_generic_keys, is_model, members_of, name_of, types_in
 from pravega_serde.adapters.plain import NATURAL, Revise, differs, has_values, plain, revision_of
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import (
@@ -63,6 +63,8 @@ def _check_class(kind: Any) -> None:
     if is_model(kind):
         _check_model(kind)
         return
+    if inherits_generic_keys(kind):
+        raise SchemaError(f"{name_of(kind)} inherits keys of a generic TypedDict; declare all keys in {name_of(kind)}")
     for entry in getattr(kind, "__attrs_attrs__", ()):
         if getattr(entry.default, "takes_self", False):
             raise SchemaError(f"{name_of(kind)}.{entry.name} has a default with takes_self; use a factory without it")

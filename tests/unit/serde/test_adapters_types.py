@@ -19,6 +19,7 @@ from typing import (
 )
 from uuid import UUID
 
+import attrs
 import msgspec
 import pyarrow as pa
 import pydantic
@@ -204,7 +205,57 @@ class Keyed(TypedDict, Generic[T]):
     number: NotRequired[int]
 
 
+@dataclasses.dataclass
+class Base(Generic[T]):
+    content: T
+    name: str = ""
+
+
+@dataclasses.dataclass
+class Between(Base[dict[str, T]], Generic[T]):
+    other: T | None = None
+
+
+@dataclasses.dataclass
+class Bound(Between[Decimal]):
+    kind: Kinds = Kinds.LARGE
+
+
+@dataclasses.dataclass
+class Bare(Base, Generic[T]):  # type: ignore[type-arg]
+    kind: Kinds = Kinds.LARGE
+    more: T | None = None
+
+
+@attrs.define
+class AttrsBase(Generic[T]):
+    content: T
+
+
+@attrs.define
+class AttrsBound(AttrsBase[list[Kinds]]):
+    number: float = math.inf
+
+
+class BoundStruct(Sparse[Decimal]):
+    kind: Kinds = Kinds.SMALL
+
+
+class BoundPair(Pair[Kinds]):
+    pass
+
+
+class BoundKeyed(Keyed[Kinds]):
+    more: int
+
+
+class BoundAgain(BoundKeyed):
+    again: int
+
+
 Either = Left[Kinds] | Right[Kinds]
+
+LONG = Decimal("0.123456789012345678")
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -219,6 +270,11 @@ Either = Left[Kinds] | Right[Kinds]
         (Sparse[Kinds], Sparse(Kinds.LARGE)),
         (Keyed[Kinds], {"content": Kinds.LARGE}),
         (Keyed[int], {"content": 1, "number": 2}),
+        (Between[Kinds], Between({"a": Kinds.LARGE}, other=Kinds.SMALL)),
+        (Bound, Bound({"a": LONG}, other=LONG)),
+        (AttrsBound, AttrsBound([Kinds.LARGE])),
+        (BoundStruct, BoundStruct(LONG)),
+        (BoundPair, BoundPair(Kinds.LARGE)),
     ],
     ids=str,
 )
@@ -227,6 +283,23 @@ def test_a_generic_class_comes_through_as_its_class_does(format_name: str, kind:
     found = again(format_name, kind, value)
     assert found == value
     assert type(found) is type(value)
+
+
+def test_a_class_has_the_columns_of_its_generic_base_with_arguments() -> None:
+    assert arrow_type_of(Bound).field("content").type == pa.map_(pa.string(), arrow_type_of(Decimal))
+    assert arrow_type_of(BoundPair).field("content").type == pa.string()
+
+
+def test_a_generic_base_without_arguments_is_open() -> None:
+    value: Any = Bare(1.5, more=LONG)
+    assert repr(again("json", Bare[Decimal], value)) == repr(value)
+
+
+@pytest.mark.parametrize("kind", [BoundKeyed, BoundAgain])
+@pytest.mark.parametrize("use", [lambda kind: typed(JsonSerializer(), kind), avro_schema_of, protobuf_schema_of])
+def test_a_typeddict_that_inherits_keys_of_a_generic_one_is_refused(kind: Any, use: Any) -> None:
+    with pytest.raises(SchemaError, match=rf"{kind.__name__} inherits keys of a generic TypedDict|type ~T .* is open"):
+        use(kind)
 
 
 def test_a_generic_struct_without_names_is_a_list_in_json_and_refused_in_schemas() -> None:
