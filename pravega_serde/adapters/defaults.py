@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from pravega_serde.adapters.classes import class_of, is_model
+from pravega_serde.adapters.classes import class_of, is_model, members_of
 
 #: Value of a default that a function creates.
 MISSING: Final = object()
@@ -57,6 +57,12 @@ def _default(value: Any, factory: Any) -> Default:
     if factory is None:
         return Default(value)
     return Default(factory() if factory in _EMPTY else MISSING)
+
+
+def required_names(kind: Any) -> frozenset[str]:
+    """Return the fields that each event of a class has."""
+    absent = defaults_of(kind).keys() | optional_keys(kind)
+    return frozenset(each.name for each in members_of(kind) or () if each.attribute not in absent)
 
 
 def optional_keys(kind: Any) -> frozenset[str]:

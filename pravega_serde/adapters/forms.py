@@ -280,18 +280,27 @@ def options_of(kind: Any) -> tuple[list[Any], bool]:
     """Return the types of a union and of literals, each once, and True if None is among them."""
     options: list[Any] = []
     nullable = False
+    for one in alternatives_of(kind):
+        for each in map(type, typing.get_args(one)) if typing.get_origin(one) is typing.Literal else [one]:
+            if each is type(None):
+                nullable = True
+            elif each not in options:
+                options.append(each)
+    return options, nullable
+
+
+def alternatives_of(kind: Any) -> list[Any]:
+    """Return the types of a union, each once, without UnsetType. A Literal is one of them."""
+    found: list[Any] = []
     waiting = [kind]
     while waiting:
         one = root_of(unwrapped(waiting.pop(0)))
         if typing.get_origin(one) in (typing.Union, types.UnionType):
             waiting = [*typing.get_args(one), *waiting]
-        elif typing.get_origin(one) is typing.Literal:
-            waiting = [*map(type, typing.get_args(one)), *waiting]
-        elif one in (None, type(None)):
-            nullable = True
-        elif one is not msgspec.UnsetType and one not in options:
-            options.append(one)
-    return options, nullable
+        elif one is not msgspec.UnsetType:
+            one = type(None) if one is None else one
+            found += [] if one in found else [one]
+    return found
 
 
 # ---- unions ----

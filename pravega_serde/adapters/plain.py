@@ -30,6 +30,7 @@ from pravega_serde.adapters.classes import (
     types_in,
     unwrapped,
 )
+from pravega_serde.adapters.defaults import required_names
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SchemaError
 
@@ -59,6 +60,11 @@ def plain(value: Any, natural: tuple[type, ...] = NATURAL) -> Any:
 @lru_cache(maxsize=256)
 def _members(kind: Any) -> tuple[Member, ...] | None:
     return members_of(kind)
+
+
+@lru_cache(maxsize=256)
+def _required(kind: Any) -> frozenset[str]:
+    return required_names(kind)
 
 
 def _key(key: Any, natural: tuple[type, ...]) -> Any:
@@ -368,12 +374,14 @@ def _may_be(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]] | None) -
 
 
 def _names_class(kind: Any, value: Any, tags: Mapping[str, tuple[Any, ...]]) -> bool:
-    """Return True if a value has the tag of a Struct, or only fields of a model, with its literals."""
+    """Return True if a value has the tag of a Struct, or a model's required fields and literals, and no others."""
     config = struct_config(kind)
     if config is not None and config.tag is not None:
         tag = value[:1] == [config.tag] if isinstance(value, list) else value.get(config.tag_field) == config.tag
         return bool(tag)
-    if not isinstance(value, Mapping) or not value.keys() <= {each.name for each in _members(kind) or ()}:
+    if not isinstance(value, Mapping):
+        return False
+    if not _required(kind) <= value.keys() <= {each.name for each in _members(kind) or ()}:
         return False
     return all(value[name] in values for name, values in tags.items() if name in value)
 

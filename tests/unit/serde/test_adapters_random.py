@@ -16,7 +16,7 @@ import pydantic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pravega_serde import JsonSerializer, typed
+from pravega_serde import CborSerializer, JsonSerializer, SchemaError, typed
 from tests.unit.serde._schema_classes import Box, Inner, Kinds, Sizes
 from tests.unit.serde.test_adapters_schemas import check_avro, check_protobuf, shown
 
@@ -148,6 +148,42 @@ def test_random_classes_come_through_json(chosen: Any, data: Any) -> None:
     found = objects.deserialize(objects.serialize(value))
     assert found == value
     assert shown(found).replace("TzInfo(0)", "datetime.timezone.utc") == shown(value)
+
+
+UNIONS: list[Any] = [
+    lambda one, other: (one | other, lambda value, _: value),
+    lambda one, other: (dict[str, one] | dict[str, other], lambda value, _: {"key": value}),  # type: ignore[valid-type]
+    lambda one, other: (
+        (first := made_model("First", field=one)) | (second := made_model("Second", field=other)),
+        lambda value, position: (first, second)[position](field=value),
+    ),
+]
+
+
+def made_model(name: str, **fields: Any) -> Any:
+    config = pydantic.ConfigDict(val_json_bytes="base64")
+    return pydantic.create_model(name, __config__=config, **{each: (kind, ...) for each, kind in fields.items()})
+
+
+@given(
+    leaves=st.tuples(*[st.sampled_from(ROWS)] * 2),
+    make_union=st.sampled_from(UNIONS),
+    serializer=st.sampled_from([JsonSerializer(), CborSerializer()]),
+    data=st.data(),
+)
+@settings(max_examples=100, deadline=None)
+def test_random_unions_come_through_or_are_refused(leaves: Any, make_union: Any, serializer: Any, data: Any) -> None:
+    union, wrapped = make_union(*(kind for kind, _ in leaves))
+    kind = made_model("Holder", held=union)
+    try:
+        objects: Any = typed(serializer, kind)
+    except SchemaError:
+        return
+    for position, (_, values) in enumerate(leaves):
+        # Without validation, which would choose a type of the union itself.
+        value = kind.model_construct(held=wrapped(data.draw(values), position))
+        found = objects.deserialize(objects.serialize(value))
+        assert shown(found).replace("TzInfo(0)", "datetime.timezone.utc") == shown(value)
 
 
 def exact(event: bytes) -> Any:

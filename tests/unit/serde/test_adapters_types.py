@@ -150,6 +150,97 @@ def test_a_union_that_json_cannot_tell_apart_is_refused_with_its_path(kind: Any,
         typed(JsonSerializer(), kind)
 
 
+def model(name: str, **fields: Any) -> Any:
+    return pydantic.create_model(name, **dict[str, Any]({field: (kind, ...) for field, kind in fields.items()}))
+
+
+def two(one: Any, other: Any) -> Any:
+    """Return the union of two models with a field of the same name."""
+    return model("P", field=one) | model("Q", field=other)
+
+
+Numbered = enum.Enum("Numbered", {"ONE": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (two(date, str), "json"),
+        (two(str, date), "json"),
+        (two(Kinds, str), "json cbor"),
+        (two(int, Kinds), "json cbor"),
+        (two(float, int), "json cbor"),
+        (two(float, Decimal), "json cbor"),
+        (two(int, Decimal), "json"),
+        (two(bool, Decimal), "json"),
+        (two(time, timedelta), "json cbor"),
+        (two(list[int], tuple[str, str]), "json cbor"),
+        (two(Any, int), "json cbor"),
+        (two(int | None, str | None), "json cbor"),
+        (two(Cat, Dog), "json cbor"),
+        (two(Literal[1], bool), "json cbor"),
+        (two(Literal["a", "b"], Literal["b", "c"]), "json cbor"),
+        (dict[str, date] | dict[str, str], "json"),
+        (dict[str, Kinds] | dict[str, str], "json cbor"),
+        (dict[str, float] | dict[str, int], "json"),
+        (dict[int, str] | dict[str, UUID], "json"),
+        (dict[str, Any] | dict[str, int], "json cbor"),
+        (bool | Decimal, "json"),
+        (datetime | Decimal, "json"),
+        (timedelta | Decimal, "json"),
+        (time | str, "json cbor"),
+        (timedelta | time, "json cbor"),
+        (Literal[1] | bool, "json cbor"),
+        (Literal[2] | float, "json cbor"),
+        (Any | Kinds, "json cbor"),
+        (Numbered | int, "json cbor"),
+        # Their events differ.
+        (two(int, str), ""),
+        (two(bool, int), ""),
+        (two(int, list[int]), ""),
+        (two(Literal["a"], Literal["b"]), ""),
+        (model("P", kind=Literal["p"], at=date) | model("Q", kind=Literal["q"], at=str), ""),
+        (model("P", at=date) | model("Q", at=str, other=int), ""),
+        (dict[str, int] | dict[str, str], ""),
+        (dict[str, int] | dict[str, int | str], ""),
+        (Literal["a"] | Literal["b"] | int, ""),
+        (Kinds | int | None, ""),
+        (Any | int | None, ""),
+    ],
+    ids=str,
+)
+def test_a_union_is_refused_in_the_formats_whose_events_do_not_tell_its_types(kind: Any, names: str) -> None:
+    for name in ("json", "cbor"):
+        objects = model("Holder", items=list[kind])  # type: ignore[valid-type]
+        if name in names.split():
+            with pytest.raises(SchemaError, match=r"\(at \$\.items\[\]\) are the same in"):
+                typed(FORMATS[name](objects), objects)
+        else:
+            typed(FORMATS[name](objects), objects)
+
+
+def test_msgspec_tells_more_numbers_apart() -> None:
+    for kind, value in ((bool | Decimal, Decimal(1)), (Literal[1] | bool, True), (Literal[1] | float, 1.0)):
+        holder = one(kind)
+        assert repr(again("json", holder, holder(value))) == repr(holder(value))
+
+
+@pytest.mark.parametrize("format_name", ["json", "cbor"])
+def test_models_in_a_union_are_told_apart_by_their_required_fields(format_name: str) -> None:
+    more, less = model("More", kind=Kinds, number=int), model("Less", kind=int)
+    for value in (more(kind=Kinds.LARGE, number=1), less(kind=1)):
+        assert again(format_name, list[more | less], [value]) == [value]  # type: ignore[valid-type]
+
+
+def test_models_with_tags_of_pydantic_are_told_apart_by_their_function() -> None:
+    shipped, note = model("Shipped", at=date), model("Note", at=str)
+    choose = pydantic.Discriminator(lambda given: "note" if "x" in str(getattr(given, "at", given)) else "shipped")
+    union: Any = Annotated[shipped, pydantic.Tag("shipped")] | Annotated[note, pydantic.Tag("note")]
+    holder = model("Holder", item=Annotated[union, choose])
+    for value in (shipped(at=date(2026, 1, 2)), note(at="x")):
+        assert again("json", holder, holder(item=value)).item == value
+
+
 @pytest.mark.parametrize("value", [Cat(name="a"), Bird(name="a"), Bat(name="a")], ids=repr)
 @pytest.mark.parametrize("format_name", ["json", "cbor"])
 def test_models_with_different_fields_need_no_tag(format_name: str, value: Any) -> None:
