@@ -40,6 +40,8 @@ class Format(NamedTuple):
     """Types of keys, in addition to enums."""
     mixed_keys: bool = False
     """True if keys keep their types, so that a map may have several."""
+    has_schema: bool = False
+    """True if events name the type of a union, which is checked with the schema."""
 
 
 _TEXTS: Final = frozenset({str, UUID, timedelta})
@@ -48,10 +50,10 @@ _KEYS: Final = frozenset({str, UUID})
 
 JSON: Final = Format("JSON", _TEXTS | _TIMES | {bytes}, frozenset({Decimal}), _KEYS | {int, float})
 CBOR: Final = Format("CBOR", _TEXTS | {time}, frozenset(), _KEYS | {int, bytes}, mixed_keys=True)
-AVRO: Final = Format("Avro", _TEXTS, frozenset(), _KEYS)
+AVRO: Final = Format("Avro", _TEXTS, frozenset(), _KEYS, has_schema=True)
 _JAVA_KEYS: Final = _TEXTS | _TIMES | {bool, bytes, int, float, Decimal, type(None)}
 JAVA: Final = Format("Java", frozenset(), frozenset(), _JAVA_KEYS, mixed_keys=True)
-PROTOBUF: Final = Format("Protobuf", _TEXTS - {timedelta}, frozenset(), _KEYS | {int, bool})
+PROTOBUF: Final = Format("Protobuf", _TEXTS - {timedelta}, frozenset(), _KEYS | {int, bool}, has_schema=True)
 
 
 def check_unions(kind: Any, form: Format) -> None:
@@ -84,6 +86,8 @@ class _Events:
 
     def confuse(self, one: Any, other: Any) -> bool:
         """Return True if a reader of a union may return a value of one type as another value."""
+        if self._form.has_schema:
+            return self._is_read_by_value(one, other)
         if _is_any(one) or _is_any(other):
             return _has_renamed(one) or _has_renamed(other)
         if _is_mapping(one) and _is_mapping(other):
@@ -159,16 +163,24 @@ class _Events:
 
     def _is_literal(self, values: Iterable[Any], kind: Any) -> bool:
         """Return True if a literal may be a value of a type. Pydantic reads a number that is equal as the literal."""
-        numbers = kind in _LITERAL_NUMBERS and self._by_pydantic
-        return any(
-            self._same(_type_of(each), kind) or (numbers and type(each) in (int, bool) and kind(each) == each)
-            for each in values
-        )
+        return any(self._same(_type_of(each), kind) or self._is_equal(each, kind) for each in values)
+
+    def _is_equal(self, literal: Any, kind: Any) -> bool:
+        numbers = self._by_pydantic and kind in _LITERAL_NUMBERS and type(literal) in (int, bool)
+        return numbers and bool(kind(literal) == literal)
+
+    def _is_read_by_value(self, one: Any, other: Any) -> bool:
+        """Return True if pydantic, which does not know the type of an event, may read a value as another one."""
+        literals, others = _parted(one, other)
+        if literals:
+            return any(self._is_equal(each, kind) and type(each) is not kind for kind in others for each in literals[0])
+        return self._is_value(one, other) or self._is_value(other, one)
 
     def _is_value(self, kind: Any, other: Any) -> bool:
         """Return True if pydantic may read a value of an enum as one of another type."""
         values = kind if self._by_pydantic and has_values(kind) and not _is_enum(other) else ()
-        return any(self._same(type(each.value), other) for each in values)
+        kinds = {type(each.value) for each in values}
+        return any(self._same(each, other) or {each, other} <= _NUMBERS for each in kinds)
 
     def _is_text(self, kind: Any) -> bool:
         return kind in self._form.texts or _is_enum(kind)

@@ -266,7 +266,7 @@ def _conversions(
     form = _format_of(inner)
     if form is not None:
         check_keys(kind, form)
-        if form in (JSON, CBOR):  # the others have schemas, whose unions are checked with them
+        if form is not JAVA:  # whose values name their classes
             check_unions(kind, form)
     conversion = conversion_of(kind)
     if isinstance(inner, JavaSerializer):
