@@ -64,7 +64,7 @@ def found_in(texts: pa.StringArray) -> Found:
     if not all(any(re.search(pattern, text) for pattern, _ in _KINDS) for text in first):
         return Found({"text"})
     trimmed = pc.ascii_trim(texts, " \t")
-    # The kind of the first text is usually that of all.
+    # Usually all texts are of the kind of the first one.
     for pattern, add in sorted(_KINDS, key=lambda kind: not re.search(kind[0], first[0])) if first else []:
         if not len(texts) or "text" in found.kinds:
             break
@@ -234,7 +234,7 @@ def _odd_rows(texts: pa.StringArray, letters: bytes) -> Int64s:
     if len(minus):
         at, longer = at[minus], lengths[rows[minus]] > 2
         zero[minus] = (view[at + 1] == _ZERO) & ~(longer & (view[at + 1 + longer] == _POINT))
-    # A point at the end, as in 1., is no number.
+    # A text with a point at the end, as in 1., is not a number.
     odd: Int64s = rows[zero | (view[starts[rows] + lengths[rows] - 1] == _POINT)]
     for other in set(memoryview(buffer)[offsets[0] : offsets[-1]].tobytes().translate(None, letters)):
         places = np.flatnonzero(view[: offsets[-1]] == other)
