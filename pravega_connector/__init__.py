@@ -54,6 +54,7 @@ else:
             "operations.mirror": "",
             "operations.monitoring": "",
             "operations.pipe": "",
+            "operations.tier": "",
             "local": "LocalPravega LocalSchemaRegistry",
             "metrics": "serve_metrics",
             "tables": "Insert Put Remove Table TableConfig TableEntry TableName Version",

@@ -38,6 +38,7 @@ __all__ = [
     "KafkaRefusedError",
     "KafkaTopicNotFoundError",
     "KafkaUnavailableError",
+    "LakeTableError",
     "LeaseExpiredError",
     "LeaseRangeError",
     "LedgerFormatError",
@@ -797,10 +798,10 @@ class ExactlyOnceError(ConnectorError):
 
 
 class FencedError(ExactlyOnceError):
-    """Another run of the query has taken over, or a later batch is prepared; this run wrote no visible rows.
+    """Another run has taken over, or a later batch is prepared; this run wrote no visible rows.
 
     Cause: the query runs twice: two drivers were started, or a suspended driver resumed. Or an older copy of the
-    checkpoint was restored while a later batch was prepared.
+    checkpoint was restored while a later batch was prepared. Or two runs of ``tier`` write one stream into one table.
 
     Fix: stop one of the two. If only one is running, run ``pravega-serde recover
     SCOPE/TARGET --finish`` and restart it.
@@ -1114,6 +1115,20 @@ class OutputFileError(ConnectorError):
     """
 
     code = "PRAVEGA-OUTPUT-FILE"
+    retriable = True
+
+
+class LakeTableError(ConnectorError):
+    """A Delta or Iceberg table cannot be read or written.
+
+    Cause: the message has the text of the table's library: a permission, a full disk, a catalog that does not answer,
+    or a schema that does not fit the table.
+
+    Fix: remove the cause and run the command again: it continues after the last commit of the table, and no row is
+    missing or repeated.
+    """
+
+    code = "PRAVEGA-LAKE-TABLE"
     retriable = True
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,17 +29,16 @@ from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.reader.slices import EventBatch, ReadRange, range_between, read_ranges
 from pravega_connector.rows.bounds import Positions
 from pravega_connector.rows.columns import Decoder, decoded_fields, key_filter, row_builder, serializer_of
-from pravega_connector.rows.inference import event_columns
+from pravega_connector.rows.inference import names_no_columns
+from pravega_connector.rows.lossless import all_columns, decoder_of_all, is_plain_json
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.rows.pickled import Pickled
 from pravega_connector.wire import StreamCut
 from pravega_serde.avro import AvroSerializer, avro_schema_of
-from pravega_serde.columnar.found import text_for_nulls
 from pravega_serde.errors import SchemaError
-from pravega_serde.format_table import find_format
 from pravega_serde.json import JsonSerializer
-from pravega_serde.json.exact import ExactJsonSerializer, Inference, JsonTextSerializer
+from pravega_serde.json.exact import JsonTextSerializer
 
 __all__ = ["FILE_FORMATS", "ExportSummary", "export_stream", "file_format"]
 
@@ -133,7 +132,7 @@ class _Export:
         self._range = _range(client, options)
         # The events are the lines of the file, unless other columns stand next to them.
         only_events = schema is None and not options.metadata_columns and options.routing_key_field is None
-        self._text = format == "jsonl" and only_events and _is_plain_json(options)
+        self._text = format == "jsonl" and only_events and is_plain_json(options)
         if self._text:
             decoder: Decoder = Pickled(JsonTextSerializer())
             self._schema = pa.schema(decoded_fields(options, decoder))
@@ -208,22 +207,6 @@ def _range(client: PravegaClient, options: SourceOptions) -> ReadRange:
 # ---- columns ----
 
 
-def _is_plain_json(options: SourceOptions) -> bool:
-    """Return True for JSON events without an envelope and without a schema."""
-    if options.format != "json" or options.from_registry or options.envelope or options.unwrap:
-        return False
-    serializer = options.serializer()
-    return isinstance(serializer, JsonSerializer) and serializer.schema is None
-
-
-def _json_columns(batches: Iterable[EventBatch]) -> pa.Schema:
-    """Return columns for all values of JSON events. Raises SchemaError if there are too many."""
-    inference = Inference(mixed=True)
-    for batch in batches:
-        inference.add(batch.events)
-    return text_for_nulls(inference.schema())
-
-
 def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:
     """Return the schema of the rows, and their decoder.
 
@@ -232,21 +215,15 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
 
     Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for events that have no columns in common.
     """
-    if (
-        wanted is None
-        and options.format is not None
-        and find_format(options.format).infer
-        and not options.from_registry
-    ):
+    if wanted is None and names_no_columns(options):
         otherwise = "pass the columns with schema=, or omit 'format' to export the bytes of the events"
         with closing(events()) as batches:
-            wanted = _json_columns(batches) if _is_plain_json(options) else event_columns(batches, options, otherwise)
-            if not len(wanted):
+            found = all_columns(batches, options, otherwise)
+            if not len(found):
                 raise ColumnTypeError(f"there are no {options.format} events to infer columns from: {otherwise}")
-        if _is_plain_json(options):
-            decoder: Decoder = Pickled(ExactJsonSerializer(arrow_type=wanted))
-            return pa.schema(decoded_fields(options, decoder)), decoder
-    decoder = serializer_of(options, wanted)
+        decoder = decoder_of_all(options, found)
+    else:
+        decoder = serializer_of(options, wanted)
     return pa.schema(decoded_fields(options, decoder)), decoder
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import Place, Stream
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
-from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.wire import StreamCut, StreamName, segment_epoch
 from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _TAIL: Final = ("latest", "tail")
 _OPEN: Final = "unbounded"
 _TIMESTAMP: Final = "timestamp:"
 _LONGEST_WORD: Final = 20  # every stream cut is longer
+_NEVER: Final = 2**63 - 1  # offset that no segment reaches
 
 
 class SupportsCuts(Protocol):
@@ -39,6 +41,24 @@ class SupportsCuts(Protocol):
 
     def cut_at(self, stream: Stream, millis: int, *, end: bool = False) -> StreamCut:
         """Return the cut for an event time. Raises TimeUnknownError."""
+
+
+class EndCut:
+    """Cut at which a run that follows a stream ends: the tail at some moment."""
+
+    def __init__(self, tail: StreamCut) -> None:
+        self.positions = tail.positions
+        # Each epoch begins with new segments, which are in the tail. So segments of later epochs are after the tail.
+        self._epoch = max(map(segment_epoch, tail.positions))
+
+    def offset(self, segment_id: int) -> int:
+        """Return the offset of the end in a segment: 0 for a later segment, 2**63 - 1 for an earlier one."""
+        later = segment_epoch(segment_id) > self._epoch
+        return self.positions.get(segment_id, 0 if later else _NEVER)
+
+    def is_reached(self, positions: Mapping[int, int]) -> bool:
+        """Return True if the offset of each segment is at the end or after it."""
+        return all(at >= self.offset(segment_id) for segment_id, at in positions.items())
 
 
 def parse_place(

@@ -32,7 +32,7 @@ def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iter
     Raises ColumnTypeError for events that have no columns in common, and for streams without events;
     StreamNotFoundError.
     """
-    if options.format is None or options.from_registry or not find_format(options.format).infer:
+    if not names_no_columns(options):
         return None
     batches: Iterable[Sample] = (batch for stream in streams for batch in _sample(client, stream))
     return event_columns(batches, options, "set the columns, such as .schema('id BIGINT, …'), and omit infer_schema")
@@ -46,6 +46,11 @@ def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
             rows, size = rows + len(batch.events), size + batch.events.nbytes
             if rows >= SAMPLE_EVENTS or size >= SAMPLE_BYTES:
                 return
+
+
+def names_no_columns(options: SourceOptions) -> bool:
+    """Return True for events of a format without a schema: their columns are given or inferred."""
+    return options.format is not None and not options.from_registry and bool(find_format(options.format).infer)
 
 
 class Sample(Protocol):

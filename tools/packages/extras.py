@@ -100,6 +100,15 @@ def _json_schema() -> None:
     assert json_format.deserialize(json_format.serialize({"id": 7})) == {"id": 7}
 
 
+def _lake() -> None:
+    from pravega_connector.operations.tier.run import open_table
+
+    with tempfile.TemporaryDirectory() as folder:
+        catalog = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
+        assert open_table(f"delta:{folder}/orders", {}).position("shop/orders") is None
+        assert open_table("iceberg:main.shop.orders", catalog).position("shop/orders") is None
+
+
 def _local() -> None:
     from pravega_connector.errors import JarDownloadError
     from pravega_connector.local.jars import JarSet, ensure_jars
@@ -184,6 +193,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "generate": Extra(("datamodel_code_generator",), _generate),
     "json-schema": Extra(("jsonschema",), _json_schema),
     "kafka": Extra(("confluent_kafka",), _kafka),
+    "lake": Extra(("deltalake", "pyiceberg"), _lake),
     "local": Extra(("cryptography", "httpx"), _local),
     "metrics": Extra(("opentelemetry.metrics", "prometheus_client"), _metrics),
     "protoc": Extra(("grpc_tools",), _protoc),

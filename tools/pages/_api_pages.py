@@ -22,6 +22,7 @@ MODULES: Final = (
     "pravega_connector.local",
     "pravega_connector.metrics",
     "pravega_connector.operations.mirror",
+    "pravega_connector.operations.tier",
     "pravega_connector.operations.monitoring",
     "pravega_connector.operations.pipe",
     "pravega_connector.tables",
@@ -173,6 +174,12 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Mirror",
         "Copy a stream to another cluster, exactly once. For a guide, see [mirror streams](../../tools/mirror.md).",
         {f"{_OPERATIONS}.mirror": "mirror mirror_status MirrorSettings MirrorSummary MirrorCounts MirrorStatus"},
+    ),
+    "tier": ApiPage(
+        "Tier",
+        "Write a stream into a Delta or Iceberg table, exactly once. For a guide, see [streams as Delta and Iceberg "
+        "tables](../../tools/tier.md).",
+        {f"{_OPERATIONS}.tier": "tier tier_status TierSettings TierSummary TierCounts TierPosition"},
     ),
     "dead-letters": ApiPage(
         "Dead-letter queue",
@@ -383,6 +390,9 @@ FACTORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "MirrorSummary": ("mirror",),
     "MirrorCounts": ("MirrorSummary.counts",),
     "MirrorStatus": ("mirror_status",),
+    "TierSummary": ("tier",),
+    "TierCounts": ("TierSummary.counts",),
+    "TierPosition": ("TierSummary.position", "tier_status"),
     "ExportSummary": ("export_stream",),
     "PipeSummary": ("Pipe.run",),
     "MetricsServer": ("serve_metrics",),

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "stream": "List, create, describe, change and delete streams.",
     "subscribers": "List and remove the subscribers of a stream.",
     "table": "Create, list and delete key-value tables, and change their entries.",
+    "tier": "Write a stream into a Delta or Iceberg table, exactly once.",
     "watch": "Show the segments and rates of a stream, live.",
     "write": "Write lines of files or standard input to a stream.",
 }

@@ -25,13 +25,13 @@ from pravega_connector.operations.mirror.destination import Destination
 from pravega_connector.operations.mirror.event_time import EventTime
 from pravega_connector.operations.mirror.order import point
 from pravega_connector.operations.mirror.source import GONE, Frames, Source, View
+from pravega_connector.reader.positions import EndCut
 from pravega_connector.wire import (
     MAX_EVENT_SIZE,
     SegmentRange,
     StreamCut,
     StreamName,
     parse_segment_name,
-    segment_epoch,
     segment_name,
 )
 from pravega_connector.writer.transactions import TransactionalWriter
@@ -92,20 +92,6 @@ def positions_of(known: dict[str, Any]) -> dict[int, int]:
     return {parse_segment_name(item)[1]: int(offset) for item, offset in known.items() if item != _START}
 
 
-class End:
-    """Cut of the source at which a run ends: the tail at some moment."""
-
-    def __init__(self, tail: StreamCut) -> None:
-        self.positions = tail.positions
-        # Each epoch begins with new segments, which are in the tail. So segments of later epochs are after the tail.
-        self._epoch = max(map(segment_epoch, tail.positions))
-
-    def offset(self, segment_id: int) -> int:
-        """Return the offset of the end in a segment: 0 for a later segment, 2**63 - 1 for an earlier one."""
-        later = segment_epoch(segment_id) > self._epoch
-        return self.positions.get(segment_id, 0 if later else _NEVER)
-
-
 class Copier(Leader):
     """One run of a mirror. Not thread safe."""
 
@@ -147,7 +133,7 @@ class Copier(Leader):
             target, lease=settings.lease, max_event_size=MAX_EVENT_SIZE
         )
         self._time = EventTime(origin.watermark_log(source.stream), client.stores, target, str(steps.name))
-        self._end = None if settings.follow else End(origin.tail(source.stream))
+        self._end = None if settings.follow else EndCut(origin.tail(source.stream))
         self._tags_at = -_TAGS_EVERY
 
     # ---------------------------------------------------------------- the program
@@ -315,7 +301,7 @@ class Copier(Leader):
 
     def _is_done(self, positions: dict[int, int], view: View) -> bool:
         self.sealed = positions.keys() == view.finished and self._source.is_sealed(view.finished)
-        at_end = self._end is not None and all(at >= self._end.offset(i) for i, at in positions.items())
+        at_end = self._end is not None and self._end.is_reached(positions)
         return self.sealed or at_end
 
     def _finish(self) -> bool:

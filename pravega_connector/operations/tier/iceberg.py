@@ -1,0 +1,172 @@
+"""Iceberg tables. The position of a stream is in the summary of a snapshot, and a property of the table.
+
+Snapshots expire, so the property keeps the last position; both are in one commit. The commit requires that the table's
+current snapshot is the one that was loaded. So of two runs that write the same stream, the second one adds nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
+from pyiceberg.table import Table
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import IdentityTransform
+
+from pravega_connector.errors import LakeTableError
+from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, stream_of
+
+# Key of a snapshot's summary, and begin of the key of a table's property.
+_POSITION: Final = "pravega.tier"
+# Table property of pyiceberg. Its own retries would add the rows after the commit of another run.
+_RETRIES: Final = "commit.retry.num-retries"
+
+
+class IcebergTable:
+    """Iceberg table ``CATALOG.namespace.table``; ``properties`` are added to those of pyiceberg's settings."""
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self._catalog_name, _, self._name = name.partition(".")
+        self._properties = dict(properties)
+        self._catalog: Catalog | None = None
+        self._table: Table | None = None
+
+    def __str__(self) -> str:
+        return f"iceberg:{self._catalog_name}.{self._name}"
+
+    def schema(self) -> pa.Schema | None:
+        """Return the columns, or None if the table does not exist."""
+        table = self._load()
+        return None if table is None else schema_to_pyarrow(table.schema(), include_field_ids=False)
+
+    def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+        """Create the table and its namespace, unless another program has created them in the meantime."""
+        catalog = self._connect()
+        with self._errors():
+            try:
+                catalog.create_namespace(self._name.rpartition(".")[0])
+            except NamespaceAlreadyExistsError:
+                pass
+            try:
+                with (
+                    catalog.create_table_transaction(self._name, schema) as transaction,
+                    transaction.update_spec() as spec,
+                ):
+                    for column in partition_by:
+                        spec.add_field(column, IdentityTransform(), column)
+            except TableAlreadyExistsError:
+                pass
+
+    def position(self, stream: str) -> TierPosition | None:
+        """Load the table, and return the position of a stream ``scope/stream``, or None without one."""
+        table = self._load()
+        text = None if table is None else table.properties.get(f"{_POSITION}.{stream}")
+        return None if text is None else TierPosition.from_text(text, str(self))
+
+    def commit(self, rows: pa.Table, position: TierPosition) -> None:
+        """Add the rows and the position in one commit."""
+        table = self._table
+        assert table is not None, "load the position first"
+        table.metadata.properties[_RETRIES] = "0"  # of this copy in memory
+        text = position.to_text()
+        written: list[str] = []
+        with self._errors():
+            try:
+                with table.transaction() as transaction:
+                    with transaction.update_schema() as columns:
+                        columns.union_by_name(rows.schema)
+                    with transaction.update_snapshot(snapshot_properties={_POSITION: text}).fast_append() as files:
+                        for part in _partitions(rows, transaction.table_metadata):
+                            written.append(_write(part, table.io, transaction.table_metadata))
+                            files.append_data_file(
+                                parquet_file_to_data_file(table.io, transaction.table_metadata, written[-1])
+                            )
+                    transaction.set_properties({f"{_POSITION}.{stream_of(position)}": text})
+            except CommitFailedException as error:
+                for path in written:
+                    table.io.delete(path)
+                raise ConflictError from error
+
+    def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
+        """Yield the snapshots that have not expired, the newest first."""
+        assert self._table is not None, "load the position first"
+        for snapshot in sorted(self._table.snapshots(), key=lambda each: each.sequence_number or 0, reverse=True):
+            text = None if snapshot.summary is None else snapshot.summary.additional_properties.get(_POSITION)
+            if text is not None:
+                position = TierPosition.from_text(text, str(self))
+                if stream_of(position) == stream:
+                    yield snapshot.timestamp_ms, position
+
+    def _load(self) -> Table | None:
+        catalog = self._connect()
+        with self._errors():
+            try:
+                self._table = catalog.load_table(self._name)
+            except NoSuchTableError:
+                self._table = None
+        return self._table
+
+    def _connect(self) -> Catalog:
+        if self._catalog is None:
+            with self._errors():
+                self._catalog = load_catalog(self._catalog_name, **self._properties)
+        return self._catalog
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise the errors of the library in one line."""
+        try:
+            yield
+        except (ConflictError, LakeTableError):
+            raise
+        except Exception as error:
+            # Catalogs raise the errors of databases, object stores and HTTP clients.
+            text = " ".join(str(error).split())[:300] or type(error).__name__
+            raise LakeTableError(f"{self}: {text}") from error
+
+
+# The append of pyiceberg writes a null list of structs as an empty list (apache/iceberg-python#3833).
+
+
+def _write(rows: pa.Table, io: FileIO, metadata: TableMetadata) -> str:
+    """Write rows to a new data file with all columns of the table, and return its path."""
+    schema = schema_to_pyarrow(metadata.schema())
+    known = set(rows.schema.names)
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    path = load_location_provider(metadata.location, metadata.properties).new_data_location(f"{uuid.uuid4()}.parquet")
+    with io.new_output(path).create() as sink:
+        pq.write_table(pa.table(columns, schema=schema), sink, compression="zstd", store_decimal_as_integer=True)
+    return path
+
+
+def _partitions(rows: pa.Table, metadata: TableMetadata) -> Iterator[pa.Table]:
+    """Yield the rows of each partition of the table."""
+    names = [metadata.schema().find_column_name(field.source_id) for field in metadata.spec().fields]
+    if not names:
+        yield rows
+        return
+    for values in rows.select(names).group_by(names).aggregate([]).to_pylist():
+        kept = pa.array(np.ones(rows.num_rows, np.bool_))
+        for name, value in values.items():
+            column = rows.column(name)
+            kept = pc.and_(kept, pc.is_null(column) if value is None else pc.equal(column, value))
+        yield rows.filter(pc.fill_null(kept, False))
