@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pravega_connector.errors import ConfigError, UnsupportedModeError
-from pravega_connector.spark.boundary import called_by_spark, check_spark
+from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.versions import DataSource, check_spark
 from pravega_serde.errors import PravegaError
-
-try:
-    from pyspark.sql.datasource import DataSource
-except ModuleNotFoundError:  # Spark 3.5, for which check_spark raises the error
-    DataSource = object
 
 if TYPE_CHECKING:
     import pyarrow as pa

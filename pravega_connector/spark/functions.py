@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
@@ -35,7 +35,7 @@ from pravega_connector.rows.options import RegistryOptions, option_hint
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import CORRUPT_RECORD, SourceOptions
 from pravega_connector.rows.pickled import Pickled
-from pravega_connector.spark.boundary import check_spark
+from pravega_connector.spark.versions import arrow_type, check_spark
 from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_keys
@@ -216,12 +216,12 @@ def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[An
 def _wanted(schema: DataType | str | None) -> pa.DataType | None:
     if schema is None:
         return None
-    return to_arrow_type(DataType.fromDDL(schema) if isinstance(schema, str) else schema, timezone="UTC")
+    return arrow_type(DataType.fromDDL(schema) if isinstance(schema, str) else schema)
 
 
 def _in_utc(column: pa.Array) -> pa.Array:
     """Convert timestamps to UTC: Spark passes them in the time zone of the session."""
-    kind = to_arrow_type(from_arrow_type(column.type), timezone="UTC")
+    kind = arrow_type(from_arrow_type(column.type))
     return column if column.type == kind else column.cast(kind)
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.rows.options import option_hint
-from pravega_connector.spark.boundary import check_spark
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.selection import all_names
+from pravega_connector.spark.versions import check_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

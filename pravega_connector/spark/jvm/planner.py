@@ -29,6 +29,7 @@ from pravega_connector.spark.jvm.messages import TaskOptions, answered, place_fi
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
 from pravega_connector.spark.source.tasks import SlicesPartition
+from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.wire import segment_name
 
 _log: Final = logging.getLogger(__name__)
@@ -227,12 +228,10 @@ def _obstacle(options: SourceOptions) -> str | None:
 
 def _other_column(options: SourceOptions, schema: StructType) -> str | None:
     """Return a column that is not one of a raw event with its type, or None."""
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
-
     from pravega_connector.rows.columns import decoded_fields  # noqa: PLC0415
 
     known = {field.name: field.type for field in decoded_fields(options, None)}
-    others = (each for each in to_arrow_schema(schema, timezone="UTC") if known.get(each.name) != each.type)
+    others = (each for each in arrow_schema(schema) if known.get(each.name) != each.type)
     return next((f"column {each.name!r} of type {each.type}" for each in others), None)
 
 
