@@ -165,7 +165,7 @@ def check_type(kind: pa.DataType, field: pa.Field) -> None:
         return
     from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - exports work without Spark
 
-    own, given = from_arrow_type(kind), from_arrow_type(field.type)
+    own, given = from_arrow_type(kind, True), from_arrow_type(field.type, True)
     if own != given:
         raise ConfigError(
             f"column {field.name!r} is {given.simpleString()} in .schema(…), but "

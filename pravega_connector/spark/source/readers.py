@@ -21,9 +21,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import datasource as spark
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import in_background, of_each
@@ -52,6 +49,7 @@ from pravega_connector.rows.columns import (
 )
 from pravega_connector.rows.offsets import Offset
 from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.spark import versions as spark
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
@@ -61,6 +59,15 @@ from pravega_connector.spark.source.offset_planner import QueryPlan, stream_plan
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.streams import Streams
 from pravega_connector.spark.source.tasks import TASK_BYTES, SlicesPartition, partitions_of
+from pravega_connector.spark.versions import (
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from pravega_serde.errors import PravegaError
 

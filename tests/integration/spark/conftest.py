@@ -12,10 +12,18 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.fork_server.session import register
 from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
+from pravega_connector.spark.versions import VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
 from tests.spark_session import spark_session
 from tools import jvm
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if VERSION < (4, 0):  # PySpark's own: modules that Python has dropped, and sockets that it does not close
+        for warning in ("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"):
+            for item in items:
+                item.add_marker(pytest.mark.filterwarnings(warning))
 
 
 @pytest.fixture
