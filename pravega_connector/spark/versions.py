@@ -146,7 +146,7 @@ def settings_of(session: SparkSession) -> dict[str, str]:
     """Return the settings of a session. In Spark 3.5 they are those of its application."""
     if VERSION >= (4, 0):
         return dict(session.conf.getAll)
-    return dict(session.sparkContext.getConf().getAll())
+    return dict(session.sparkContext.getConf().getAll()) if hasattr(session, "_jsparkSession") else {}
 
 
 def parsed_type(text: str) -> DataType:
