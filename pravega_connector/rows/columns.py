@@ -165,7 +165,8 @@ def check_type(kind: pa.DataType, field: pa.Field) -> None:
         return
     from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - exports work without Spark
 
-    own, given = from_arrow_type(kind, True), from_arrow_type(field.type, True)
+    # Before 4.2, the default of the second argument is False.
+    own, given = (from_arrow_type(each, prefer_timestamp_ntz=True) for each in (kind, field.type))
     if own != given:
         raise ConfigError(
             f"column {field.name!r} is {given.simpleString()} in .schema(…), but "

@@ -67,7 +67,7 @@ def configure(
 
     A log line at level INFO has the reason if one of them is not possible.
 
-    Raises UnknownOptionError, and UnsupportedModeError before Spark 4.2.
+    Raises UnknownOptionError, and UnsupportedModeError before Spark 4.0.
     """
     check_spark("configure")
     known = all_names()

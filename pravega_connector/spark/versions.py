@@ -6,7 +6,6 @@ it raises UnsupportedModeError.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
@@ -15,111 +14,104 @@ from pyspark.sql.types import DataType, StructType
 
 from pravega_connector.errors import UnsupportedModeError
 
-try:
-    from pyspark.sql.datasource import DataSource
-except ModuleNotFoundError:  # Spark 3.5
-    DataSource = object
-
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import (
-        DataSourceArrowWriter,
-        DataSourceReader,
-        DataSourceStreamArrowWriter,
-        DataSourceStreamReader,
-        EqualNullSafe,
-        EqualTo,
-        Filter,
-        GreaterThan,
-        GreaterThanOrEqual,
-        In,
-        InputPartition,
-        LessThan,
-        LessThanOrEqual,
-        Not,
-        WriterCommitMessage,
-    )
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 __all__ = [
     "HAS_ARROW_FUNCTIONS",
+    "HAS_FILTERS",
+    "HAS_REAL_TIME",
     "VERSION",
     "DataSource",
     "DataSourceArrowWriter",
     "DataSourceReader",
     "DataSourceStreamArrowWriter",
     "DataSourceStreamReader",
-    "EqualNullSafe",
-    "EqualTo",
-    "Filter",
-    "GreaterThan",
-    "GreaterThanOrEqual",
-    "In",
     "InputPartition",
-    "LessThan",
-    "LessThanOrEqual",
-    "Not",
-    "ReadAllAvailable",
-    "ReadLimit",
-    "SupportsTriggerAvailableNow",
     "WriterCommitMessage",
     "arrow_schema",
     "arrow_type",
+    "available_now_base",
     "check_spark",
+    "jvm_reader_obstacle",
     "parsed_type",
     "settings_of",
     "spark_schema",
     "spark_type",
 ]
 
-_CLASSES: Final = {
-    "pyspark.sql.datasource": (
-        "DataSourceArrowWriter DataSourceReader DataSourceStreamArrowWriter DataSourceStreamReader EqualNullSafe "
-        "EqualTo Filter GreaterThan GreaterThanOrEqual In InputPartition LessThan LessThanOrEqual Not "
-        "WriterCommitMessage"
-    ),
-    "pyspark.sql.streaming.datasource": "ReadAllAvailable ReadLimit SupportsTriggerAvailableNow",
-}
-_MODULES: Final = {name: module for module, names in _CLASSES.items() for name in names.split()}
-
 #: Version of this Spark.
 VERSION: Final = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 
-# First Spark whose Python sources can limit a micro-batch and support AvailableNow.
-_OLDEST: Final = (4, 2)
-# Before 4.2, the Arrow types of Spark have no choice of a time zone: it is always UTC.
-_TIME_ZONE: Final[dict[str, Any]] = {"timezone": "UTC"} if VERSION >= (4, 2) else {}
+if VERSION >= (4, 0):
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceArrowWriter,
+        DataSourceReader,
+        DataSourceStreamReader,
+        InputPartition,
+        WriterCommitMessage,
+    )
+else:
+    # Bases of the classes that read and write without Spark's data sources.
+    DataSource = DataSourceReader = InputPartition = WriterCommitMessage = object
+    DataSourceArrowWriter = type("DataSourceArrowWriter", (), {})
+    DataSourceStreamReader = type("DataSourceStreamReader", (), {})
+
+if VERSION >= (4, 1):
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+elif VERSION >= (4, 0):
+    from pyspark.sql.datasource import DataSourceStreamWriter
+
+    class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):  # type: ignore[misc, no-redef]
+        """Writer of a streaming query: in 4.0, Spark passes Arrow batches to each writer of the second type."""
+
+else:
+    DataSourceStreamArrowWriter = object
 
 #: Spark has functions of columns in Arrow, ``arrow_udf``.
 HAS_ARROW_FUNCTIONS: Final = VERSION >= (4, 1)
+#: Spark's Python sources get the filters of a batch query, if its setting is on.
+HAS_FILTERS: Final = VERSION >= (4, 1)
+#: Spark has real-time mode with the interfaces that the JVM reader implements.
+HAS_REAL_TIME: Final = VERSION >= (4, 2)
 
-
-def __getattr__(name: str) -> Any:
-    """Return a class of Spark's Python data sources; an empty class if this Spark does not have it."""
-    if name not in _MODULES:
-        raise AttributeError(name)
-    try:
-        found = getattr(import_module(_MODULES[name]), name)
-    except (ModuleNotFoundError, AttributeError):
-        found = type(name, (), {})
-    globals()[name] = found
-    return found
+# First Spark with data sources in Python.
+_OLDEST: Final = (4, 0)
+# Versions on which the JVM reader was tested.
+_WITH_JVM_READER: Final = ("4.0", "4.1", "4.2", "4.3")
+# Before 4.2, the Arrow types of Spark have no choice of a time zone: it is always UTC.
+_TIME_ZONE: Final[dict[str, Any]] = {"timezone": "UTC"} if VERSION >= (4, 2) else {}
 
 
 def check_spark(what: str) -> None:
     """Raise UnsupportedModeError if this Spark is too old for ``what``."""
-    if VERSION < (4, 0):
+    if VERSION < _OLDEST:
         raise UnsupportedModeError(
             f"Spark {pyspark.__version__} has no data sources in Python, so it is too old for {what}: use read and "
             "write of pyspark_pravega, see docs/spark/spark-3.5.md"
         )
-    if VERSION < _OLDEST:
-        oldest = ".".join(map(str, _OLDEST))
-        raise UnsupportedModeError(
-            f"Spark {pyspark.__version__} is too old for {what}: use Spark {oldest} or later, or decode and encode "
-            "with a serializer of pravega_serde in mapInArrow"
-        )
+
+
+def jvm_reader_obstacle() -> str | None:
+    """Return the reason why the JVM reader is not for this Spark, or None."""
+    if ".".join(map(str, VERSION)) in _WITH_JVM_READER:
+        return None
+    return f"it is for Spark {_WITH_JVM_READER[0]} to {_WITH_JVM_READER[-1]}, not for {pyspark.__version__}"
+
+
+def available_now_base() -> type:
+    """Return the base class of stream readers that end a run with trigger AvailableNow themselves.
+
+    Before 4.2, Spark ends such a run after one batch, and does not tell the reader.
+    """
+    if VERSION < (4, 2):
+        return object
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow  # noqa: PLC0415 - only readers need it
+
+    found: type = SupportsTriggerAvailableNow
+    return found
 
 
 def arrow_type(kind: DataType) -> pa.DataType:

@@ -29,7 +29,7 @@ from pravega_connector.spark.jvm.messages import TaskOptions, answered, place_fi
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
 from pravega_connector.spark.source.tasks import SlicesPartition
-from pravega_connector.spark.versions import arrow_schema
+from pravega_connector.spark.versions import HAS_FILTERS, HAS_REAL_TIME, arrow_schema
 from pravega_connector.wire import segment_name
 
 _log: Final = logging.getLogger(__name__)
@@ -129,7 +129,8 @@ class Planner:
     def _batch(self, request: Mapping[str, Any]) -> dict[str, Any]:
         source, schema = self._source(request), _schema_of(request)
         reader = PravegaFilteringReader(*source.reader_arguments(schema))
-        list(reader.pushFilters([_filter(each) for each in request["filters"]]))
+        if HAS_FILTERS:  # the JVM evaluates all of them, too
+            list(reader.pushFilters([_filter(each) for each in request["filters"]]))
         tasks = _tasks(client_of(reader.options), reader.partitions())
         return {"tasks": tasks, "support": self._support(reader.options)}
 
@@ -140,7 +141,7 @@ class Planner:
         reader = PravegaStreamReader(*source.reader_arguments(schema))
         query = str(next(self._numbers))
         self._queries[query] = reader
-        return {"query": query, "support": self._support(reader.options)}
+        return {"query": query, "support": self._support(reader.options), "real_time": HAS_REAL_TIME}
 
     def _query(self, request: Mapping[str, Any]) -> PravegaStreamReader:
         return self._queries[request["query"]]

@@ -33,7 +33,7 @@ for use in (
 """
 
 
-@pytest.mark.parametrize("version", ["3.5.9", "4.0.5", "4.1.4"])
+@pytest.mark.parametrize("version", ["3.5.9"])
 def test_each_use_is_refused_with_the_version(version: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, version], capture_output=True, text=True, timeout=120, check=False
