@@ -174,8 +174,8 @@ class UnsupportedModeError(ConfigError):
 
     Cause: Spark or a server has an unsupported version, or the options cannot be combined.
 
-    Fix: install Spark 4.2 or later. Write streams with ``mode("append")``. Use the option ``metadata`` only in batch
-    reads.
+    Fix: install Spark 4.0 or later; in Spark 3.5, use ``pyspark_pravega.read`` and ``write``. Write streams with
+    ``mode("append")``. Use the option ``metadata`` only in batch reads.
     """
 
     code = "PRAVEGA-UNSUPPORTED-MODE"

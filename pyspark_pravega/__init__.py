@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pravega_connector.spark.data_source import PravegaDataSource as DefaultSource
     from pravega_connector.spark.data_source import PravegaDataSource as PravegaDataSource
+    from pravega_connector.spark.dataframes import read as read
+    from pravega_connector.spark.dataframes import write as write
     from pravega_connector.spark.functions import from_pravega as from_pravega
     from pravega_connector.spark.functions import pravega_segment_key as pravega_segment_key
     from pravega_connector.spark.functions import to_pravega as to_pravega
@@ -25,6 +27,7 @@ else:
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         {
+            "dataframes": "read write",
             "functions": "from_pravega pravega_segment_key to_pravega",
             "session": "QueryMetrics configure register_functions register_streams",
         },

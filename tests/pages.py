@@ -89,6 +89,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/spark/monitoring.md": WITH_SPARK,
     "docs/spark/read-and-write.md": WITH_SPARK,
     "docs/spark/schemas-and-formats.md": WITH_SPARK,
+    "docs/spark/spark-3.5.md": WITH_SPARK,
     "docs/spark/sql.md": WITH_SPARK,
     "docs/spark/sql.md#Spark Connect": "tests/integration/spark/test_sql_elsewhere.py",
     "docs/spark/sql.md#Declarative Pipelines": "tests/integration/spark/test_sql_elsewhere.py",

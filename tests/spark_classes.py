@@ -30,15 +30,18 @@ from pravega_connector.testing import InProcessPravega
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.sql.warehouse.dir", sys.argv[1] + "/tables")
 with builder.getOrCreate() as spark, InProcessPravega() as server, server.client() as client:
-    address = {"controller": server.uri}
-    options = {**address, "columns": "event", "start_stream_cut": "earliest"}
-    for stream in ("a/source", "a/target"):
-        client.create_stream(stream, 2)
     numbers = spark.range(9).selectExpr("CAST(id AS STRING) AS event", "CAST(id % 3 AS STRING) AS routing_key")
-    numbers.write.format("pravega").options(**address).mode("append").save("a/source")
     numbers.groupBy("routing_key").count().orderBy("count").write.parquet(sys.argv[1] + "/counts")
     spark.createDataFrame([(1, "a")], "number INT, text STRING").createOrReplaceTempView("rows")
     spark.sql("SELECT number, upper(text) FROM rows WHERE number > 0").collect()
+    numbers.mapInArrow(lambda batches: batches, numbers.schema).collect()
+    address = {"controller": server.uri}
+    if not hasattr(spark, "dataSource"):  # Spark 3.5
+        sys.exit()
+    options = {**address, "columns": "event", "start_stream_cut": "earliest"}
+    for stream in ("a/source", "a/target"):
+        client.create_stream(stream, 2)
+    numbers.write.format("pravega").options(**address).mode("append").save("a/source")
     events = spark.readStream.format("pravega").options(**options).load("a/source")
     copy = events.writeStream.format("pravega").options(**address, checkpointLocation=sys.argv[1] + "/1")
     copy.trigger(availableNow=True).start("a/target").awaitTermination()

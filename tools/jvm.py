@@ -17,8 +17,12 @@ from typing import Final
 import pyspark
 
 from pravega_connector.spark.jvm.session import JAR
+from pravega_connector.spark.versions import HAS_REAL_TIME
 
 _SOURCES: Final = JAR.with_name("java")
+#: Sources of real-time mode, in a folder of their own. A Spark without it loads none of their classes.
+_REAL_TIME: Final = "real_time"
+_REAL_TIME_CLASS: Final = "pravegaserde/spark/RealTimeStream.class"
 _SERVICE: Final = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 #: Every entry has the same date, so equal sources give an equal file.
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
@@ -31,13 +35,19 @@ def compiler() -> str | None:
 
 
 def is_current() -> bool:
-    """Return True if the jar is newer than its sources."""
-    return JAR.is_file() and all(JAR.stat().st_mtime >= each.stat().st_mtime for each in _SOURCES.glob("*.java"))
+    """Return True if the jar is newer than its sources, and has all that this Spark can use.
+
+    A jar of a newer Spark is also for an older one.
+    """
+    if not JAR.is_file() or any(JAR.stat().st_mtime < each.stat().st_mtime for each in _SOURCES.rglob("*.java")):
+        return False
+    with zipfile.ZipFile(JAR) as jar:
+        return not HAS_REAL_TIME or _REAL_TIME_CLASS in jar.namelist()
 
 
 def build(javac: str) -> None:
     """Compile the sources into the jar. Raises CalledProcessError, with the compiler's text on standard error."""
-    sources = sorted(map(str, _SOURCES.glob("*.java")))
+    sources = sorted(str(each) for each in _SOURCES.rglob("*.java") if HAS_REAL_TIME or each.parent.name != _REAL_TIME)
     jars = Path(pyspark.__file__).with_name("jars")
     with tempfile.TemporaryDirectory() as folder:
         checks = "-Xlint:all,-processing,-classfile,-path,-serial"

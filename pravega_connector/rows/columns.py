@@ -163,12 +163,13 @@ def check_type(kind: pa.DataType, field: pa.Field) -> None:
     """Raise ConfigError unless the field has Spark's type for this type: no other cast is sure to succeed."""
     if kind == field.type:
         return
-    from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type  # noqa: PLC0415 - exports work without Spark
+    from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - exports work without Spark
 
-    own = from_arrow_type(kind)
-    if to_arrow_type(own, timezone="UTC") != field.type:
+    # Before 4.2, the default of the second argument is False.
+    own, given = (from_arrow_type(each, prefer_timestamp_ntz=True) for each in (kind, field.type))
+    if own != given:
         raise ConfigError(
-            f"column {field.name!r} is {from_arrow_type(field.type).simpleString()} in .schema(…), but "
+            f"column {field.name!r} is {given.simpleString()} in .schema(…), but "
             f"{own.simpleString()} in the data, where any value may be null: omit .schema(…), and cast the column "
             "afterwards"
         )

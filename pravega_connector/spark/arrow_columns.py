@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType
 
 from pravega_connector.errors import ColumnTypeError
 from pravega_connector.rows.options.common import FormatOptions, RegistryOptions
+from pravega_connector.spark.versions import arrow_schema, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
@@ -38,11 +38,11 @@ def arrow_columns(schema: StructType, options: FormatOptions | None = None) -> p
     for field in schema:
         _check(field.dataType, field.name, variants)
         try:
-            to_arrow_type(field.dataType, timezone="UTC")
+            arrow_type(field.dataType)
         except (TypeError, ValueError) as error:
             name = field.dataType.simpleString()
             raise ColumnTypeError(f"column {field.name!r} is {name}, which has no Arrow type: cast it") from error
-    return to_arrow_schema(schema, timezone="UTC")
+    return arrow_schema(schema)
 
 
 def _check(kind: DataType, path: str, variants: bool) -> None:

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
-from pravega_connector.errors import UnsupportedModeError
 from pravega_serde.errors import PravegaError
 
 FREEZE: Final = "PRAVEGA_FREEZE_MODULES"
@@ -26,10 +25,6 @@ FREEZE: Final = "PRAVEGA_FREEZE_MODULES"
 _log: Final = logging.getLogger(__name__)
 
 Kind = TypeVar("Kind", bound=type)
-
-# First Spark whose Python sources can limit a micro-batch and support AvailableNow. Before 4.1 there is no
-# ``arrow_udf``, and before 4.2 its Arrow types have no time zone.
-_OLDEST_SPARK: Final = (4, 2)
 
 
 def called_by_spark(*names: str) -> Callable[[Kind], Kind]:
@@ -107,16 +102,3 @@ def _freeze_modules() -> None:
     if os.environ.get(FREEZE) != "0":
         gc.collect()
         gc.freeze()
-
-
-def check_spark(what: str) -> None:
-    """Raise UnsupportedModeError if this Spark is too old for ``what``."""
-    import pyspark  # noqa: PLC0415 - the only use
-
-    found = pyspark.__version__
-    if tuple(int(part) for part in found.split(".")[:2]) < _OLDEST_SPARK:
-        oldest = ".".join(map(str, _OLDEST_SPARK))
-        raise UnsupportedModeError(
-            f"Spark {found} is too old for {what}: use Spark {oldest} or later, or decode and encode with a "
-            "serializer of pravega_serde in mapInArrow"
-        )

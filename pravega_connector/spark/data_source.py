@@ -9,16 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from pyspark.sql.pandas.types import from_arrow_schema
-
 from pravega_connector.errors import ConfigError, UnsupportedModeError
-from pravega_connector.spark.boundary import called_by_spark, check_spark
+from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.versions import DataSource, check_spark, spark_schema
 from pravega_serde.errors import PravegaError
-
-try:
-    from pyspark.sql.datasource import DataSource
-except ModuleNotFoundError:  # Spark 3.5, for which check_spark raises the error
-    DataSource = object
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,10 +67,10 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
             options_of_table = self._table_source_options(given)
             if not is_table(given):
-                return from_arrow_schema(table_columns(options_of_table))
+                return spark_schema(table_columns(options_of_table))
             # INSERT sets all columns: with a version it would be a write on a condition.
             fields = table_columns(options_of_table, with_version="version_column" in given)
-            struct = from_arrow_schema(pa.schema([field.with_nullable(True) for field in fields]))
+            struct = spark_schema(pa.schema([field.with_nullable(True) for field in fields]))
             return with_options(struct, given)
         from pravega_connector.rows import columns  # noqa: PLC0415
 
@@ -95,17 +89,17 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         if options.metadata is not None:
             from pravega_connector.spark.source.metadata import metadata_columns  # noqa: PLC0415
 
-            struct = from_arrow_schema(pa.schema(metadata_columns(options)))
+            struct = spark_schema(pa.schema(metadata_columns(options)))
             return with_options(struct, given) if is_table(given) else struct
         ids = columns.schema_ids(options)
         serializer = columns.serializer_of(options, wanted, ids)
         fields = columns.decoded_fields(options, serializer)
         if is_table(given):
             # Nullable: each query may read the table in a different mode.
-            struct = from_arrow_schema(pa.schema(fields))
+            struct = spark_schema(pa.schema(fields))
             return with_options(columns.with_schema_ids(struct, options, ids), given)
         fields = columns.with_never_null(fields, options, serializer)
-        return columns.with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
+        return columns.with_schema_ids(spark_schema(pa.schema(fields)), options, ids)
 
     def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader | TableReader:
         """Return the reader of a batch query."""

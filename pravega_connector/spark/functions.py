@@ -25,7 +25,6 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
@@ -35,7 +34,7 @@ from pravega_connector.rows.options import RegistryOptions, option_hint
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import CORRUPT_RECORD, SourceOptions
 from pravega_connector.rows.pickled import Pickled
-from pravega_connector.spark.boundary import check_spark
+from pravega_connector.spark.versions import HAS_ARROW_FUNCTIONS, arrow_type, parsed_type, spark_type
 from pravega_serde.columnar.bad_rows import relocated
 from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_keys
@@ -67,7 +66,7 @@ def from_pravega(
     Mode FAILFAST fails the query at the first event that cannot be decoded. PERMISSIVE returns a struct with two more
     fields, ``_corrupt_record`` and ``_corrupt_record_error``. A single value is in its field ``value``.
 
-    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors, and UnsupportedModeError before Spark 4.2.
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors.
     When the query runs, raises DeserializationError with the position inside the event.
     """
     return reading_function(format, schema, mode=mode, **options)(col)
@@ -85,7 +84,7 @@ def to_pravega(
     the type of the column or DDL text, the schema is selected as for a DataFrame with these columns. With
     ``register_schema`` it is created from them. Schemas are registered when you call this function.
 
-    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors, and UnsupportedModeError before Spark 4.2.
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors.
     When the query runs, raises SchemaError for a column type that the format does not support, and SerializationError
     for a value that it cannot represent.
     """
@@ -108,7 +107,6 @@ def reading_function(
     **options: Any,
 ) -> ColumnFunction:
     """Return the function of :func:`from_pravega` for a column. Raises its errors."""
-    check_spark("from_pravega")
     if mode.upper() not in _MODES:
         raise ConfigError(
             f"from_pravega has no mode {mode!r}: a column cannot drop rows; use FAILFAST, or PERMISSIVE and filter on "
@@ -121,7 +119,7 @@ def reading_function(
     def from_pravega(events: pa.Array) -> pa.Array:
         return reader.read(events)
 
-    return _arrow_function(from_pravega, from_arrow_type(reader.arrow_type))
+    return _arrow_function(from_pravega, spark_type(reader.arrow_type))
 
 
 def writing_function(
@@ -130,7 +128,6 @@ def writing_function(
     **options: Any,
 ) -> ColumnFunction:
     """Return the function of :func:`to_pravega` for a column. Raises its errors."""
-    check_spark("to_pravega")
     _check_places("to_pravega", format, schema)
     serializer = Pickled(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
 
@@ -142,7 +139,6 @@ def writing_function(
 
 def segment_key_function() -> ColumnFunction:
     """Return the function of :func:`pravega_segment_key` for a column."""
-    check_spark("pravega_segment_key")
 
     def pravega_segment_key(keys: pa.Array) -> pa.Array:
         return pa.array(segment_keys(keys), mask=keys.is_null().to_numpy(zero_copy_only=False))
@@ -151,7 +147,11 @@ def segment_key_function() -> ColumnFunction:
 
 
 def _arrow_function(function: Callable[[pa.Array], pa.Array], kind: DataType) -> ColumnFunction:
-    from pyspark.sql.functions import arrow_udf  # noqa: PLC0415 - an older Spark has none, see check_spark
+    if not HAS_ARROW_FUNCTIONS:
+        from pravega_connector.spark.arrow_in_pandas import arrow_function  # noqa: PLC0415 - not for every Spark
+
+        return arrow_function(function, kind)
+    from pyspark.sql.functions import arrow_udf  # noqa: PLC0415 - an older Spark has none
 
     made: ColumnFunction = arrow_udf(function, returnType=kind)
     return made
@@ -216,12 +216,12 @@ def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[An
 def _wanted(schema: DataType | str | None) -> pa.DataType | None:
     if schema is None:
         return None
-    return to_arrow_type(DataType.fromDDL(schema) if isinstance(schema, str) else schema, timezone="UTC")
+    return arrow_type(parsed_type(schema) if isinstance(schema, str) else schema)
 
 
 def _in_utc(column: pa.Array) -> pa.Array:
     """Convert timestamps to UTC: Spark passes them in the time zone of the session."""
-    kind = to_arrow_type(from_arrow_type(column.type), timezone="UTC")
+    kind = arrow_type(spark_type(column.type))
     return column if column.type == kind else column.cast(kind)
 
 

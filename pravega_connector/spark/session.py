@@ -10,15 +10,14 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.rows.options import option_hint
-from pravega_connector.spark.boundary import check_spark
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.selection import all_names
+from pravega_connector.spark.selection import all_names, texts
+from pravega_connector.spark.versions import check_spark, settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +67,7 @@ def configure(
 
     A log line at level INFO has the reason if one of them is not possible.
 
-    Raises UnknownOptionError, and UnsupportedModeError before Spark 4.2.
+    Raises UnknownOptionError, and UnsupportedModeError before Spark 4.0.
     """
     check_spark("configure")
     known = all_names()
@@ -77,8 +76,8 @@ def configure(
             raise UnknownOptionError(f"unknown option {name!r}{option_hint(name, known)}")
     session = _started(spark, low_latency)
     _choose_python(session)
-    found = PravegaConfig.resolve(properties=dict(session.conf.getAll)) if config is None else config
-    given = _texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
+    found = PravegaConfig.resolve(properties=settings_of(session)) if config is None else config
+    given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
     # A class created in this function is pickled with its contents, not by its name.
     source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given})
     if not (low_latency and _set_low_latency(session, source)):
@@ -123,15 +122,6 @@ def _set_low_latency(session: SparkSession, source: type[PravegaDataSource]) -> 
     return register(session, source)
 
 
-def _texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options as Spark has them: names in lower case, flags as ``true`` and ``false``. None is left out."""
-    return {
-        name.lower(): str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in options.items()
-        if value is not None
-    }
-
-
 def register_streams(
     spark: SparkSession,
     scope: str,
@@ -151,7 +141,7 @@ def register_streams(
     Raises ConfigError for two streams with the same table name, ScopeNotFoundError. Also raises the errors of a read
     with these options, in the form in which Spark raises them.
     """
-    given = _texts(options)
+    given = texts(options)
     listed = spark.read.format("pravega").options(**given).option("metadata", "Streams").option("scope", scope).load()
     streams = {row.stream_name for row in listed.collect()}
     streams -= {name + _LEDGER for name in streams}

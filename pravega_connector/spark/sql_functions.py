@@ -52,13 +52,18 @@ class _Builder:
     """Builder of the expression of one call in a query, which the JVM calls."""
 
     def __init__(self, name: str, function: Callable[..., Any], jvm: Any) -> None:
-        self._name, self._function, self._jvm = name, function, jvm
+        self._name, self._function = name, function
+        self._columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
+        converter = getattr(jvm.org.apache.spark.sql.classic, "ColumnNodeToExpressionConverter$")
+        self._expressions = getattr(converter, "MODULE$")
 
     def apply(self, expressions: Any) -> Any:
         """Return the expression of a call with these arguments. Scala's name and interface."""
         column, arguments = _arguments(self._name, [expressions.apply(i) for i in range(expressions.size())])
-        function = self._function(**arguments)
-        return function._unwrapped._judf.builder(self._jvm.PythonUtils.toSeq([column]))
+        from pyspark.sql.classic.column import Column  # noqa: PLC0415 - with a classic session only
+
+        result: Any = self._function(**arguments)(Column(self._columns.column(column)))
+        return self._expressions.apply(result._jc.node())
 
     class Java:
         """Interface for Py4J."""

@@ -99,10 +99,12 @@ PUBLIC_MODULES = {
     *(f"pravega_connector/{path.name}" for path in (ROOT / "connector").glob("*.py")),
     *(f"pravega_connector/operations/{path.name}" for path in (ROOT / "connector").glob("*.py")),
     "pravega_connector/aio/client.py",
+    "pravega_connector/spark/versions.py",
     "pravega_connector/wire/messages.py",
     "pravega_serde/errors.py",
     "pravega_serde/format_table.py",
     "pravega_serde/text.py",
+    "pyspark_pravega/dataframes.py",
     "pyspark_pravega/functions.py",
     "pyspark_pravega/session.py",
 }

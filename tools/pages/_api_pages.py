@@ -138,7 +138,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Set up a Spark session, and convert columns of events. For reading and writing streams, see [read and write "
         "streams](../../spark/read-and-write.md). For the options, see [options](../options.md).",
         {
-            "pyspark_pravega": "PravegaDataSource from_pravega to_pravega pravega_segment_key configure "
+            "pyspark_pravega": "PravegaDataSource read write from_pravega to_pravega pravega_segment_key configure "
             "register_functions register_streams QueryMetrics"
         },
     ),

@@ -29,6 +29,7 @@ from pravega_connector.spark.jvm.messages import TaskOptions, answered, place_fi
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
 from pravega_connector.spark.source.tasks import SlicesPartition
+from pravega_connector.spark.versions import HAS_FILTERS, HAS_REAL_TIME, arrow_schema
 from pravega_connector.wire import segment_name
 
 _log: Final = logging.getLogger(__name__)
@@ -128,7 +129,8 @@ class Planner:
     def _batch(self, request: Mapping[str, Any]) -> dict[str, Any]:
         source, schema = self._source(request), _schema_of(request)
         reader = PravegaFilteringReader(*source.reader_arguments(schema))
-        list(reader.pushFilters([_filter(each) for each in request["filters"]]))
+        if HAS_FILTERS:  # the JVM evaluates all of them, too
+            list(reader.pushFilters([_filter(each) for each in request["filters"]]))
         tasks = _tasks(client_of(reader.options), reader.partitions())
         return {"tasks": tasks, "support": self._support(reader.options)}
 
@@ -139,7 +141,7 @@ class Planner:
         reader = PravegaStreamReader(*source.reader_arguments(schema))
         query = str(next(self._numbers))
         self._queries[query] = reader
-        return {"query": query, "support": self._support(reader.options)}
+        return {"query": query, "support": self._support(reader.options), "real_time": HAS_REAL_TIME}
 
     def _query(self, request: Mapping[str, Any]) -> PravegaStreamReader:
         return self._queries[request["query"]]
@@ -227,12 +229,10 @@ def _obstacle(options: SourceOptions) -> str | None:
 
 def _other_column(options: SourceOptions, schema: StructType) -> str | None:
     """Return a column that is not one of a raw event with its type, or None."""
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
-
     from pravega_connector.rows.columns import decoded_fields  # noqa: PLC0415
 
     known = {field.name: field.type for field in decoded_fields(options, None)}
-    others = (each for each in to_arrow_schema(schema, timezone="UTC") if known.get(each.name) != each.type)
+    others = (each for each in arrow_schema(schema) if known.get(each.name) != each.type)
     return next((f"column {each.name!r} of type {each.type}" for each in others), None)
 
 

@@ -6,9 +6,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pyspark
-
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.versions import jvm_reader_obstacle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 #: The compiled reader. A checkout or wheel that was built without a Java compiler does not have it.
 JAR: Final = Path(__file__).with_name("pravega-reader.jar")
-# Spark versions for which it is compiled and tested.
-_VERSIONS: Final = ("4.2", "4.3")
 
 _log: Final = logging.getLogger(__name__)
 _planner: Planner | None = None  # one for the driver: its JVM has one place for it
@@ -64,6 +61,4 @@ def _obstacle(spark: SparkSession) -> str | None:
         return f"{JAR.name} was not built: run ./run jvm in the checkout"
     if not hasattr(spark, "_jsparkSession"):
         return "this is a session of Spark Connect"
-    if ".".join(pyspark.__version__.split(".")[:2]) not in _VERSIONS:
-        return f"it is compiled for Spark {' and '.join(_VERSIONS)}, not for {pyspark.__version__}"
-    return None
+    return jvm_reader_obstacle()

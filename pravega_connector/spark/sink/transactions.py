@@ -19,7 +19,6 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import WriterCommitMessage
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.controller.targets import target_of
@@ -52,6 +51,7 @@ from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.targets import Written, checked, parts_of
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.target_writers import MAX_TARGETS
+from pravega_connector.spark.versions import WriterCommitMessage
 from pravega_connector.wire import StreamName
 from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction
 from pravega_serde.per_process import PerProcess

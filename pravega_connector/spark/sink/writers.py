@@ -16,7 +16,6 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import (
@@ -36,6 +35,7 @@ from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.sink.kept_writers import Target, TaskWriter, kept_writers
 from pravega_connector.spark.sink.target_writers import TargetWriters
 from pravega_connector.spark.sink.transactions import ExactlyOnce
+from pravega_connector.spark.versions import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pravega_connector.wire import StreamName
 from pravega_serde.per_process import PerProcess
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError
@@ -15,6 +14,7 @@ from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.pickling import Exchanged
+from pravega_connector.spark.versions import DataSourceReader, InputPartition
 
 # The Scala connector's columns, in its order.
 _COLUMNS: Final = {

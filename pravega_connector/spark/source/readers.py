@@ -18,12 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import datasource as spark
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import in_background, of_each
@@ -61,8 +58,20 @@ from pravega_connector.spark.source.offset_planner import QueryPlan, stream_plan
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.streams import Streams
 from pravega_connector.spark.source.tasks import TASK_BYTES, SlicesPartition, partitions_of
+from pravega_connector.spark.versions import (
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+    available_now_base,
+)
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from pravega_serde.errors import PravegaError
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+    from pravega_connector.spark.source.pushdown import Pushed
 
 # Seconds after which Spark gets an answer during an outage; the progress then shows the outage.
 _ANSWER_WITHIN: Final = 5.0
@@ -72,31 +81,6 @@ _POLL: Final = 0.1
 _LOOK: Final = "pravega-look"  # name of the thread that polls
 # Spark rejects readers that accept filters if its setting is off. If it is on, this Spark module is loaded.
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
-# Columns that are equal for all events of a slice.
-_CONSTANTS: Final[dict[str, Callable[[SegmentSlice], Any]]] = {
-    "scope": lambda piece: piece.stream.scope,
-    "stream": lambda piece: piece.stream.stream,
-    "segment_id": lambda piece: piece.segment_id,
-}
-_OFFSET: Final = "offset"
-# Return True if a value in [first, last] can pass: an offset of a slice, or a constant, which is first and last.
-_RANGES: Final[dict[type, Callable[[Any, Any, Any], bool]]] = {
-    spark.EqualTo: lambda first, last, wanted: first <= wanted <= last,
-    spark.EqualNullSafe: lambda first, last, wanted: first <= wanted <= last,
-    spark.In: lambda first, last, wanted: any(first <= value <= last for value in wanted),
-    spark.GreaterThan: lambda _first, last, wanted: last > wanted,
-    spark.GreaterThanOrEqual: lambda _first, last, wanted: last >= wanted,
-    spark.LessThan: lambda first, _last, wanted: first < wanted,
-    spark.LessThanOrEqual: lambda first, _last, wanted: first <= wanted,
-}
-# First offset from which no offset passes.
-_STOPS: Final[dict[type, Callable[[Any], int]]] = {
-    spark.EqualTo: lambda wanted: wanted + 1,
-    spark.EqualNullSafe: lambda wanted: wanted + 1,
-    spark.In: lambda wanted: max(wanted) + 1,
-    spark.LessThan: lambda wanted: wanted,
-    spark.LessThanOrEqual: lambda wanted: wanted + 1,
-}
 
 
 def read_rows(
@@ -244,6 +228,8 @@ class PravegaFilteringReader(PravegaBatchReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Apply filters on metadata columns; yield those that Spark must evaluate."""
+        from pravega_connector.spark.source.pushdown import Pushed  # noqa: PLC0415 - not every Spark has filters
+
         self._pushed = Pushed(self.options, filters)
         return self._pushed.left
 
@@ -278,7 +264,7 @@ def _slices(
 @called_by_spark(
     "initialOffset", "latestOffset", "prepareForTriggerAvailableNow", "partitions", "reportLatestOffset", "commit"
 )
-class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class PravegaStreamReader(_Reader, DataSourceStreamReader, available_now_base()):  # type: ignore[misc]
     """Reader of streams that starts at a cut, in micro-batches that keep the order per routing key.
 
     A batch depends only on its two offsets; see ``pravega_connector.rows.offsets``.
@@ -291,6 +277,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._own_position: PublishedPosition | None = None
         self._planned: Mapping[StreamName, StreamCut] = {}
         self._first: dict[str, Any] | None = None
+        self._last_end: dict[str, Any] | None = None
         self._own_client: PravegaClient | None = None
         self._look: Future[Offset] | None = None
         self._looks_from: Offset | None = None
@@ -307,6 +294,8 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return no limit: latestOffset applies the limits of the options, where both can apply at once."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable  # noqa: PLC0415 - older versions do not call this
+
         return ReadAllAvailable()
 
     def latestOffset(  # noqa: N802
@@ -316,11 +305,14 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
     ) -> dict[str, Any]:
         """Return the end of the next batch, which begins at ``start``; return ``start`` if there is nothing to read.
 
+        Before 4.2, Spark does not pass ``start``. It is then the end of the last batch: Spark runs each batch that it
+        gets from here, and passes the end of the last one to :meth:`partitions` when a query resumes.
+
         The call waits for servers that do not answer. If Spark would call again soon, it returns ``start`` in the
         meantime. So the query stays responsive, and its progress reports the outage. A run with trigger AvailableNow
         waits.
         """
-        value = self.initialOffset() if start is None else start
+        value = start or self._last_end or self.initialOffset()
         if self._first is None:
             client_of(self.options, service=True)  # resumed from a checkpoint: the query has run before
         self._interval = min(self._interval, time.monotonic() - self._asked)
@@ -333,7 +325,8 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         end = look.result()
         self._planned = end.cuts
         note_answer(self._client.config)
-        return value if end is self._looks_from else end.to_json()
+        self._last_end = value if end is self._looks_from else end.to_json()
+        return self._last_end
 
     def _look_from(self, position: Offset) -> Future[Offset]:
         """Return the poll that is in progress, or a new one."""
@@ -376,7 +369,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks that read the segments between two offsets; they depend on nothing else."""
         last = Offset.from_json(end)
-        self._planned = last.cuts
+        self._planned, self._last_end = last.cuts, end
         slices = list(last.slices_from(Offset.from_json(start)))
         # After a restart, a reader that has made no request knows no segment stores.
         return self._tasks(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
@@ -482,61 +475,3 @@ class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
 def filters_are_pushed() -> bool:
     """Return True if this is the process in which Spark passes filters to a reader."""
     return _PUSHING in sys.modules
-
-
-class Pushed:
-    """Filters of one query that the source can apply."""
-
-    def __init__(self, options: SourceOptions, filters: Iterable[spark.Filter]) -> None:
-        self._on_slices: list[spark.Filter] = []
-        self._on_offsets: list[spark.Filter] = []
-        self.left: list[spark.Filter] = []
-        """Filters that Spark must evaluate for each row."""
-        # A field of an event may have the name of a metadata column that is not read.
-        columns = set(options.metadata_columns)
-        for each in filters:
-            if not self._take(each, columns):
-                self.left.append(each)
-
-    def _take(self, each: spark.Filter, columns: set[str]) -> bool:
-        """Keep a filter if the source can apply it. Return True if Spark does not need to evaluate it."""
-        negated = isinstance(each, spark.Not)
-        inner = each.child if negated else each
-        path: tuple[str, ...] = getattr(inner, "attribute", ())
-        if len(path) != 1 or path[0] not in columns or not _is_known(inner):
-            return False
-        if path[0] in _CONSTANTS:
-            self._on_slices.append(each)
-            return True
-        if path[0] == _OFFSET and not negated:
-            self._on_offsets.append(inner)
-        return False
-
-    def keep(self, slices: Iterable[SegmentSlice]) -> list[SegmentSlice]:
-        """Return the slices that may have rows that pass."""
-        return [
-            piece
-            for piece in slices
-            if all(_passes(each, piece) for each in self._on_slices)
-            and all(_RANGES[type(each)](piece.start, piece.end - 1, each.value) for each in self._on_offsets)
-        ]
-
-    @property
-    def stop(self) -> int | None:
-        """Offset from which no event of any segment passes, or None."""
-        return min((_STOPS[type(each)](each.value) for each in self._on_offsets if type(each) in _STOPS), default=None)
-
-
-def _is_known(each: spark.Filter) -> bool:
-    if type(each) not in _RANGES:
-        return False
-    values: Sequence[Any] = each.value if isinstance(each, spark.In) else (each.value,)
-    wanted = str if each.attribute[0] in ("scope", "stream") else int
-    return bool(values) and all(type(value) is wanted for value in values)
-
-
-def _passes(each: spark.Filter, piece: SegmentSlice) -> bool:
-    if isinstance(each, spark.Not):
-        return not _passes(each.child, piece)
-    value = _CONSTANTS[each.attribute[0]](piece)
-    return _RANGES[type(each)](value, value, each.value)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql.datasource import InputPartition
-
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.spark.pickling import Exchanged
+from pravega_connector.spark.versions import InputPartition
 from pravega_connector.stores.segment_stores import SegmentPlace
 from pravega_connector.wire import SegmentRange
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pravega_connector.core.values import TableConfig
 from pravega_connector.rows.options.tables import TableSourceOptions
@@ -14,6 +13,7 @@ from pravega_connector.spark.boundary import called_by_spark
 from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.tables.columns import TableRows, value_decoder
+from pravega_connector.spark.versions import DataSourceReader, InputPartition
 from pravega_connector.tables.columns import read_blocks
 from pravega_connector.tables.requests import SegmentRequests
 

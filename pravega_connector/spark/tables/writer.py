@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.values import TableConfig
@@ -22,6 +21,7 @@ from pravega_connector.spark.known_clusters import client_of, note_answer
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.tables.changes import Changes, change_encoder
 from pravega_connector.spark.tables.upsert import Upsert
+from pravega_connector.spark.versions import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pravega_connector.tables.columns import KeySegments, key_hashes, key_rows
 from pravega_connector.tables.requests import SegmentRequests
 

@@ -2,20 +2,42 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from pravega_connector.client import PravegaClient, shared
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.fork_server.session import register
 from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
+from pravega_connector.spark.versions import VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
 from tests.spark_session import spark_session
 from tools import jvm
+
+#: Before 4.2, the driver leaves the socket of each ``collect`` to the garbage collector.
+_UNCLOSED = r"ignore:unclosed <socket\.socket:ResourceWarning"
+
+
+#: The methods that ``available_now_reads_all`` has replaced: ``DataStreamWriter.trigger`` and ``awaitTermination``.
+AS_SPARK_DOES: list[Any] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if VERSION < (4, 2):
+        config.addinivalue_line("filterwarnings", _UNCLOSED)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if VERSION < (4, 0):  # PySpark's own: modules that Python has dropped, and sockets that it does not close
+        for warning in ("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"):
+            for item in items:
+                item.add_marker(pytest.mark.filterwarnings(warning))
 
 
 @pytest.fixture
@@ -29,6 +51,42 @@ def no_client_is_left() -> Iterator[None]:
     """Close the clients with which a file's queries were planned: one that is left would ask its server for minutes."""
     yield
     shared._clients.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def available_now_reads_all() -> Iterator[None]:
+    """Let queries with trigger AvailableNow read all that is available, on each version of Spark.
+
+    Before 4.2, Spark ends them after one batch, see test_version_differences.py. Here they run without that trigger,
+    and end when all is read.
+    """
+    if VERSION >= (4, 2):
+        yield
+        return
+    trigger, start, awaited = DataStreamWriter.trigger, DataStreamWriter.start, StreamingQuery.awaitTermination
+
+    def without_available_now(self: DataStreamWriter, **given: Any) -> DataStreamWriter:
+        self.reads_all = given.pop("availableNow", None) is True
+        return trigger(self, **given) if given else self
+
+    def started(self: DataStreamWriter, *args: Any, **options: Any) -> StreamingQuery:
+        query = start(self, *args, **options)
+        query.reads_all = getattr(self, "reads_all", False)
+        return query
+
+    def read_all(self: StreamingQuery, timeout: int | None = None) -> bool | None:
+        if not getattr(self, "reads_all", False):
+            return awaited(self, timeout)
+        self.processAllAvailable()
+        self.stop()
+        return True
+
+    AS_SPARK_DOES.extend((trigger, awaited))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DataStreamWriter, "trigger", without_available_now)
+        patch.setattr(DataStreamWriter, "start", started)
+        patch.setattr(StreamingQuery, "awaitTermination", read_all)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
+from pravega_connector.spark import versions
 from pravega_connector.spark.jvm import session
 from pravega_connector.spark.session import configure
 from pravega_connector.wire import StreamName
@@ -90,8 +91,9 @@ def test_with_another_spark(
     own = jvm_session.newSession()
     with monkeypatch.context() as patch:
         patch.setattr(pyspark, "__version__", "4.9.1")
+        patch.setattr(versions, "VERSION", (4, 9))
         configure(own, jvm_reader=True)
-    assert lines()[0].endswith("it is compiled for Spark 4.2 and 4.3, not for 4.9.1")
+    assert lines()[0].endswith("it is for Spark 4.0 to 4.3, not for 4.9.1")
     is_read_by_python(read, own)
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.versions import VERSION
 from tests import pages
 
 #: Pages that a new user follows. All others are ``long``.
@@ -35,8 +36,9 @@ def test_a_page_runs_as_it_stands(
             if isinstance(each, StreamingQueryListener):
                 spark.streams.removeListener(each)
         spark.conf.unset("spark.pravega.controller.uri")
-        spark.dataSource.register(PravegaDataSource)
-        choose_processes(spark)
+        if VERSION >= (4, 0):
+            spark.dataSource.register(PravegaDataSource)
+            choose_processes(spark)
         for view in spark.catalog.listTables():
             if view.isTemporary:
                 spark.catalog.dropTempView(view.name)

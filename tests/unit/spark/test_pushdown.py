@@ -30,7 +30,8 @@ from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.rows.columns import serializer_of
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
-from pravega_connector.spark.source.readers import Pushed, filters_are_pushed, read_rows
+from pravega_connector.spark.source.pushdown import Pushed
+from pravega_connector.spark.source.readers import filters_are_pushed, read_rows
 from pravega_connector.wire import StreamName
 
 PLAIN = parse_options(SourceOptions, {"path": "a/s"})

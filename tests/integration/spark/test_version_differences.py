@@ -1,0 +1,137 @@
+"""What versions of Spark do differently. On each version, the tests here assert what docs/spark/versions.md says."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.spark.jvm.session import use_jvm_reader
+from pravega_connector.spark.versions import HAS_FILTERS, HAS_REAL_TIME, VERSION
+from pravega_connector.wire import StreamName
+from tests.integration.spark.conftest import AS_SPARK_DOES
+from tests.integration.spark.test_streaming import assert_complete_and_in_order, scale, write_numbers
+
+LIMITS_AVAILABLE_NOW = VERSION >= (4, 2)
+#: Spark reports the lag that a source measures.
+REPORTS_LAG = VERSION >= (4, 2)
+Run = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def run(spark: SparkSession, config: PravegaConfig, checkpoint: str) -> Run:
+    """``run(stream, **options)``: one run with trigger AvailableNow, as Spark does it; the rows of its batches."""
+
+    def run(stream: StreamName, session: SparkSession = spark, **options: str) -> list[Any]:
+        batches: list[Any] = []
+
+        def keep(batch: DataFrame, batch_id: int) -> None:
+            batches.append((batch_id, [(row.segment_id, row.offset, bytes(row.event)) for row in batch.collect()]))
+
+        reader = session.readStream.format("pravega").option("controller", config.controller)
+        frame = reader.options(**({"start_stream_cut": "earliest"} | options)).load(str(stream))
+        writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", checkpoint)
+        trigger, awaited = AS_SPARK_DOES or (DataStreamWriter.trigger, StreamingQuery.awaitTermination)
+        assert awaited(trigger(writer, availableNow=True).start(), 120)
+        return batches
+
+    return run
+
+
+def test_available_now_with_limits(client: PravegaClient, stream_name: StreamName, run: Run):
+    client.create_stream(stream_name, 2)
+    write_numbers(client, stream_name, 0, 500)
+    runs = [run(stream_name, max_rows_per_trigger="200") for _ in range(3)]
+    sizes = [[len(rows) for _, rows in batches] for batches in runs]
+    if LIMITS_AVAILABLE_NOW:
+        assert sizes == [[200, 200, 100], [], []]
+    else:
+        assert sizes == [[200], [200], [100]], "each run is one batch within the limits"
+    assert_complete_and_in_order([batch for batches in runs for batch in batches], 500)
+
+
+def test_available_now_of_a_scaled_stream(client: PravegaClient, stream_name: StreamName, run: Run):
+    client.create_stream(stream_name, 1)
+    write_numbers(client, stream_name, 0, 100)
+    scale(client, stream_name, 2)
+    write_numbers(client, stream_name, 100, 200)
+    runs = [run(stream_name) for _ in range(3)]
+    sizes = [[len(rows) for _, rows in batches] for batches in runs]
+    assert sizes == ([[100, 100], [], []] if LIMITS_AVAILABLE_NOW else [[100], [100], []])
+    assert_complete_and_in_order([batch for batches in runs for batch in batches], 200)
+
+
+def test_available_now_of_the_jvm_reader(
+    client: PravegaClient, stream_name: StreamName, run: Run, jvm_session: SparkSession
+):
+    client.create_stream(stream_name, 1)
+    write_numbers(client, stream_name, 0, 500)
+    sizes = [len(rows) for _, rows in run(stream_name, jvm_session, max_rows_per_trigger="200", raw_reader="jvm")]
+    assert sizes == [200, 200, 100], "on each version"
+
+
+def test_the_first_batch_after_a_restart_is_limited(
+    client: PravegaClient, stream_name: StreamName, run: Run, spark: SparkSession, config: PravegaConfig, checkpoint
+):
+    client.create_stream(stream_name, 1)
+    write_numbers(client, stream_name, 0, 500)
+    sizes: list[int] = []
+    reader = spark.readStream.format("pravega").option("controller", config.controller)
+    frame = reader.options(start_stream_cut="earliest", max_rows_per_trigger="100").load(str(stream_name))
+    writer = frame.writeStream.foreachBatch(lambda batch, _: sizes.append(batch.count()))
+    for end in (500, 800):
+        write_numbers(client, stream_name, 500, end)
+        query = writer.option("checkpointLocation", checkpoint).start()
+        query.processAllAvailable()
+        query.stop()
+    assert sizes == [100] * 8
+
+
+def test_the_lag_in_the_progress(
+    client: PravegaClient, stream_name: StreamName, spark: SparkSession, config: PravegaConfig, tmp_path: Path
+):
+    client.create_stream(stream_name, 1)
+    write_numbers(client, stream_name, 0, 100)
+    reader = spark.readStream.format("pravega").options(controller=config.controller, start_stream_cut="earliest")
+    writer = reader.load(str(stream_name)).writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    query = writer.start()
+    query.processAllAvailable()
+    query.stop()
+    assert ("behind" in (query.lastProgress["sources"][0]["latestOffset"] or {})) == REPORTS_LAG
+
+
+def test_real_time_mode(spark: SparkSession, config: PravegaConfig):
+    stream = spark.readStream.format("rate").load().writeStream
+    if HAS_REAL_TIME:
+        stream.trigger(realTime="1 minute")
+        return
+    with pytest.raises(TypeError, match="realTime"):
+        stream.trigger(realTime="1 minute")
+
+
+def test_filters_on_metadata_columns(
+    client: PravegaClient, stream_name: StreamName, spark: SparkSession, config: PravegaConfig
+):
+    client.create_stream(stream_name, 1)
+    write_numbers(client, stream_name, 0, 100)
+    setting = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(setting, "true")
+    try:
+        frame = spark.read.format("pravega").option("controller", config.controller).load(str(stream_name))
+        one = frame.where("segment_id = 0 AND offset < 9")
+        assert [bytes(row.event) for row in one.select("event").collect()] == [b"0"], "on each version"
+        plan = one._jdf.queryExecution().executedPlan().toString()
+    finally:
+        spark.conf.unset(setting)
+    assert ("segment_id" in plan.partition("Filter (")[2].partition("\n")[0]) != HAS_FILTERS, "the source applies it"
+
+
+def test_the_jvm_reader_is_on_each_version(spark: SparkSession, caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.INFO):
+        assert use_jvm_reader(spark.newSession()), pyspark.__version__
