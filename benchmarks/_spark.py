@@ -27,7 +27,7 @@ from benchmarks._spark_data import KEYS, KINDS, Kind, Place, fill
 from benchmarks._spark_nothing import feed, prepare, unfeed
 from benchmarks._spark_peer import HOW_TO_POINT, ScalaPeer
 from benchmarks._spark_results import Measured, Results
-from benchmarks._spark_rows import JVM, NOTHING, ROWS, Row, Work
+from benchmarks._spark_rows import JVM, NOTHING, PLAIN, ROWS, Row, Work
 from benchmarks._stats import Result
 from pravega_connector.client import EventWriter, PravegaClient
 from pravega_connector.local import LocalSchemaRegistry
@@ -40,7 +40,7 @@ _SCALA: Final = "Scala connector"
 _OURS: Final = "ours"
 #: Heap of each side's application. With the server's 6 GB, they fit into 24 GB. The Scala connector's heap grows by
 #: some 50 MB with each exactly-once query. The side that does nothing keeps no data.
-_MEMORY: Final = {_SCALA: "6g", _OURS: "6g", NOTHING: "3g"}
+_MEMORY: Final = {_SCALA: "6g", _OURS: "6g", PLAIN: "3g", NOTHING: "3g"}
 _START_SECONDS: Final = 300.0
 _RUN_SECONDS: Final = 900.0
 _WARM_UPS: Final = 2  # a JVM with Spark needs more than one
@@ -440,19 +440,26 @@ class _Suite:
 
     def sides(self, row: Row) -> list[str]:
         """Return the names of the sides that take part in the row, the Scala connector's first."""
-        found = {_SCALA: self._scala is not None, _OURS: True, JVM: row.jvm_aim is not None, NOTHING: True}
+        found = {
+            _SCALA: self._scala is not None,
+            _OURS: True,
+            JVM: row.jvm_aim is not None,
+            PLAIN: row.has_plain,
+            NOTHING: True,
+        }
         return [name for name, takes_part in found.items() if takes_part]
 
     def _reader(self, side: str) -> dict[str, str]:
-        return {"raw_reader": "jvm" if side == JVM else "python"}
+        return {} if side == PLAIN else {"raw_reader": "jvm" if side == JVM else "python"}
 
     def _peer(self, side: str) -> Peer:
-        """Return the application of a side. Start all that do not run. Both of our readers are in one."""
+        """Return the application of a side. Start all that do not run. Both of our configured readers are in one."""
         if not self._started:
             if self._scala is not None:
                 jars = self._scala.jars(self._scratch())
                 self._start(_SCALA, str(self._scala.python), "pravega", "--jars", jars)
             self._start(_OURS, sys.executable, "pravega", "--configure")
+            self._start(PLAIN, sys.executable, "pravega")
             self._start(NOTHING, sys.executable, "nothing")
             self._note("; ".join(f"{peer.name}: {peer.version}" for peer in self._started.values()))
         return self._started[_OURS if side == JVM else side]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from benchmarks._spark_rows import FAR, JVM, MARGINAL_AIM, NEAR, NOTHING, ROWS, Row
+from benchmarks._spark_rows import FAR, JVM, MARGINAL_AIM, NEAR, NOTHING, PLAIN, ROWS, Row
 from benchmarks._stats import Result, Runs
 
 __all__ = ["Measured", "Results", "document", "plot"]
@@ -34,9 +34,11 @@ _OF_GUIDE: Final = (
     *("stream write, at least once", "stream write, exactly once"),
     *("decode flat Avro", "decode flat JSON"),
 )
+_GUIDE_HEAD: Final = "| Spark | without `configure` | with it, in Python | with it, in the JVM |"
 _MARGINAL: Final = "AvailableNow, 16 M less 4 M"
 _BEGIN: Final = "<!-- generated spark: by ./run bench spark --document -->\n"
 _IN_JVM: Final = ", in the JVM"
+_PLAIN: Final = ", plain"
 _END: Final = "<!-- end of generated -->"
 _COLUMNS: Final = (
     *("row", "compared with", "ours", "ratio (range)", "aim"),
@@ -172,7 +174,7 @@ def document(results: Results) -> None:
         raise ValueError("nothing is measured yet")
     _write(_PAGE, _table(results, lines))
     _PLOT.write_text(plot(lines))
-    shown = [line for line in lines if line.name.removesuffix(_IN_JVM) in _OF_GUIDE]
+    shown = [line for line in lines if line.name.removesuffix(_IN_JVM).removesuffix(_PLAIN) in _OF_GUIDE]
     _write(_GUIDE, _guide(shown))
     _GUIDE_PLOT.write_text(plot([replace(line, aim=None, bound=None) for line in shown]))
 
@@ -184,11 +186,15 @@ def _write(page: Path, generated: str) -> None:
 
 
 def _guide(lines: Sequence[_Line]) -> str:
-    """Return the short table of the guide: the ratio of each of our readers."""
+    """Return the short table of the guide: the ratio of a plain session, and of each reader of a configured one."""
     ratios = {line.name: f"{line.ratio[0]:.2f}" for line in lines}
-    rows = [f"| {name} | {ratios[name]} | {ratios.get(name + _IN_JVM, '')} |" for name in _OF_GUIDE if name in ratios]
+    rows = [
+        f"| {name} | {ratios.get(name + _PLAIN, '')} | {ratios[name]} | {ratios.get(name + _IN_JVM, '')} |"
+        for name in _OF_GUIDE
+        if name in ratios
+    ]
     head = [f"![Ratios to the Scala connector](../../benchmarks/results/{_GUIDE_PLOT.name})", ""]
-    return "\n".join((*head, "| Spark | ratio | with the reader in the JVM |", "|---|--:|--:|", *rows))
+    return "\n".join((*head, _GUIDE_HEAD, "|---|--:|--:|--:|", *rows))
 
 
 def _lines(results: Results) -> Iterator[_Line]:
@@ -207,6 +213,8 @@ def _lines(results: Results) -> Iterator[_Line]:
                 # A source in Python that does nothing does not limit a reader inside the JVM.
                 times = cpu[result.baseline], cpu[peer]
                 yield _Line(row.name + _IN_JVM, *shown, ratio, row.jvm_aim, cpu=times)
+            elif peer == PLAIN:
+                yield _Line(row.name + _PLAIN, *shown, ratio, None, cpu=(cpu[result.baseline], cpu[peer]))
             else:
                 served = None if row.in_batches else _served(result, peer)
                 times = tuple(cpu[name] for name in (result.baseline, peer, NOTHING) if name in cpu)

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["FAR", "JVM", "MARGINAL_AIM", "NEAR", "NOTHING", "ROWS", "Row", "Work"]
+__all__ = ["FAR", "JVM", "MARGINAL_AIM", "NEAR", "NOTHING", "PLAIN", "ROWS", "Row", "Work"]
 
 #: Side with a source and a sink that do nothing. Its rate is the maximum of any source and sink in Python.
 NOTHING: Final = "does nothing"
 #: Our reader inside Spark's JVM.
 JVM: Final = "ours, JVM reader"
+#: Our source and sink in a session for which ``configure`` was not called.
+PLAIN: Final = "ours, plain"
 
 
 class Work(StrEnum):
@@ -49,6 +51,11 @@ class Row:
     """Smallest ratio of rates. Larger is faster, also for the times of micro-batches."""
     jvm_aim: float | None = None
     """The same for the reader inside the JVM, which takes part in the row if it has this aim."""
+
+    @property
+    def has_plain(self) -> bool:
+        """True if a session without ``configure`` takes part in the row."""
+        return self.jvm_aim is not None
 
     @property
     def in_batches(self) -> bool:

@@ -19,6 +19,8 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyspark_pravega import configure
+
 
 def show(counts: DataFrame, batch: int) -> None:
     """Print the counts that a micro-batch has changed. A batch repeated after a crash prints them again."""
@@ -33,13 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--checkpoint", required=True, help="folder with the counts, from which the next run goes on")
     parser.add_argument("--once", action="store_true", help="end at the end of the stream")
     given = parser.parse_args(arguments)
-    spark = (
+    spark = configure(
         SparkSession.builder.master("local[2]")
         .appName("event counter")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
     events = (
         spark.readStream.format("pravega")

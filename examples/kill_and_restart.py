@@ -19,6 +19,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 from pyspark.sql import SparkSession
 
 from pravega_connector import LocalPravega, PravegaClient
+from pyspark_pravega import configure
 
 ORDERS = [{"id": number, "customer": f"customer {number % 7}"} for number in range(3000)]
 EXPECTED = [order for order in ORDERS if order["id"] % 3]
@@ -27,7 +28,7 @@ by_customer = itemgetter("customer")
 
 def query(controller: str, source: str, target: str, checkpoint: str) -> None:
     session = SparkSession.builder.master("local[2]").config("spark.log.level", "ERROR")
-    spark = session.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    spark = configure(session.config("spark.ui.showConsoleProgress", "false"))
     pravega = {"controller": controller, "format": "json"}
     orders = spark.readStream.format("pravega").options(**pravega, start_stream_cut="earliest")
     orders = orders.option("max_rows_per_trigger", 200).schema("id BIGINT, customer STRING").load(source)

@@ -90,7 +90,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--spark-python",
         choices=["usual", "forks"],
         default="usual",
-        help="Python processes of the Spark tests: as Spark starts them, or forks as with low_latency, which is faster",
+        help="Python processes of the Spark tests: as Spark starts them, or forks as with configure, which is faster",
     )
     parser.addoption(
         "--share-servers",

@@ -64,7 +64,7 @@ class Application:
         if connector == "nothing":
             from benchmarks.peers.nothing import NothingDataSource  # noqa: PLC0415  # some sides' PySpark lacks what it imports
 
-            # As low_latency sets them.
+            # As configure sets them.
             builder = builder.config("spark.python.unix.domain.socket.enabled", "true")
             builder = builder.config("spark.sql.execution.pandas.udf.buffer.size", str(1 << 20))
             self.spark = builder.getOrCreate()
@@ -72,7 +72,7 @@ class Application:
         elif configure:
             from pyspark_pravega.session import configure as configured  # noqa: PLC0415  # as above
 
-            self.spark = configured(builder, low_latency=True, jvm_reader=True)
+            self.spark = configured(builder)
         else:
             self.spark = builder.getOrCreate()
         self._query: StreamingQuery | None = None
@@ -347,7 +347,7 @@ if __name__ == "__main__":
     parser.add_argument("connector", choices=["pravega", "nothing"], help="name of its format")
     parser.add_argument("--memory", required=True, help="heap of its JVM")
     parser.add_argument("--jars")
-    parser.add_argument("--configure", action="store_true", help="for low latency and the reader inside the JVM")
+    parser.add_argument("--configure", action="store_true", help="start the session with pyspark_pravega.configure")
     application = Application(**vars(parser.parse_args()))
     names = (
         "read",

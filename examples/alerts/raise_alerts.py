@@ -16,6 +16,8 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 from pyspark.sql import SparkSession
 
+from pyspark_pravega import configure
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write an alert for each order above its customer's limit")
@@ -27,12 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--checkpoint", required=True, help="folder from which the next run goes on")
     parser.add_argument("--once", action="store_true", help="end at the end of the stream")
     given = parser.parse_args(arguments)
-    spark = (
+    spark = configure(
         SparkSession.builder.master("local[2]")
         .appName("alerts")
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
     place = {"controller": given.controller, "registry": given.registry}
     orders = (

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from examples.flights_demo.flights import DELAY_SCHEMA, FLIGHT_SCHEMA
+from pyspark_pravega import configure
 
 
 def delays(flights: DataFrame) -> DataFrame:
@@ -68,7 +69,7 @@ def main() -> None:
     arguments = parser.parse_args()
     finish = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.readline(), finish.set()), daemon=True).start()
-    spark = (
+    spark = configure(
         SparkSession.builder.master("local[2]")
         .appName("flights")
         .config("spark.ui.enabled", "false")
@@ -76,7 +77,6 @@ def main() -> None:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
     flights = (
         spark.readStream.format("pravega")

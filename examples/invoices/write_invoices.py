@@ -20,6 +20,7 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector import PravegaClient
+from pyspark_pravega import configure
 
 AMOUNT = "aggregate(lines, 0D, (amount, line) -> amount + line.count * line.price)"
 
@@ -39,12 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     with PravegaClient(given.controller) as client:
         sample: bytes = next(iter(client.read(given.source, limit=1)))
-    spark = (
+    spark = configure(
         SparkSession.builder.master("local[2]")
         .appName("invoices")
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
     orders = (
         spark.readStream.format("pravega")

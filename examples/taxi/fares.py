@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
+from pyspark_pravega import configure
+
 TRIP = "number BIGINT, zone INT, miles DOUBLE, fare DOUBLE"
 
 
@@ -56,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--checkpoint", required=True, help="folder from which the next run goes on")
     parser.add_argument("--once", action="store_true", help="end at the end of the stream")
     given = parser.parse_args(arguments)
-    spark = SparkSession.builder.master("local[2]").appName("fares").config("spark.ui.enabled", "false").getOrCreate()
+    builder = SparkSession.builder.master("local[2]").appName("fares").config("spark.ui.enabled", "false")
+    spark = configure(builder)
     start(spark, given.controller, given.source, given.target, given.checkpoint, once=given.once).awaitTermination()
 
 

@@ -22,6 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+from pyspark_pravega import configure
+
 LINES = "at TIMESTAMP, line STRING"
 WINDOW = "10 seconds"
 
@@ -86,14 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.target and not given.checkpoint:
         parser.error("--target needs --checkpoint: without it the next run would count everything again")
-    spark = (
+    spark = configure(
         SparkSession.builder.master("local[2]")
         .appName("word count")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
     with tempfile.TemporaryDirectory(prefix="words-checkpoint-") as fresh:
         place = given.checkpoint or fresh

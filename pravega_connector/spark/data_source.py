@@ -6,11 +6,13 @@ imports its own dependencies: a write does not load the source, and a read does 
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pravega_connector.errors import ConfigError, UnsupportedModeError
-from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.boundary import called_by_spark, is_spark_process
 from pravega_connector.spark.versions import DataSource, check_spark, spark_schema
 from pravega_serde.errors import PravegaError
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from pravega_connector.spark.tables.reader import TableReader
     from pravega_connector.spark.tables.writer import TableBatchWriter, TableStreamWriter
 
+_log: Final = logging.getLogger(__name__)
+
 
 @called_by_spark("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
 class PravegaDataSource(DataSource):  # type: ignore[misc]
@@ -41,10 +45,14 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     #: Options of the session: they apply to every read and write, unless it or its table sets them.
     defaults: ClassVar[Mapping[str, str]] = {}
+    #: True in a session for which ``configure`` was called.
+    is_configured: ClassVar[bool] = False
 
     def __init__(self, options: dict[str, str]) -> None:
         check_spark("format('pravega')")
         super().__init__(options)
+        if not self.is_configured:
+            _note_missing_call()
 
     @classmethod
     def name(cls) -> str:
@@ -250,6 +258,25 @@ def _check_reader(options: SourceOptions) -> None:
     """Raise ConfigError for a read that must be in the JVM: Spark asks this process only for other reads."""
     if options.raw_reader == "jvm":
         raise ConfigError(
-            "raw_reader=jvm: the JVM reader is not loaded in this session: call configure(spark, jvm_reader=True) "
-            "first, see its log line about the reason, or set 'raw_reader' to 'auto'"
+            "raw_reader=jvm: the JVM reader is not loaded in this session: call configure(spark) first, see its log "
+            "line about the reason, or set 'raw_reader' to 'auto'"
         )
+
+
+def _note_missing_call() -> None:
+    """Log once for an application that ``configure`` was not called in the session: its JVM shows it to the user.
+
+    Spark Connect has only the defaults of this call, so there is no line.
+    """
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+    if not folder or os.environ.get("SPARK_JOB_ARTIFACT_UUID") != "default" or not is_spark_process():
+        return
+    try:  # the application deletes the folder when it ends
+        os.close(os.open(os.path.join(folder, "pravega-not-configured"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:
+        return
+    _log.warning(
+        "format('pravega') works without the JVM reader, fork server, unix domain sockets and local checkpoint files "
+        "in this Spark session: create it with pyspark_pravega.configure(SparkSession.builder), or call "
+        "configure(spark)"
+    )

@@ -9,13 +9,22 @@ from __future__ import annotations
 import logging
 import os
 import re
+import socket
 import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, UnknownOptionError
 from pravega_connector.rows.options import option_hint
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.jvm.session import (
+    NOT_BUILT,
+    leave_to_python,
+    obstacle,
+    use_jvm_reader,
+    use_local_checkpoint_files,
+)
 from pravega_connector.spark.selection import all_names, texts
 from pravega_connector.spark.versions import check_spark, settings_of
 
@@ -36,8 +45,10 @@ def configure(
     spark: SparkSession | SparkSession.Builder,
     config: PravegaConfig | None = None,
     *,
-    jvm_reader: bool = False,
-    low_latency: bool = False,
+    jvm_reader: bool = True,
+    fork_server: bool = True,
+    unix_sockets: bool = True,
+    local_checkpoint_files: bool = True,
     **options: Any,
 ) -> SparkSession:
     """Set a configuration and options as the defaults of ``format("pravega")`` in a session, and return the session.
@@ -53,19 +64,20 @@ def configure(
     environment. With a local master, they get the Python of this program, unless ``PYSPARK_PYTHON`` is set. The
     setting ``spark.pyspark.python``, which Spark reads only in ``spark-submit``, takes precedence with any master.
 
-    With ``jvm_reader``, raw events are read inside Spark's JVM, see option ``raw_reader``. The driver must be a Python
-    program with a classic session, and the reader must have been built. If not, a log line at level INFO has the
-    reason, and Python reads them.
+    The call also switches on everything that makes reads and short queries faster in this session. Set a parameter to
+    False to leave it out:
 
-    With ``low_latency``, queries start faster, and micro-batches take less time:
+    - ``jvm_reader``: raw events are read inside Spark's JVM, see option ``raw_reader``. The driver must be a Python
+      program with a classic session, and the reader must have been built.
+    - ``fork_server``: on Linux with a local master, Python processes of this format start as forks of a process that
+      has imported their modules. It ends with the driver.
+    - ``unix_sockets``: ``spark.python.unix.domain.socket.enabled`` is set to true for all Python processes of the
+      application. Spark reads it at the start of the application only, so pass the builder.
+    - ``local_checkpoint_files``: with the JVM reader and a local master, Spark writes the files of local checkpoints
+      without starting processes.
 
-    - ``spark.python.unix.domain.socket.enabled`` is set to true for all Python processes of the application. Spark
-      reads it at the start of the application only, so pass the builder.
-    - ``spark.sql.execution.pandas.udf.buffer.size`` is set to 1 MiB in this session, also if it runs already.
-    - On Linux with a local master, Python processes of this format start as forks of a process that has imported their
-      modules. It ends with the driver.
-
-    A log line at level INFO has the reason if one of them is not possible.
+    ``spark.sql.execution.pandas.udf.buffer.size`` becomes 1 MiB in this session, unless it has a value. One log line
+    has the reason for each part that is not possible: at level WARNING if the JVM reader was not built, else INFO.
 
     Raises UnknownOptionError, and UnsupportedModeError before Spark 4.0.
     """
@@ -74,27 +86,60 @@ def configure(
     for name in options:
         if name.lower() not in known:
             raise UnknownOptionError(f"unknown option {name!r}{option_hint(name, known)}")
-    session = _started(spark, low_latency)
+    session = _started(spark, unix_sockets)
     _choose_python(session)
     found = PravegaConfig.resolve(properties=settings_of(session)) if config is None else config
     given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
     # A class created in this function is pickled with its contents, not by its name.
-    source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given})
-    if not (low_latency and _set_low_latency(session, source)):
-        session.dataSource.register(source)
-    if jvm_reader:
-        from pravega_connector.spark.jvm.session import use_jvm_reader  # noqa: PLC0415 - loads the source
-
-        use_jvm_reader(session, source)
+    source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given, "is_configured": True})
+    session.dataSource.register(source)
+    if _TRANSFER_BUFFER not in session.conf.getAll:
+        session.conf.set(_TRANSFER_BUFFER, str(1 << 20))  # Spark accepts no units here
+    parts = {
+        "JVM reader": lambda: _use_jvm_reader(session, source, jvm_reader),
+        "fork server": lambda: _use_fork_server(session, source) if fork_server else None,
+        "unix domain sockets": lambda: _no_unix_sockets(session) if unix_sockets else None,
+        "local checkpoint files": lambda: _use_local_checkpoint_files(session, jvm_reader and local_checkpoint_files),
+    }
+    _switch_on(parts)
     return session
 
 
-def _started(spark: SparkSession | SparkSession.Builder, low_latency: bool) -> SparkSession:
+def _switch_on(parts: Mapping[str, Callable[[], str | None]]) -> None:
+    """Call each part, which returns the reason if it is not possible, and log all reasons."""
+    missing: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        try:
+            reason = part()
+        except Exception as error:  # noqa: BLE001 - Spark of a platform may refuse any of these calls
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        if reason is not None:
+            missing.setdefault(reason, []).append(name)
+    if missing:
+        text = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in missing.items())
+        _log.log(logging.WARNING if NOT_BUILT in missing else logging.INFO, "this Spark session does without: %s", text)
+
+
+def _started(spark: SparkSession | SparkSession.Builder, unix_sockets: bool) -> SparkSession:
     """Return the session, or start it with the builder."""
     if not hasattr(spark, "getOrCreate"):
         return spark
-    builder = spark.config(_UNIX_SOCKETS, "true") if low_latency else spark
-    return builder.getOrCreate()
+    if unix_sockets and _UNIX_SOCKETS not in spark._options and _sockets_obstacle() is None:
+        spark = spark.config(_UNIX_SOCKETS, "true")
+    return spark.getOrCreate()
+
+
+def _sockets_obstacle() -> str | None:
+    """Return the reason why Python processes of an application that starts now cannot use unix domain sockets."""
+    if not hasattr(socket, "AF_UNIX"):
+        return "this Python does not have them"
+    mask = os.umask(0o077)
+    os.umask(mask)
+    if (
+        mask & 0o022 != 0o022
+    ):  # Spark does not authenticate its processes then: the permissions of the files protect them
+        return "other users could connect to them: set the umask to 022"
+    return None
 
 
 def _choose_python(session: SparkSession) -> None:
@@ -110,16 +155,38 @@ def _choose_python(session: SparkSession) -> None:
         context.pythonExec = chosen
 
 
-def _set_low_latency(session: SparkSession, source: type[PravegaDataSource]) -> bool:
-    """Set what a running session can change. Return True if the source is registered with a fork server."""
-    from pravega_connector.spark.fork_server.session import register  # noqa: PLC0415 - not in every driver
+def _use_jvm_reader(session: SparkSession, source: type[PravegaDataSource], use: bool) -> str | None:
+    if not use:
+        leave_to_python(session)
+        return None
+    reason = obstacle(session)
+    if reason is None:
+        use_jvm_reader(session, source)
+    return reason
 
-    session.conf.set(_TRANSFER_BUFFER, str(1 << 20))  # Spark accepts no units here
+
+def _use_fork_server(session: SparkSession, source: type[PravegaDataSource]) -> str | None:
+    from pravega_connector.spark.fork_server.session import UnavailableError, register  # noqa: PLC0415 - not in every driver
+
+    try:
+        register(session, source)
+    except UnavailableError as reason:
+        return str(reason)
+    return None
+
+
+def _no_unix_sockets(session: SparkSession) -> str | None:
     # A builder also sets it in the session of a running application, where it has no effect.
     settings = session.sparkContext.getConf() if hasattr(session, "_jsparkSession") else session.conf
-    if settings.get(_UNIX_SOCKETS, "false") != "true":
-        _log.info("unix domain sockets are not used: set %s before the session starts", _UNIX_SOCKETS)
-    return register(session, source)
+    if settings.get(_UNIX_SOCKETS, "false") == "true":
+        return None
+    missing = f"{_UNIX_SOCKETS} is not set: pass SparkSession.builder before the application starts"
+    return _sockets_obstacle() or missing
+
+
+def _use_local_checkpoint_files(session: SparkSession, use: bool) -> str | None:
+    reason = obstacle(session) if use else None
+    return use_local_checkpoint_files(session, use) if reason is None else reason
 
 
 def register_streams(

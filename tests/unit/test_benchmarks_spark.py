@@ -18,7 +18,7 @@ from benchmarks._spark import SparkPlan, run_spark
 from benchmarks._spark_data import KINDS, Place
 from benchmarks._spark_nothing import feed, prepare, unfeed
 from benchmarks._spark_results import Measured, Results, document
-from benchmarks._spark_rows import FAR, JVM, NEAR, NOTHING, ROWS, Row, Work
+from benchmarks._spark_rows import FAR, JVM, NEAR, NOTHING, PLAIN, ROWS, Row, Work
 from benchmarks._stats import Result, Runs
 from benchmarks.peers.nothing import NothingDataSource
 from pravega_connector.client import PravegaClient, StreamName
@@ -173,10 +173,13 @@ def test_what_does_nothing_stands_beside_the_aim(tmp_path: Path, docs: Path) -> 
     assert len(ElementTree.parse(docs / "plot").getroot().findall(f"{SVG}path[@class='bound']")) == 6
 
 
-def test_the_reader_in_the_jvm_has_lines_and_the_guide_a_column(tmp_path: Path, docs: Path) -> None:
+def test_the_reader_in_the_jvm_and_a_plain_session_have_lines_and_the_guide_columns(tmp_path: Path, docs: Path) -> None:
     results, both, decoded = Results(tmp_path / "spark.json"), row("read 1 KiB, event alone"), row("decode flat Avro")
     known = measured(both, [1e6, 1e6], [8e5, 8e5], [3e6, 3e6])
-    runs = known.result.runs | {JVM: Runs([2e6, 3e6], 100, cpu=(0.2,))}
+    runs = known.result.runs | {
+        JVM: Runs([2e6, 3e6], 100, cpu=(0.2,)),
+        PLAIN: Runs([7e5, 7e5], 100, cpu=(0.6,)),
+    }
     results.keep(both, replace(known, result=replace(known.result, runs=runs)))
     results.keep(decoded, measured(decoded, [1e6], [2e6]))
     document(results)
@@ -186,9 +189,14 @@ def test_the_reader_in_the_jvm_has_lines_and_the_guide_a_column(tmp_path: Path, 
         "| read 1 KiB, event alone, in the JVM | 1.00 M/s | 2.50 M/s | 2.50 (2.00–3.00) | ≥ 1.6 |  |  "
         "| 500000.00 µs, 200000.00 µs |"
     )
+    (line,) = [line for line in lines if "event alone, plain" in line]
+    assert line == (
+        "| read 1 KiB, event alone, plain | 1.00 M/s | 700 k/s | 0.70 (0.70–0.70) |  |  |  "
+        "| 500000.00 µs, 600000.00 µs |"
+    )
     guide = (docs / "guide").read_text()
-    assert "| read 1 KiB, event alone | 0.80 | 2.50 |\n| decode flat Avro | 2.00 |  |" in guide
-    assert len(ElementTree.parse(docs / "guide-plot").getroot().findall(f"{SVG}circle")) == 3
+    assert "| read 1 KiB, event alone | 0.70 | 0.80 | 2.50 |\n| decode flat Avro |  | 2.00 |  |" in guide
+    assert len(ElementTree.parse(docs / "guide-plot").getroot().findall(f"{SVG}circle")) == 4
 
 
 def test_a_difference_that_noise_hides_is_said_to_be_hidden(tmp_path: Path, docs: Path) -> None:

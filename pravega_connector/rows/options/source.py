@@ -160,7 +160,7 @@ class SourceOptions(CommonOptions):
     )
     raw_reader: str = option(
         "auto",
-        "reader of raw events. `jvm` reads them inside Spark's JVM, and needs `configure(spark, jvm_reader=True)`. "
+        "reader of raw events. `jvm` reads them inside Spark's JVM, and needs `configure(spark)`. "
         "`python` reads them in Python. `auto` uses the JVM if it can",
         choice("auto", "jvm", "python"),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import select
 import shutil
@@ -33,8 +32,6 @@ _MAX_INTERPRETER: Final = 120
 _MAX_SOCKET_PATH: Final = 100
 #: Modules with threads: BLAS of numpy, and the allocator of Arrow. A process with threads cannot be forked safely.
 _NO_THREADS: Final = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-
-_log: Final = logging.getLogger(__name__)
 
 
 class UnavailableError(Exception):
@@ -97,17 +94,13 @@ class ForkServer:
 _servers: Final[dict[SparkContext, ForkServer]] = {}  # one at most: a driver has one application at a time
 
 
-def register(spark: SparkSession, source: type[PravegaDataSource]) -> bool:
-    """Register a data source whose Python processes are forks of the fork server, and return True.
+def register(spark: SparkSession, source: type[PravegaDataSource]) -> None:
+    """Register a data source whose Python processes are forks of the fork server.
 
-    Start the server if the application has none. Return False, register nothing and log the reason if processes can
-    only start without it.
+    Start the server if the application has none. Raises UnavailableError, and registers nothing, if processes can only
+    start without it.
     """
-    try:
-        executable = _executable(spark)
-    except UnavailableError as reason:
-        _log.info("Spark's Python processes start without a fork server: %s", reason)
-        return False
+    executable = _executable(spark)
     from pyspark.sql.udf import _wrap_function  # noqa: PLC0415 - not part of every PySpark
 
     jvm = spark.sparkContext._jvm
@@ -123,7 +116,6 @@ def register(spark: SparkSession, source: type[PravegaDataSource]) -> bool:
     )
     python = jvm.org.apache.spark.sql.execution.datasources.v2.python
     spark._jsparkSession.dataSource().registerPython(source.name(), python.UserDefinedPythonDataSource(function))
-    return True
 
 
 def _executable(spark: SparkSession) -> str:
@@ -134,7 +126,7 @@ def _executable(spark: SparkSession) -> str:
         raise UnavailableError("this is a session of Spark Connect")
     context = spark.sparkContext
     if not context.master.startswith("local") or context.master.startswith("local-cluster"):
-        raise UnavailableError(f"executors on other machines do not have it (master {context.master})")
+        raise UnavailableError(f"it needs a local master, not {context.master}")
     if context not in _servers or not _servers[context].is_alive:
         while _servers:
             _servers.popitem()[1].stop()

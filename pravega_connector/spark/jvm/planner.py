@@ -85,6 +85,10 @@ class Planner:
         """Use the default options of ``source`` in the session with this id."""
         self._sources[session] = source
 
+    def forget(self, session: str) -> None:
+        """Leave all reads of the session with this id to Python."""
+        self._sources.pop(session, None)
+
     def call(self, request: str) -> str:
         """Return the answer to a request of the JVM, both as JSON. An error is an answer with the text of the error."""
         asked = json.loads(request)

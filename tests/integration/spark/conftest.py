@@ -1,6 +1,7 @@
 """A Spark session for all Spark tests, and a stream with known events."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from pravega_connector.client import PravegaClient, shared
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.fork_server.session import register
-from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
+from pravega_connector.spark.fork_server.session import UnavailableError, register
+from pravega_connector.spark.jvm.session import JAR, leave_to_python, use_jvm_reader
 from pravega_connector.spark.versions import VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
@@ -93,12 +94,27 @@ def available_now_reads_all() -> Iterator[None]:
 def choose_processes(pytestconfig: pytest.Config) -> Callable[[SparkSession], None]:
     """Start the format's Python processes in a session as ``--spark-python`` says.
 
-    A query starts sooner with forks, where these are possible. test_low_latency.py compares both.
+    A query starts sooner with forks, where these are possible. test_configured.py compares both.
     """
 
     def choose(session: SparkSession) -> None:
         if pytestconfig.getoption("--spark-python") == "forks":
-            register(session, PravegaDataSource)
+            with suppress(UnavailableError):
+                register(session, PravegaDataSource)
+
+    return choose
+
+
+@pytest.fixture(scope="session")
+def choose_reader(pytestconfig: pytest.Config) -> Callable[[SparkSession], None]:
+    """Read raw events in a session as ``--reader`` says."""
+
+    def choose(session: SparkSession) -> None:
+        if pytestconfig.getoption("--reader") != "jvm":
+            leave_to_python(session)
+            return
+        assert jvm.main() == 0, "the JVM reader needs a JDK"
+        assert use_jvm_reader(session)
 
     return choose
 
@@ -106,14 +122,12 @@ def choose_processes(pytestconfig: pytest.Config) -> Callable[[SparkSession], No
 @pytest.fixture(scope="session")
 def spark(
     tmp_path_factory: pytest.TempPathFactory,
-    pytestconfig: pytest.Config,
     choose_processes: Callable[[SparkSession], None],
+    choose_reader: Callable[[SparkSession], None],
 ) -> Iterator[SparkSession]:
     session = spark_session(tmp_path_factory.mktemp("warehouse"))
     choose_processes(session)
-    if pytestconfig.getoption("--reader") == "jvm":
-        assert jvm.main() == 0, "the JVM reader needs a JDK"
-        assert use_jvm_reader(session)
+    choose_reader(session)
     yield session
     session.stop()
 

@@ -20,6 +20,8 @@ from pravega_connector.wire import StreamName
 from tests.integration.spark._jvm import is_read_by_the_jvm
 
 COUNT = 2002
+#: Of a session, and of a read.
+NOTES = ("does without: JVM reader", "read by Python, not inside the JVM")
 NOT_LOADED = "the JVM reader is not loaded in this session: call configure"
 INFO = "INFO"
 CONNECT_SECONDS = 250
@@ -31,7 +33,7 @@ from pyspark_pravega.session import configure
 
 logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
-configure(spark, jvm_reader=True, controller=sys.argv[1])
+configure(spark, controller=sys.argv[1])
 print("rows", spark.read.format("pravega").load(sys.argv[2]).count())
 try:
     spark.read.format("pravega").option("raw_reader", "jvm").load(sys.argv[2]).count()
@@ -54,8 +56,8 @@ def read(config: PravegaConfig, stream: StreamName) -> Callable[..., DataFrame]:
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """``lines()`` returns the log lines about the reader."""
-    caplog.set_level(INFO, "pravega_connector.spark.jvm")
-    return lambda: [each.message for each in caplog.records if "read by Python, not inside the JVM" in each.message]
+    caplog.set_level(INFO, "pravega_connector.spark")
+    return lambda: [each.message for each in caplog.records if any(part in each.message for part in NOTES)]
 
 
 def is_read_by_python(read: Callable[..., DataFrame], spark: SparkSession) -> None:
@@ -70,15 +72,19 @@ def is_read_by_python(read: Callable[..., DataFrame], spark: SparkSession) -> No
 def test_without_the_jar(
     spark: SparkSession,
     read: Callable[..., DataFrame],
-    lines: Callable[[], list[str]],
+    caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(session, "JAR", tmp_path / "pravega-reader.jar")
     own = spark.newSession()
-    configure(own, jvm_reader=True)
-    (line,) = lines()
-    assert line.endswith("pravega-reader.jar was not built: run ./run jvm in the checkout")
+    configure(own, fork_server=False, unix_sockets=False)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.message == (
+        "this Spark session does without: JVM reader, local checkpoint files (pravega-reader.jar was not built: run "
+        "./run jvm in the checkout, or install the wheel)"
+    )
     is_read_by_python(read, own)
 
 
@@ -92,8 +98,8 @@ def test_with_another_spark(
     with monkeypatch.context() as patch:
         patch.setattr(pyspark, "__version__", "4.9.1")
         patch.setattr(versions, "VERSION", (4, 9))
-        configure(own, jvm_reader=True)
-    assert lines()[0].endswith("it is for Spark 4.0 to 4.3, not for 4.9.1")
+        configure(own)
+    assert "JVM reader, local checkpoint files (it is for Spark 4.0 to 4.3, not for 4.9.1)" in lines()[0]
     is_read_by_python(read, own)
 
 
@@ -169,7 +175,7 @@ def test_with_spark_connect(config: PravegaConfig, client: PravegaClient, stream
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    reason = "not inside the JVM: this is a session of Spark Connect"
+    reason = "JVM reader, fork server, local checkpoint files (this is a session of Spark Connect)"
     assert [line for line in done.stdout.splitlines() if reason in line]
     assert f"rows {COUNT}" in done.stdout
     assert NOT_LOADED in done.stdout.partition("error ")[2]

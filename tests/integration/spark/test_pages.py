@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.jvm.session import use_local_checkpoint_files
 from pravega_connector.spark.versions import VERSION
 from tests import pages
 
@@ -20,7 +21,11 @@ FIRST = ("README.md", "docs/get-started/quick-start.md", "docs/spark/read-and-wr
     [pytest.param(page, marks=() if page in FIRST else pytest.mark.long) for page in pages.run_by(pages.WITH_SPARK)],
 )
 def test_a_page_runs_as_it_stands(
-    page: str, spark: SparkSession, follower: pages.Follower, choose_processes: Callable[[SparkSession], None]
+    page: str,
+    spark: SparkSession,
+    follower: pages.Follower,
+    choose_processes: Callable[[SparkSession], None],
+    choose_reader: Callable[[SparkSession], None],
 ) -> None:
     database = "page_" + re.sub(r"\W", "_", page)  # its tables are its own
     spark.sql(f"CREATE DATABASE {database}")
@@ -36,9 +41,12 @@ def test_a_page_runs_as_it_stands(
             if isinstance(each, StreamingQueryListener):
                 spark.streams.removeListener(each)
         spark.conf.unset("spark.pravega.controller.uri")
+        spark.conf.unset("spark.sql.execution.pandas.udf.buffer.size")
         if VERSION >= (4, 0):
+            use_local_checkpoint_files(spark, False)
             spark.dataSource.register(PravegaDataSource)
             choose_processes(spark)
+            choose_reader(spark)
         for view in spark.catalog.listTables():
             if view.isTemporary:
                 spark.catalog.dropTempView(view.name)

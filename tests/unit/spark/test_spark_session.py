@@ -1,6 +1,10 @@
 """Defaults of a session, and tables of a scope, by what they ask of Spark."""
 
+import os
 import pickle
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,11 +19,19 @@ from pravega_connector.spark.selection import with_defaults
 from pravega_connector.spark.session import configure, register_streams
 
 
+class Settings:
+    """As much of a session's settings as is used."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self.getAll = values
+        self.get, self.set = values.get, values.__setitem__
+
+
 class Session:
     """As much of a Spark session as is used: what is registered, read, and made."""
 
     def __init__(self, streams: tuple[str, ...] = (), **conf: str) -> None:
-        self.conf = SimpleNamespace(getAll=conf)
+        self.conf = Settings(conf)
         self.sources: list[type[PravegaDataSource]] = []
         self.dataSource = SimpleNamespace(register=self.sources.append)
         self.tables: dict[str, dict[str, Any]] = {}
@@ -74,36 +86,92 @@ def test_a_session_has_a_cluster_and_options(monkeypatch: pytest.MonkeyPatch):
 class Builder:
     """As much of a builder as is used: its settings, and the session that it starts."""
 
-    def __init__(self) -> None:
-        self.settings: dict[str, str] = {}
+    def __init__(self, **options: str) -> None:
+        self._options: dict[str, str] = options
         self.session: Any = Session()
 
     def config(self, name: str, value: str) -> "Builder":
-        self.settings[name] = value
+        self._options[name] = value
         return self
 
     def getOrCreate(self) -> Any:
-        self.session.conf = SimpleNamespace(getAll={}, get=self.settings.get, set=self.settings.__setitem__)
+        self.session.conf = Settings(dict(self._options))
         return self.session
 
 
-def test_a_builder_is_started_with_unix_sockets_only_for_low_latency():
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+SOCKETS = "spark.python.unix.domain.socket.enabled"
+BUFFER = "spark.sql.execution.pandas.udf.buffer.size"
+
+
+def test_a_builder_is_started_with_unix_sockets_unless_they_are_switched_off(umask: Callable[[int], int]):
     builder: Any = Builder()
     assert configure(builder) is builder.session
-    assert builder.settings == {}
-    assert configure(builder, low_latency=True) is builder.session
-    assert builder.settings == {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.sql.execution.pandas.udf.buffer.size": "1048576",
-    }
-    assert len(builder.session.sources) == 2, "registered as usual: the session has no JVM"
+    assert builder._options == {SOCKETS: "true"}
+    assert builder.session.conf.getAll == {SOCKETS: "true", BUFFER: "1048576"}
+    assert len(builder.session.sources) == 1
+    others: Any = Builder()
+    configure(others, unix_sockets=False)
+    assert others._options == {}
+    own: Any = Builder(**{SOCKETS: "false", BUFFER: "65536"})
+    configure(own)
+    assert own.session.conf.getAll == {SOCKETS: "false", BUFFER: "65536"}, "the builder's settings win"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
+def test_there_are_no_sockets_to_which_others_could_connect(
+    umask: Callable[[int], int], caplog: pytest.LogCaptureFixture
+):
+    umask(0o002)
+    builder: Any = Builder()
+    with caplog.at_level("INFO", logger="pravega_connector.spark.session"):
+        configure(builder)
+    assert SOCKETS not in builder._options
+    assert "unix domain sockets (other users could connect to them: set the umask to 022)" in caplog.text
+
+
+def test_one_line_has_the_reason_of_each_part_that_is_missing(caplog: pytest.LogCaptureFixture):
+    session: Any = Session()
+    with caplog.at_level("INFO", logger="pravega_connector.spark.session"):
+        configure(session)
+    (record,) = caplog.records
+    assert record.levelname == "INFO"
+    assert record.message == (
+        "this Spark session does without: JVM reader, fork server, local checkpoint files (this is a session of Spark "
+        f"Connect); unix domain sockets ({SOCKETS} is not set: pass SparkSession.builder before the application starts)"
+    )
+    caplog.clear()
+    parts = ("jvm_reader", "fork_server", "unix_sockets", "local_checkpoint_files")
+    configure(session, **dict.fromkeys(parts, False))
+    assert caplog.records == []
+
+
+def test_a_platform_that_refuses_a_part_does_not_stop_the_session(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def refuse(*_: object) -> None:
+        raise RuntimeError("ADD JAR is not allowed\n\tat org.apache.spark")
+
+    monkeypatch.setattr("pravega_connector.spark.session.obstacle", lambda _: None)
+    monkeypatch.setattr("pravega_connector.spark.session.use_jvm_reader", refuse)
+    session: Any = Session()
+    with caplog.at_level("INFO", logger="pravega_connector.spark.session"):
+        assert configure(session, local_checkpoint_files=False) is session
+    assert "JVM reader (RuntimeError: ADD JAR is not allowed);" in caplog.text
+    assert len(session.sources) == 1
 
 
 def test_no_session_is_started_for_an_unknown_option():
     builder: Any = Builder()
     builder.getOrCreate = pytest.fail
-    with pytest.raises(ConfigError, match="unknown option 'low_latencies'"):
-        configure(builder, low_latencies=True)
+    with pytest.raises(ConfigError, match="unknown option 'jvm_readers'"):
+        configure(builder, jvm_readers=True)
 
 
 def test_credentials_of_a_query_replace_those_of_its_session():
@@ -133,3 +201,29 @@ def test_two_streams_that_would_be_one_table_are_an_error():
     with pytest.raises(ConfigError, match="'A_b' and 'a-b'"):
         register_streams(session, "shop")
     assert not session.tables
+
+
+def test_an_application_whose_session_is_not_configured_logs_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+):
+    monkeypatch.setattr("pravega_connector.spark.data_source.is_spark_process", lambda: True)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
+    monkeypatch.setenv("SPARK_JOB_ARTIFACT_UUID", "default")
+    session: Any = Session()
+    configure(session)
+    caplog.clear()
+    session.sources[-1]({})
+    assert caplog.records == []
+    for _ in range(2):
+        PravegaDataSource({})
+    (record,) = caplog.records
+    assert record.levelname == "WARNING", "Spark's Python processes have no other level on standard error"
+    assert "create it with pyspark_pravega.configure(SparkSession.builder)" in record.message
+    caplog.clear()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "absent"))
+    PravegaDataSource({})
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    (tmp_path / "pravega-not-configured").unlink()
+    monkeypatch.setenv("SPARK_JOB_ARTIFACT_UUID", "5f7a")  # Spark Connect
+    PravegaDataSource({})
+    assert caplog.records == []

@@ -1,4 +1,4 @@
-"""Forks instead of new Python processes: the same results, and no process is left after a kill."""
+"""Sessions that ``configure`` made faster: the same results, and no process is left after a kill."""
 
 import json
 import os
@@ -10,15 +10,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector.spark.session import configure
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
+from tests.integration.spark._jvm import is_read_by_the_jvm
+from tools import jvm
 from tools.processes import kill_session, session_of
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 300
+LOCAL_FILES = "fs.AbstractFileSystem.file.impl"
 EVENTS = [b"event %d" % number for number in range(30)]
 
 #: Application that reads a stream, copies it exactly once, and leaves a query running until its input is closed.
@@ -32,7 +35,7 @@ builder = (
     SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
     .config("spark.pravega.controller.uri", uri).config("spark.sql.warehouse.dir", folder + "/warehouse")
 )
-spark = configure(builder, low_latency=True)
+spark = configure(builder, jvm_reader=False)
 
 def copy(name):
     stream = spark.readStream.format("pravega").option("start_stream_cut", "earliest").load("low/source")
@@ -153,14 +156,37 @@ def test_an_application_uses_forks_and_leaves_none(
     assert not any(folder.exists() for folder in folders)
 
 
+def test_without_arguments_the_jvm_reads_until_it_is_switched_off(
+    spark: SparkSession, pravega: InProcessPravega, source: StreamName
+) -> None:
+    assert jvm.main() == 0, "the tests need a JDK"
+    session = spark.newSession()
+
+    def frame() -> DataFrame:
+        return session.read.format("pravega").load(str(source))
+
+    configure(session, pravega.config)
+    assert is_read_by_the_jvm(frame())
+    assert frame().count() == len(EVENTS)
+    assert session.conf.get(LOCAL_FILES) == "pravegaserde.spark.LocalCheckpointFs"
+    configure(session, pravega.config, local_checkpoint_files=False)
+    assert is_read_by_the_jvm(frame())
+    assert session.conf.get(LOCAL_FILES, None) is None
+    configure(session, pravega.config)
+    configure(session, pravega.config, jvm_reader=False)
+    assert not is_read_by_the_jvm(frame())
+    assert session.conf.get(LOCAL_FILES, None) is None
+    assert frame().count() == len(EVENTS)
+
+
 def test_a_running_session_reads_and_writes_the_same(
     spark: SparkSession, pravega: InProcessPravega, source: StreamName, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", logger="pravega_connector.spark"):
-        session = configure(spark.newSession(), pravega.config, low_latency=True)
+        session = configure(spark.newSession(), pravega.config, jvm_reader=False)
     (record,) = caplog.records
-    assert "unix domain sockets are not used" in record.getMessage()
-    usual = configure(spark.newSession(), pravega.config)
+    assert record.getMessage().startswith("this Spark session does without: unix domain sockets (")
+    usual = configure(spark.newSession(), pravega.config, jvm_reader=False, fork_server=False, unix_sockets=False)
 
     def events(of: SparkSession, name: str) -> list[bytes]:
         return sorted(bytes(row.event) for row in of.read.format("pravega").load(f"low/{name}").collect())
