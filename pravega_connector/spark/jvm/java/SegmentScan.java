@@ -28,17 +28,19 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.CollectionAccumulator;
 
-/** Scan of raw events by the JVM, planned by the driver's Python. */
-final class RawScan implements Scan, Batch {
+/** Scan by the JVM, planned by the driver's Python. */
+final class SegmentScan implements Scan, Batch {
   private final StructType columns;
   private final ObjectNode plan;
+  private final TypedPlan typed;
   private final Filter[] filters;
   private String support;
-  private RawStream stream;
+  private SegmentStream stream;
 
-  RawScan(StructType columns, ObjectNode plan, Filter[] filters) {
+  SegmentScan(StructType columns, ObjectNode plan, TypedPlan typed, Filter[] filters) {
     this.columns = columns;
     this.plan = plan;
+    this.typed = typed;
     this.filters = filters;
   }
 
@@ -49,12 +51,13 @@ final class RawScan implements Scan, Batch {
 
   @Override
   public String description() {
-    return describe(plan.get("streams").asText()) + ", PushedFilters: " + Arrays.toString(filters) + ", ReadSchema: "
+    return describe() + ", PushedFilters: " + Arrays.toString(filters) + ", ReadSchema: "
         + columns.catalogString();
   }
 
-  private static String describe(String streams) {
-    return "pravega, read by the JVM: " + streams;
+  private String describe() {
+    String decoded = typed == null ? "" : ", decoded by the JVM: " + typed.format();
+    return "pravega, read by the JVM: " + plan.get("streams").asText() + decoded;
   }
 
   @Override
@@ -81,18 +84,17 @@ final class RawScan implements Scan, Batch {
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new Readers(columns, support);
+    return new Readers(columns, typed, support);
   }
 
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
-    String description = describe(plan.get("streams").asText());
-    stream = new RawStream(columns, description, Planning.ask(plan.deepCopy().put("do", "stream")));
+    stream = new SegmentStream(columns, typed, describe(), Planning.ask(plan.deepCopy().put("do", "stream")));
     return stream;
   }
 
   /** Readers of tasks. {@code support} lets a task ask the project's Python on its executor. */
-  record Readers(StructType columns, String support) implements PartitionReaderFactory {
+  record Readers(StructType columns, TypedPlan typed, String support) implements PartitionReaderFactory {
     @Override
     public boolean supportColumnarReads(InputPartition partition) {
       return true;
@@ -105,7 +107,7 @@ final class RawScan implements Scan, Batch {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-      return new SegmentReader((Task) partition, columns, support);
+      return new SegmentReader((Task) partition, columns, typed, support);
     }
   }
 
@@ -124,9 +126,10 @@ final class RawScan implements Scan, Batch {
   }
 
   /** Stream query: the Python reader of the driver has its state. */
-  private static final class RawStream
+  private static final class SegmentStream
       implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics, SupportsRealTimeMode {
     private final StructType columns;
+    private final TypedPlan typed;
     private final String description;
     private final String query;
     private final String support;
@@ -137,8 +140,9 @@ final class RawScan implements Scan, Batch {
     /** Thread that plans these batches. It is one for the query: py4j keeps a connection for each thread. */
     private ExecutorService planner;
 
-    RawStream(StructType columns, String description, JsonNode opened) {
+    SegmentStream(StructType columns, TypedPlan typed, String description, JsonNode opened) {
       this.columns = columns;
+      this.typed = typed;
       this.description = description;
       query = opened.get("query").asText();
       support = opened.get("support").asText();
@@ -225,7 +229,7 @@ final class RawScan implements Scan, Batch {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-      return ends == null ? new Readers(columns, support) : new TailReader.Factory(columns, support, ends);
+      return ends == null ? new Readers(columns, typed, support) : new TailReader.Factory(columns, support, ends);
     }
 
     @Override
