@@ -37,7 +37,7 @@ from tools.fuzz import jvm_schemas
 from tools.fuzz._mutate import mutate
 from tools.fuzz._target import Target
 
-FORMATS: Final = ("avro",)
+FORMATS: Final = ("avro", "json")
 _HARNESS: Final = Path(__file__).parents[2] / "tests/unit/spark/java/DecodeEvents.java"
 _AT_ONCE: Final = 150
 _GOOD: Final = 0.4

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import pyarrow as pa
+
 from pravega_serde.avro import AvroSerializer
+from pravega_serde.json import JsonSerializer
 from tools.fuzz._target import Target
 
 _DEEPEST: Final = 3
@@ -119,5 +124,118 @@ def _avro(chance: random.Random) -> Target:
     return Target(name=f"avro {schema}", serializer=AvroSerializer(schema), corpus=corpus)
 
 
+class _Json:
+    """Random columns, and events in JSON that mostly fit them."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+
+    def struct(self, depth: int = 0) -> pa.DataType:
+        names = self._chance.sample(
+            ["id", "name", "ü", "a b", "x" * 20, "f0", "f1", "f2"], self._chance.randrange(1, 7)
+        )
+        return pa.struct([pa.field(name, self.type(depth + 1)) for name in names])
+
+    def type(self, depth: int) -> pa.DataType:
+        chance = self._chance
+        if depth < _DEEPEST and chance.random() < 0.35:
+            return chance.choice(
+                (
+                    lambda: self.struct(depth),
+                    lambda: pa.list_(pa.field("element", self.type(depth + 1))),
+                    lambda: pa.map_(pa.string(), self.type(depth + 1)),
+                )
+            )()
+        precision = chance.choice([2, 9, 18, 19, 38])
+        return chance.choice(
+            (
+                *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.float64()),
+                *(pa.string(), pa.string(), pa.binary(), pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")),
+                pa.decimal128(precision, chance.choice([0, 2, precision])),
+            )
+        )
+
+    def value(self, kind: pa.DataType) -> str:
+        """Return the text of a random value."""
+        chance, t = self._chance, pa.types
+        if chance.random() < 0.06:
+            return "null"
+        if chance.random() < 0.01:
+            return chance.choice(_JSON_VALUES)
+        if t.is_struct(kind):
+            fields = [f for f in kind if chance.random() < 0.9]
+            if chance.random() < 0.3:
+                chance.shuffle(fields)
+            members = [f"{self.blank()}{_text(f.name)}{self.blank()}:{self.value(f.type)}" for f in fields]
+            if chance.random() < 0.3:
+                members.insert(0, f'"more":{chance.choice(_JSON_VALUES)}')
+            return "{" + ",".join(members) + self.blank() + "}"
+        if t.is_list(kind):
+            return "[" + ",".join(self.value(kind.value_type) for _ in range(chance.randrange(4))) + self.blank() + "]"
+        if t.is_map(kind):
+            keys = chance.choices(_TEXTS, k=chance.randrange(4))
+            return "{" + ",".join(f"{_text(key)}:{self.value(kind.item_type)}" for key in keys) + "}"
+        return self.blank() + self._leaf(kind) + self.blank()
+
+    def blank(self) -> str:
+        return self._chance.choice(["", "", "", "", " ", "\n\t", "\r "])
+
+    def _leaf(self, kind: pa.DataType) -> str:
+        chance, t = self._chance, pa.types
+        if t.is_boolean(kind):
+            return chance.choice(("true", "false"))
+        if t.is_integer(kind):
+            size = kind.bit_width
+            return str(chance.randrange(-(1 << size - 1), 1 << size - 1) >> chance.randrange(size))
+        if t.is_floating(kind):
+            return chance.choice(
+                (repr(chance.random()), repr(chance.uniform(-1e9, 1e9)), "-0.0", "0", "-0", "1e400", "12")
+            )
+        if t.is_decimal(kind):
+            whole, part = chance.randrange(10 ** max(kind.precision - kind.scale, 0)), chance.randrange(10**kind.scale)
+            number = f"{'-' * chance.randrange(2)}{whole}" + (f".{part:0{kind.scale}}" if kind.scale else "")
+            return chance.choice((number, number, f'"{number}"', f"{whole}e1"))
+        if t.is_binary(kind):
+            return _text(base64.b64encode(chance.randbytes(chance.randrange(9))).decode())
+        if t.is_date(kind):
+            return chance.choice(('"2024-02-29"', '"0001-01-01"', '"2023-02-29"', "[2024,1,2]", '"1969-12-31"'))
+        if t.is_timestamp(kind):
+            zone = chance.choice(("Z", "+02:00", "-11:30", "+0200")) if kind.tz or chance.random() < 0.05 else ""
+            fraction = chance.choice(("", ".5", ".123456", ".1234567", ".000001"))
+            day = chance.choice(("2024-02-29", "1969-12-31", "9999-12-31"))
+            time = f"{day}{chance.choice('T t')}23:59:0{chance.randrange(9)}"
+            return chance.choice(
+                (f'"{time}{fraction}{zone}"', str(chance.randrange(-(10**14), 10**14)), "1700000000.25")
+            )
+        return _text(chance.choice(_TEXTS))
+
+
+_JSON_VALUES: Final = (
+    *(
+        '{"a":[1,{"b":null}]}',
+        "[[],{}]",
+        '"text \\u00fc\\ud83d\\ude00"',
+        '"\\ud800"',
+        "1e5",
+        "-0",
+        "1.50",
+        "true",
+        "NaN",
+    ),
+    *("123456789012345678901234567890", '"\\/\\n"', "null"),
+)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=len(value) % 2 == 0)
+
+
+def _json(chance: random.Random) -> Target:
+    make = _Json(chance)
+    kind = make.struct()
+    corpus = [make.value(kind).encode() for _ in range(_EVENTS)]
+    return Target(name=f"json {kind}", serializer=JsonSerializer(arrow_type=kind), corpus=corpus)
+
+
 #: Return a target with a random schema and events of it.
-RANDOM: Final[Mapping[str, Callable[[random.Random], Target]]] = {"avro": _avro}
+RANDOM: Final[Mapping[str, Callable[[random.Random], Target]]] = {"avro": _avro, "json": _json}

@@ -25,19 +25,30 @@ from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.rows.columns import Decoder, row_builder
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.jvm.avro_steps import avro_plan
+from pravega_connector.spark.jvm.json_steps import json_plan
 from pravega_connector.spark.jvm.messages import NotInJvmError
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.wire import FrameParser, StreamName, segment_name
 from pravega_serde.avro.serializer import AvroSerializer
 from pravega_serde.columnar import select
+from pravega_serde.json import JsonSerializer
 from pravega_serde.serializer_interface import Serializer
 
 # Types of the decoder's columns, in addition to those with parts.
 _TYPES: Final = (
-    *(spark.BooleanType, spark.IntegerType, spark.LongType, spark.FloatType, spark.DoubleType, spark.DecimalType),
+    *(
+        spark.BooleanType,
+        spark.ByteType,
+        spark.ShortType,
+        spark.IntegerType,
+        spark.LongType,
+        spark.FloatType,
+        spark.DoubleType,
+        spark.DecimalType,
+    ),
     *(spark.StringType, spark.BinaryType, spark.DateType, spark.TimestampType, spark.TimestampNTZType),
 )
-_PLANS: Final[Mapping[type, Callable[[Any], dict[str, Any]]]] = {AvroSerializer: avro_plan}
+_PLANS: Final[Mapping[type, Callable[[Any], dict[str, Any]]]] = {AvroSerializer: avro_plan, JsonSerializer: json_plan}
 
 
 class TypedRows(Exchanged):

@@ -37,6 +37,7 @@ abstract class Decoder {
   static Decoder of(JsonNode plan, StructType wanted) {
     return switch (plan.get("format").asText()) {
       case "avro" -> new AvroDecoder(plan, wanted);
+      case "json" -> new JsonDecoder(plan, wanted);
       default -> throw new ReadException("this version of the JVM reader cannot decode " + plan.get("format"));
     };
   }

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
@@ -16,6 +17,7 @@ import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
@@ -35,7 +37,7 @@ final class Vectors {
     if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) {
       return new Longs(type);
     }
-    if (type instanceof IntegerType || type instanceof DateType) {
+    if (type instanceof IntegerType || type instanceof DateType || type instanceof ShortType || type instanceof ByteType) {
       return new Ints(type);
     }
     if (type instanceof FloatType) {
@@ -81,11 +83,12 @@ final class Vectors {
       return at;
     }
 
-    /** Load the events of a batch, and return the position of the first byte. */
+    /** Load the events of a batch, and return the position of the first byte. A zero follows the last one. */
     int load(ByteBuffer events, int size) {
       used = constants;
-      reserve(size);
+      reserve(size + 1);
       events.get(0, data, constants, size);
+      data[constants + size] = 0;
       return constants;
     }
 
@@ -224,6 +227,16 @@ final class Vectors {
     @Override
     public int getInt(int row) {
       return values[row];
+    }
+
+    @Override
+    public short getShort(int row) {
+      return (short) values[row];
+    }
+
+    @Override
+    public byte getByte(int row) {
+      return (byte) values[row];
     }
   }
 
