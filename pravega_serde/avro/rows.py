@@ -567,6 +567,39 @@ def item_weight(node: ArrayNode | MapNode) -> int:
     return weight if weight > _PER_BYTE * size else 0
 
 
+def surely_fits(node: Node) -> int:
+    """Return a size in bytes: no event up to it exceeds the memory limit. 0 for items that may have no bytes."""
+    weights = Weights(arrow=True)
+    per_byte = 0.0
+    waiting, seen = [node], set[Node]()
+    while waiting:
+        at = waiting.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        waiting += _inside(at)
+        if isinstance(at, ArrayNode | MapNode):
+            weight, size = _item(at, weights)
+            if not size:
+                return 0
+            per_byte += weight / size if weight > _PER_BYTE * size else 0
+        elif isinstance(at, UnionNode):
+            heaviest = max(weights.of(arm.node) for arm in at.arms if arm.node is not None) - weights.least(at)
+            per_byte += heaviest
+    left = _BASE - weights.of(node)
+    return max(0, int(left / (per_byte - _PER_BYTE))) if per_byte > _PER_BYTE else 2**31 - 1
+
+
+def _inside(node: Node) -> list[Node]:
+    if isinstance(node, ArrayNode):
+        return [node.item]
+    if isinstance(node, MapNode):
+        return [node.value]
+    if isinstance(node, UnionNode):
+        return [arm.node for arm in node.arms if arm.node is not None]
+    return [step.node for step in node.steps] if isinstance(node, RecordNode) else []
+
+
 def _leaf_weight(node: Leaf) -> int:
     logical = node.target.logical
     return _LOGICAL.get(logical.name.removesuffix("-millis").removesuffix("-micros"), 0) if logical else 0

@@ -37,12 +37,13 @@ class AvroSerializer(ColumnSerializer):
 
     def __init__(self, schema: SchemaLike, *, reader_schema: SchemaLike | None = None) -> None:
         self._writer, self._text = load(schema)
-        self._reader: Type = self._writer
+        self.reader: Type = self._writer
         self._reader_text: str | None = None
         if reader_schema is not None:
-            self._reader, self._reader_text = load(reader_schema)
-        self._node = resolve(self._writer, self._reader)
-        self._read = RowReader(self._node)
+            self.reader, self._reader_text = load(reader_schema)
+        #: Steps over the bytes of an event, which rows and columns follow.
+        self.plan = resolve(self._writer, self.reader)
+        self._read = RowReader(self.plan)
         self._write = RowWriter(self._writer)
 
     def _arguments(self) -> dict[str, str | None]:
@@ -56,12 +57,12 @@ class AvroSerializer(ColumnSerializer):
     @cached_property
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns. Raises :class:`SchemaError` for a schema that contains itself."""
-        return arrow_type(resolve(self._reader))
+        return arrow_type(resolve(self.reader))
 
     @cached_property
     def never_null(self) -> frozenset[str]:
         """Fields of a record that are never null in decoded values."""
-        node = resolve(self._reader)
+        node = resolve(self.reader)
         if not isinstance(node, RecordNode):
             return frozenset()
         return frozenset(step.name for step in node.steps if not may_be_null(step.node))
@@ -81,8 +82,8 @@ class AvroSerializer(ColumnSerializer):
 
     def _make_reader(self) -> ColumnReader:
         kind = self.arrow_type
-        plain = PlainPath(RowReader(self._node, arrow=True), kind)
-        return ColumnReader(plain, fast_path(self._node, kind), few=_FEW)
+        plain = PlainPath(RowReader(self.plan, arrow=True), kind)
+        return ColumnReader(plain, fast_path(self.plan, kind), few=_FEW)
 
     def _make_writer(self) -> AvroColumnWriter:
         arrow_type(resolve(self._writer))  # raises SchemaError for a schema that contains itself

@@ -117,6 +117,12 @@ class ItemLimit:
     def __init__(self, kind: pa.DataType) -> None:
         self._weight, self._weigh = _heaviest_item(kind), _weigher(kind)
 
+    @property
+    def surely_fits(self) -> int:
+        """Size in bytes: no event up to it can exceed the limit."""
+        per_item = self._weight - _RECORDS.per_byte
+        return _RECORDS.base // per_item if per_item > 0 else 2**31 - 1
+
     def concerns(self, items: int, size: int) -> bool:
         """True if an event of ``size`` bytes with at most ``items`` items could exceed the limit."""
         return items * self._weight > _RECORDS.of(size)

@@ -160,8 +160,8 @@ class SourceOptions(CommonOptions):
     )
     raw_reader: str = option(
         "auto",
-        "reader of raw events. `jvm` reads them inside Spark's JVM, and needs `configure(spark)`. "
-        "`python` reads them in Python. `auto` uses the JVM if it can",
+        "`jvm` reads and decodes inside Spark's JVM, and needs `configure(spark)`. `python` does so in Python. `auto` uses "
+        "the JVM if it can",
         choice("auto", "jvm", "python"),
     )
     metadata: str | None = option(

@@ -15,6 +15,10 @@ _NEVER: Final = 1e15
 """Unix time in seconds. JSON has no infinity."""
 
 
+class NotInJvmError(Exception):
+    """Reason for which Python must read or decode: a noun, after "is read with"."""
+
+
 class TaskOptions(Exchanged):
     """Options of a query with the resolved configuration, for a Python process on an executor."""
 

@@ -22,15 +22,18 @@ from pyspark.sql.types import StructType
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
-from pravega_connector.errors import ConfigError
+from pravega_connector.errors import ConfigError, UnsupportedModeError
+from pravega_connector.rows.columns import row_builder
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.jvm.messages import TaskOptions, answered, place_fields
+from pravega_connector.spark.jvm.decoding import decoder_plan
+from pravega_connector.spark.jvm.messages import NotInJvmError, TaskOptions, answered, place_fields
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
 from pravega_connector.spark.source.tasks import SlicesPartition
 from pravega_connector.spark.versions import HAS_FILTERS, HAS_REAL_TIME, arrow_schema
 from pravega_connector.wire import segment_name
+from pravega_serde.errors import PravegaError
 
 _log: Final = logging.getLogger(__name__)
 _NO_SCHEMA: Final = StructType()
@@ -74,7 +77,7 @@ class Planner:
             "report": self._report,
             "available_now": lambda request: self._query(request).prepareForTriggerAvailableNow(),
             "tasks": self._tasks_between,
-            "real_time": lambda request: self._query(request).prepare_for_real_time(),
+            "real_time": self._real_time,
             "follow": self._follow,
             "end_of_followed": self._end_of_followed,
             "commit": self._commit,
@@ -103,10 +106,13 @@ class Planner:
         source = self._source(request)
         if source.table_of(_NO_SCHEMA) is not None:
             return None
-        return source.schema().json() if _obstacle(source.source_options(_NO_SCHEMA)) is None else None
+        options = source.source_options(_NO_SCHEMA)
+        if _is_typed(options):
+            return None  # Python returns the columns, or the error that names what is wrong with the schema
+        return source.schema().json() if _obstacle(options) is None else None
 
-    def _accepts(self, request: Mapping[str, Any]) -> str | None:
-        """Return the streams that the JVM reader can read with these columns, as text.
+    def _accepts(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the streams that the JVM reader can read with these columns, and the plan of its decoder, if any.
 
         Return None, and log the reason, if Python reads them.
         """
@@ -118,9 +124,11 @@ class Planner:
             _note_python(f"{table} is a key-value table")
             return None
         options = source.source_options(schema)
+        if _is_typed(options):
+            return _typed(source, options, schema)
         obstacle = _obstacle(options) or _other_column(options, schema)
         if obstacle is None:
-            return _streams(options)
+            return {"streams": _streams(options), "decoder": None}
         if options.metadata is None:
             _note_python(f"{_streams(options)} is read with {obstacle}")
         return None
@@ -158,6 +166,16 @@ class Planner:
         reader = self._query(request)
         partitions = reader.partitions(json.loads(request["start"]), json.loads(request["end"]))
         return _tasks(client_of(reader.options, service=True), partitions)
+
+    def _real_time(self, request: Mapping[str, Any]) -> None:
+        """Raise an error for a query that real-time mode does not have."""
+        reader = self._query(request)
+        if reader.serializer is not None:
+            raise UnsupportedModeError(
+                "real-time mode reads raw events only: leave out 'format' and decode column 'event' with from_pravega, "
+                "or use another trigger"
+            )
+        reader.prepare_for_real_time()
 
     def _follow(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the tasks of a batch in real-time mode: all run at once, so at most as many as there are slots."""
@@ -218,8 +236,31 @@ def _streams(options: SourceOptions) -> str:
     return f"{first} and {len(others)} more" if others else str(first)
 
 
+def _is_typed(options: SourceOptions) -> bool:
+    return options.metadata is None and (options.format is not None or options.from_registry)
+
+
+def _typed(source: PravegaDataSource, options: SourceOptions, schema: StructType) -> dict[str, Any] | None:
+    """Return the answer about a typed read. Python raises the errors of options and columns that are invalid."""
+    try:
+        if options.raw_reader == "python":
+            raise NotInJvmError("option 'raw_reader'")
+        _, arrow, serializer = source.reader_arguments(schema)
+        row_builder(arrow, options, serializer)
+        return {"streams": _streams(options), "decoder": decoder_plan(options, schema, arrow, serializer)}
+    except PravegaError:
+        return None
+    except NotInJvmError as reason:
+        if options.raw_reader == "jvm":
+            raise ConfigError(
+                f"raw_reader=jvm: the JVM reader cannot read with {reason}: leave it out, or set 'raw_reader' to 'auto'"
+            ) from None
+        _note_python(f"{_streams(options)} is read with {reason}")
+        return None
+
+
 def _obstacle(options: SourceOptions) -> str | None:
-    """Return the option for which Python must read, or None: the JVM reader decodes nothing.
+    """Return the option for which Python must read raw events, or None.
 
     Raises ConfigError if the options demand the JVM reader for another read.
     """
@@ -243,10 +284,6 @@ def _other_column(options: SourceOptions, schema: StructType) -> str | None:
 def _other_than_raw(options: SourceOptions) -> str | None:
     if options.metadata is not None:
         return "option 'metadata'"
-    if options.format is not None:
-        return "option 'format'"
-    if options.from_registry:
-        return "option 'registry'"
     return "column 'encoding_id'" if "encoding_id" in options.metadata_columns else None
 
 

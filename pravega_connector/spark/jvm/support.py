@@ -25,6 +25,7 @@ from pravega_connector.core.retry import Attempts
 from pravega_connector.errors import ConnectionLostError, NoSuchSegmentError, SegmentTruncatedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss
 from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.spark.jvm.decoding import decoded
 from pravega_connector.spark.jvm.messages import answered, place_fields
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.data_loss import pass_over
@@ -45,9 +46,13 @@ class Sessions:
 
     def __init__(self) -> None:
         self._attempts: dict[int, Attempts] = {}
+        self._decoding = threading.Lock()
 
     def answer(self, request: Request) -> dict[str, Any]:
         """Return the answer to a request. Raises the error with which the task must end."""
+        if request["do"] == "decode":
+            with self._decoding:  # serializers are not shared by threads elsewhere
+                return {"rows": decoded(request)}
         options = _options(request["options"])
         client = client_of(options, service=True)
         stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]

@@ -261,5 +261,8 @@ def test_errors_name_what_to_do(run: Run, spark: SparkSession, eventually) -> No
         return str(raised.value)
 
     assert "real-time mode has no event times" in error(columns="event,event_time_low")
+    assert "real-time mode reads raw events only: leave out 'format'" in error(
+        format="avro", avro_schema='"string"', columns="event"
+    )
     # Spark's own: without the jar, this project is not asked.
     assert "STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED" in error(session=spark.newSession())

@@ -18,6 +18,7 @@ from pravega_connector.errors import VersionMismatchError
 from pravega_connector.exactly_once.batch_commit import Content
 from pravega_connector.rows.pickled import Pickled
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.jvm.decoding import TypedRows
 from pravega_connector.spark.jvm.messages import TaskOptions
 from pravega_connector.spark.pickling import VERSION, Exchanged, receive
 from pravega_connector.spark.sink.transactions import TaskPart, TaskPrepared, WriteId
@@ -94,6 +95,7 @@ def exchanged() -> list[Exchanged]:
             metadata,
             *metadata.partitions(),
             TaskOptions(batch.options),
+            TypedRows(batch.options, batch.schema, batch.serializer),
             PravegaFilteringReader(batch.options, batch.schema, batch.serializer),
         ]
     part = TaskPart(StreamName("s", "x"), uuid.UUID(int=1), Content(2, 30, 7), 0, 1)

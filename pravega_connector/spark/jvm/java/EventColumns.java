@@ -3,16 +3,13 @@ package pravegaserde.spark;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
-import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Rows of a batch, whose values stay in the buffer in which they were received. */
+/** Rows of a batch. Raw values stay in the buffer in which they were received; a decoder has the others. */
 final class EventColumns {
   static final int HEADER = 8;
 
@@ -27,13 +24,26 @@ final class EventColumns {
   private UTF8String scope;
   private UTF8String stream;
   private final ColumnarBatch batch;
+  private final Decoder decoder;
 
-  EventColumns(StructType schema) {
+  /** {@code typed} is null for raw events. */
+  EventColumns(StructType schema, TypedPlan typed) {
+    decoder = typed == null ? null : typed.decoder(schema);
     ColumnVector[] columns = new ColumnVector[schema.size()];
     for (int i = 0; i < columns.length; i++) {
-      columns[i] = column(schema.apply(i));
+      StructField field = schema.apply(i);
+      if (typed == null || typed.isMetadata(field.name())) {
+        columns[i] = column(field);
+      } else {
+        columns[i] = typed.isCorrupt(field.name()) ? new NoValues(field.dataType()) : decoder.columns.child(field.name());
+      }
     }
     batch = new ColumnarBatch(columns);
+  }
+
+  /** Decode the events. Return false if Python must decode this batch. */
+  boolean decode() {
+    return decoder == null || decoder.decode(data, starts, lengths, count);
   }
 
   void begin(Task.Slice next) {
@@ -97,6 +107,23 @@ final class EventColumns {
     };
   }
 
+  /** Column of malformed records in a batch without them. */
+  private static final class NoValues extends Column {
+    NoValues(DataType type) {
+      super(type);
+    }
+
+    @Override
+    public boolean hasNull() {
+      return true;
+    }
+
+    @Override
+    public boolean isNullAt(int row) {
+      return true;
+    }
+  }
+
   /** Event time in microseconds: that of the last watermark before the event, or of the first one after it. */
   private final class EventTime extends Column {
     private final int step;
@@ -133,99 +160,6 @@ final class EventColumns {
     public long getLong(int row) {
       long[] times = step < 0 ? slice.lows() : slice.highs();
       return Math.multiplyExact(times[watermark(row)], 1000L);
-    }
-  }
-
-  private abstract static class Column extends ColumnVector {
-    Column(DataType type) {
-      super(type);
-    }
-
-    @Override
-    public void close() {}
-
-    @Override
-    public boolean hasNull() {
-      return false;
-    }
-
-    @Override
-    public int numNulls() {
-      return 0;
-    }
-
-    @Override
-    public boolean isNullAt(int row) {
-      return false;
-    }
-
-    private UnsupportedOperationException otherType() {
-      return new UnsupportedOperationException("a value of another type than " + type);
-    }
-
-    @Override
-    public boolean getBoolean(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public byte getByte(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public short getShort(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public int getInt(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public long getLong(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public float getFloat(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public double getDouble(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public ColumnarArray getArray(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public ColumnarMap getMap(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public Decimal getDecimal(int row, int precision, int scale) {
-      throw otherType();
-    }
-
-    @Override
-    public UTF8String getUTF8String(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public byte[] getBinary(int row) {
-      throw otherType();
-    }
-
-    @Override
-    public ColumnVector getChild(int ordinal) {
-      throw otherType();
     }
   }
 }

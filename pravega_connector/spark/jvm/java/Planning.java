@@ -1,5 +1,7 @@
 package pravegaserde.spark;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -13,7 +15,9 @@ import org.apache.spark.sql.classic.SparkSession;
 
 /** Requests to the driver's Python, which plans all reads. */
 public final class Planning {
-  static final ObjectMapper JSON = new ObjectMapper();
+  /** Rows that Python has decoded are one text. */
+  static final ObjectMapper JSON = new ObjectMapper(JsonFactory.builder()
+      .streamReadConstraints(StreamReadConstraints.builder().maxStringLength(Integer.MAX_VALUE).build()).build());
   private static volatile Planner planner;
 
   private Planning() {}

@@ -21,7 +21,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * {@code format("pravega")} where this jar is loaded: raw events are read by the JVM, all else by the Python source.
+ * {@code format("pravega")} where this jar is loaded: the JVM reads what it can, the Python source all else.
  *
  * <p>The Python driver decides which one, by the options of the read.
  */
@@ -106,9 +106,10 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
       if (Planning.isAvailable()) {
         ObjectNode request = Planning.request("accepts", session, options.asCaseSensitiveMap(), schema.json());
-        JsonNode streams = Planning.ask(request);
-        if (!streams.isNull()) {
-          return new RawScanBuilder(schema, request.set("streams", streams));
+        JsonNode accepted = Planning.ask(request);
+        if (!accepted.isNull()) {
+          ObjectNode plan = request.set("streams", accepted.get("streams"));
+          return new SegmentScanBuilder(schema, plan, TypedPlan.of(accepted.get("decoder")));
         }
       } else {
         LOG.info("events are read by Python, not inside the JVM: the driver is not a Python program that has called"

@@ -35,6 +35,11 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
 
   private final Task task;
   private final EventColumns rows;
+  private final StructType columns;
+  private final TypedPlan typed;
+  /** Rows of the batch that Python has decoded; null if it has not. */
+  private PythonRows python;
+  private ColumnarBatch batch;
   private final Support support;
   private final ReadMetric.Counts counts = new ReadMetric.Counts();
   private final ByteBuffer head = ByteBuffer.allocateDirect(4096);
@@ -62,16 +67,18 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   private final TreeMap<Long, Integer> gaps = new TreeMap<>();
   private final TreeMap<Long, byte[]> early = new TreeMap<>();
 
-  SegmentReader(Task task, StructType columns, String support) {
+  SegmentReader(Task task, StructType columns, TypedPlan typed, String support) {
     this.task = task;
-    this.rows = new EventColumns(columns);
+    this.columns = columns;
+    this.typed = typed;
+    this.rows = new EventColumns(columns, typed);
     this.support = new Support(support);
     quiet = this.support.quiet();
   }
 
   @Override
   public ColumnarBatch get() {
-    return rows.batch();
+    return batch;
   }
 
   @Override
@@ -82,6 +89,13 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
   @Override
   public boolean next() throws IOException {
     while (true) {
+      if (python != null) {
+        batch = python.next();
+        if (batch != null) {
+          return true;
+        }
+        closePython();
+      }
       if (slice == null) {
         if (nextSlice == task.slices.length) {
           return false;
@@ -105,9 +119,29 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
         continue;
       }
       parse();
-      if (rows.count > 0) {
+      if (rows.count > 0 && rows.decode()) {
+        batch = rows.batch();
         return true;
       }
+      if (rows.count > 0) {
+        decodeInPython();
+      }
+    }
+  }
+
+  /** Let Python decode a batch with an event in doubt. Throws the error that it returns for the event. */
+  private void decodeInPython() throws IOException {
+    ObjectNode request = PythonRows.request(rows, typed.rows(), columns);
+    request.set("places", Planning.JSON.valueToTree(slice.places()));
+    request.set("lows", Planning.JSON.valueToTree(slice.lows()));
+    request.set("highs", Planning.JSON.valueToTree(slice.highs()));
+    python = new PythonRows(Base64.getDecoder().decode(ask(request).get("rows").asText()));
+  }
+
+  private void closePython() {
+    if (python != null) {
+      python.close();
+      python = null;
     }
   }
 
@@ -408,6 +442,7 @@ final class SegmentReader implements PartitionReader<ColumnarBatch> {
 
   @Override
   public void close() {
+    closePython();
     unlink();
     support.ended();
   }

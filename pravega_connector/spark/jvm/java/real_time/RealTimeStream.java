@@ -15,14 +15,14 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.CollectionAccumulator;
 
 /** Stream query in micro-batches, or in real-time mode. */
-final class RealTimeStream extends RawStream implements SupportsRealTimeMode {
+final class RealTimeStream extends SegmentStream implements SupportsRealTimeMode {
   /** Positions of the tasks of a batch in real-time mode; null in other modes. */
   private CollectionAccumulator<String> ends;
   /** Thread that plans these batches. It is one for the query: py4j keeps a connection for each thread. */
   private ExecutorService planner;
 
-  RealTimeStream(StructType columns, String description, JsonNode opened) {
-    super(columns, description, opened);
+  RealTimeStream(StructType columns, TypedPlan typed, String description, JsonNode opened) {
+    super(columns, typed, description, opened);
   }
 
   @Override

@@ -15,17 +15,19 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Scan of raw events by the JVM, planned by the driver's Python. */
-final class RawScan implements Scan, Batch {
+/** Scan by the JVM, planned by the driver's Python. */
+final class SegmentScan implements Scan, Batch {
   private final StructType columns;
   private final ObjectNode plan;
+  private final TypedPlan typed;
   private final Filter[] filters;
   private String support;
-  private RawStream stream;
+  private SegmentStream stream;
 
-  RawScan(StructType columns, ObjectNode plan, Filter[] filters) {
+  SegmentScan(StructType columns, ObjectNode plan, TypedPlan typed, Filter[] filters) {
     this.columns = columns;
     this.plan = plan;
+    this.typed = typed;
     this.filters = filters;
   }
 
@@ -36,12 +38,13 @@ final class RawScan implements Scan, Batch {
 
   @Override
   public String description() {
-    return describe(plan.get("streams").asText()) + ", PushedFilters: " + Arrays.toString(filters) + ", ReadSchema: "
+    return describe() + ", PushedFilters: " + Arrays.toString(filters) + ", ReadSchema: "
         + columns.catalogString();
   }
 
-  private static String describe(String streams) {
-    return "pravega, read by the JVM: " + streams;
+  private String describe() {
+    String decoded = typed == null ? "" : ", decoded by the JVM: " + typed.format();
+    return "pravega, read by the JVM: " + plan.get("streams").asText() + decoded;
   }
 
   @Override
@@ -68,18 +71,17 @@ final class RawScan implements Scan, Batch {
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new Readers(columns, support);
+    return new Readers(columns, typed, support);
   }
 
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
-    String description = describe(plan.get("streams").asText());
-    stream = RawStream.of(columns, description, Planning.ask(plan.deepCopy().put("do", "stream")));
+    stream = SegmentStream.of(columns, typed, describe(), Planning.ask(plan.deepCopy().put("do", "stream")));
     return stream;
   }
 
   /** Readers of tasks. {@code support} lets a task ask the project's Python on its executor. */
-  record Readers(StructType columns, String support) implements PartitionReaderFactory {
+  record Readers(StructType columns, TypedPlan typed, String support) implements PartitionReaderFactory {
     @Override
     public boolean supportColumnarReads(InputPartition partition) {
       return true;
@@ -92,7 +94,7 @@ final class RawScan implements Scan, Batch {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-      return new SegmentReader((Task) partition, columns, support);
+      return new SegmentReader((Task) partition, columns, typed, support);
     }
   }
 }

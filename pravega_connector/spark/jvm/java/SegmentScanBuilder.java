@@ -21,14 +21,16 @@ import org.apache.spark.sql.sources.Not;
 import org.apache.spark.sql.types.StructType;
 
 /** Builder of a scan: it has the columns and the filters on metadata columns that Spark passes down. */
-final class RawScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownFilters {
+final class SegmentScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownFilters {
   private final ObjectNode plan;
+  private final TypedPlan typed;
   private final ArrayNode pushed = Planning.JSON.createArrayNode();
   private final List<Filter> known = new ArrayList<>();
   private StructType columns;
 
-  RawScanBuilder(StructType schema, ObjectNode plan) {
+  SegmentScanBuilder(StructType schema, ObjectNode plan, TypedPlan typed) {
     this.plan = plan;
+    this.typed = typed;
     this.columns = schema;
   }
 
@@ -99,6 +101,6 @@ final class RawScanBuilder implements ScanBuilder, SupportsPushDownRequiredColum
   @Override
   public Scan build() {
     plan.set("filters", (JsonNode) pushed);
-    return new RawScan(columns, plan, pushedFilters());
+    return new SegmentScan(columns, plan, typed, pushedFilters());
   }
 }

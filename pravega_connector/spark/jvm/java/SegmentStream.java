@@ -15,32 +15,34 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.apache.spark.sql.types.StructType;
 
 /** Stream query in micro-batches: the Python reader of the driver has its state. */
-class RawStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+class SegmentStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
   /** Loaded by its name: versions of Spark without real-time mode do not have its interfaces. */
   private static final String REAL_TIME = "pravegaserde.spark.RealTimeStream";
 
   final StructType columns;
   final String support;
+  private final TypedPlan typed;
   private final String description;
   private final String query;
   /** Lag as last reported; null before the first report. */
   private JsonNode report;
 
-  static RawStream of(StructType columns, String description, JsonNode opened) {
+  static SegmentStream of(StructType columns, TypedPlan typed, String description, JsonNode opened) {
     if (!opened.get("real_time").asBoolean()) {
-      return new RawStream(columns, description, opened);
+      return new SegmentStream(columns, typed, description, opened);
     }
     try {
-      Class<?> kind = Class.forName(REAL_TIME, true, RawStream.class.getClassLoader());
-      return (RawStream) kind.getDeclaredConstructor(StructType.class, String.class, JsonNode.class)
-          .newInstance(columns, description, opened);
+      Class<?> kind = Class.forName(REAL_TIME, true, SegmentStream.class.getClassLoader());
+      return (SegmentStream) kind.getDeclaredConstructor(StructType.class, TypedPlan.class, String.class, JsonNode.class)
+          .newInstance(columns, typed, description, opened);
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException(error);
     }
   }
 
-  RawStream(StructType columns, String description, JsonNode opened) {
+  SegmentStream(StructType columns, TypedPlan typed, String description, JsonNode opened) {
     this.columns = columns;
+    this.typed = typed;
     this.description = description;
     query = opened.get("query").asText();
     support = opened.get("support").asText();
@@ -124,7 +126,7 @@ class RawStream implements MicroBatchStream, SupportsTriggerAvailableNow, Report
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new RawScan.Readers(columns, support);
+    return new SegmentScan.Readers(columns, typed, support);
   }
 
   /** Return true if the readers of the query have rows instead of columns. */

@@ -1,0 +1,175 @@
+"""Typed reads of the JVM reader: the plan of its decoder, and the rows of batches that Python must decode.
+
+The driver decides from the options, the columns and the serializer, and sends the steps of the decoder as JSON. The
+decoder leaves each batch with an event in doubt to :func:`decoded`, on the executor. So values, errors and modes are
+those of the Python reader.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pravega_connector.reader.rows import corrupt_names, has_required
+from pravega_connector.reader.slices import EventBatch
+from pravega_connector.reader.watermarks import SegmentTimes
+from pravega_connector.rows.columns import Decoder, row_builder
+from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.spark.jvm.avro_steps import avro_plan
+from pravega_connector.spark.jvm.json_steps import json_plan
+from pravega_connector.spark.jvm.messages import NotInJvmError
+from pravega_connector.spark.pickling import Exchanged
+from pravega_connector.wire import FrameParser, StreamName, segment_name
+from pravega_serde.avro.serializer import AvroSerializer
+from pravega_serde.columnar import select
+from pravega_serde.json import JsonSerializer
+from pravega_serde.serializer_interface import Serializer
+
+# Types of the decoder's columns, in addition to those with parts.
+_TYPES: Final = (
+    *(
+        spark.BooleanType,
+        spark.ByteType,
+        spark.ShortType,
+        spark.IntegerType,
+        spark.LongType,
+        spark.FloatType,
+        spark.DoubleType,
+        spark.DecimalType,
+    ),
+    *(spark.StringType, spark.BinaryType, spark.DateType, spark.TimestampType, spark.TimestampNTZType),
+)
+_PLANS: Final[Mapping[type, Callable[[Any], dict[str, Any]]]] = {AvroSerializer: avro_plan, JsonSerializer: json_plan}
+
+
+class TypedRows(Exchanged):
+    """Options, columns and serializer of a typed read, for a Python process on an executor."""
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
+        _ = options.config
+        self.options, self.schema, self.serializer = options, schema, serializer
+
+
+def decoder_plan(
+    options: SourceOptions, columns: spark.StructType, schema: pa.Schema, serializer: Decoder
+) -> dict[str, Any]:
+    """Return the plan for a typed read with these columns. Raises NotInJvmError with the reason if there is none."""
+    assert serializer is not None
+    _check_options(options)
+    metadata, corrupt = options.metadata_columns, corrupt_names(options.column_name_of_corrupt_record)
+    own = serializer.get()
+    never_null: frozenset[str] = getattr(own, "never_null", frozenset())
+    for entry, field in zip(columns, schema, strict=True):
+        if field.name in metadata:
+            continue
+        check_columns(spark.StructType([entry]))
+        if has_required(field.with_nullable(field.nullable or field.name in never_null)):
+            raise NotInJvmError(f"column {field.name!r}, which is NOT NULL in .schema(…)")
+    rows = base64.b64encode(pickle.dumps(TypedRows(options, schema, serializer))).decode()
+    kept = [name for name in corrupt if name not in metadata and name in schema.names]
+    return steps(own) | {"metadata": metadata, "corrupt": kept, "rows": rows}
+
+
+def steps(serializer: Serializer[Any]) -> dict[str, Any]:
+    """Return the steps that decode the events of a serializer. Raises NotInJvmError if Java has no such decoder."""
+    plan = _PLANS.get(type(serializer))
+    if plan is None:
+        raise NotInJvmError(f"{type(serializer).__name__}, which the JVM reader cannot decode")
+    return plan(serializer)
+
+
+def _check_options(options: SourceOptions) -> None:
+    reasons = {
+        "option 'envelope'": options.envelope is not None,
+        "option 'unwrap'": options.unwrap is not None,
+        "option 'registry'": options.from_registry,
+        "option 'routing_key_field'": options.routing_key_field is not None,
+        "a dead-letter queue": options.has_dead_letters,
+        "column 'encoding_id'": "encoding_id" in options.metadata_columns,
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise NotInJvmError(reason)
+
+
+def check_columns(columns: spark.StructType) -> None:
+    """Raise NotInJvmError if the decoder has no columns of these types."""
+    for entry in columns:
+        _check_type(entry.dataType, entry.name)
+
+
+def _check_type(kind: spark.DataType, path: str) -> None:
+    """Raise NotInJvmError if the decoder has no columns of a type."""
+    if isinstance(kind, spark.StructType):
+        for entry in kind:
+            _check_type(entry.dataType, f"{path}.{entry.name}")
+    elif isinstance(kind, spark.ArrayType):
+        _check_type(kind.elementType, f"{path}[]")
+    elif isinstance(kind, spark.MapType):
+        _check_type(kind.keyType, path)
+        _check_type(kind.valueType, f"{path}{{}}")
+    elif type(kind) not in _TYPES:
+        raise NotInJvmError(f"column {path!r} of type {kind.simpleString()}")
+
+
+# ---- rows of a batch, on an executor ----
+
+
+@functools.lru_cache(maxsize=64)
+def _typed_rows(pickled: str) -> TypedRows:
+    made: TypedRows = pickle.loads(base64.b64decode(pickled))  # noqa: S301 - Spark's own protocol is pickle
+    return made
+
+
+def decoded(request: Mapping[str, Any]) -> str:
+    """Return the rows of a batch as an Arrow stream in Base64, with the columns that the query uses.
+
+    Raises the error of a malformed event in mode FAILFAST.
+    """
+    read = _typed_rows(request["rows"])
+    columns = to_arrow_schema(spark.StructType.fromJson(json.loads(request["columns"])), timezone="UTC")
+    stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
+    times = SegmentTimes(*(np.array(request[name], np.int64) for name in ("places", "lows", "highs")))
+    builder = row_builder(read.schema, read.options, read.serializer, times=times)
+    parser = FrameParser(request["offset"], segment=segment_name(stream, segment_id))
+    sink = pa.BufferOutputStream()
+    # Without columns, a batch would lose the number of its rows.
+    sent = columns if len(columns) else pa.schema([pa.field("row", pa.bool_())])
+    with pa.ipc.new_stream(sink, sent) as output:
+        for found in parser.feed_all(base64.b64decode(request["data"])):
+            for rows in builder.build_all(EventBatch(stream, segment_id, found.payload, found.offsets)):
+                output.write_batch(_used(rows, columns) if len(columns) else _only_counted(rows, sent))
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _only_counted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(rows.num_rows, pa.bool_())], schema=schema)
+
+
+def _used(rows: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+    arrays = [narrowed(rows.column(field.name), field.type) for field in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def narrowed(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return values with only those fields of structs that a type has."""
+    if values.type == kind or not pa.types.is_nested(kind):
+        return values if values.type == kind else values.cast(kind)
+    values = select(values, np.arange(len(values)))  # without the rows before a slice
+    absent = values.is_null() if values.null_count else None
+    if pa.types.is_struct(kind):
+        parts = [narrowed(values.field(entry.name), entry.type) for entry in kind]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=absent)
+    if pa.types.is_map(kind):
+        items = narrowed(values.items, kind.item_type)
+        return pa.MapArray.from_arrays(values.offsets, values.keys, items, type=kind, mask=absent)
+    return pa.ListArray.from_arrays(values.offsets, narrowed(values.values, kind.value_type), type=kind, mask=absent)

@@ -1,0 +1,138 @@
+package pravegaserde.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Decoder of events into columns, by steps that the driver's Python has planned.
+ *
+ * <p>Python is the authority on the values and errors of events. A decoder accepts an event only if Python would return
+ * the same values. Whatever else it meets is a doubt: Python then decodes the batch. Columns that a query does not use
+ * are not stored, but their bytes are checked as if they were, so the malformed events are the same for all queries.
+ */
+abstract class Decoder {
+  private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+  private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
+  private static final long NOT_ASCII = 0x8080808080808080L;
+
+  final Vectors.Bytes bytes = new Vectors.Bytes();
+  final Vectors.Structs columns;
+  private final int largest;
+
+  /** Bytes of the batch, the position of the next byte, and the end of the event. */
+  byte[] data;
+  int at;
+  int end;
+
+  Decoder(StructType wanted, int largest) {
+    columns = new Vectors.Structs(wanted, bytes);
+    this.largest = largest;
+  }
+
+  /** Return the decoder of a plan for the columns that a query uses. */
+  static Decoder of(JsonNode plan, StructType wanted) {
+    return switch (plan.get("format").asText()) {
+      case "avro" -> new AvroDecoder(plan, wanted);
+      case "json" -> new JsonDecoder(plan, wanted);
+      default -> throw new ReadException("this version of the JVM reader cannot decode " + plan.get("format"));
+    };
+  }
+
+  /** Read one event, and add a value to each column. Throws Doubt. */
+  abstract void event();
+
+  /** Decode the events at these positions. Return false if one of them is in doubt: the columns are then undefined. */
+  final boolean decode(ByteBuffer from, int[] starts, int[] lengths, int count) {
+    columns.clear();
+    int first = bytes.load(from, starts[count - 1] + EventColumns.HEADER + lengths[count - 1]);
+    try {
+      for (int i = 0; i < count; i++) {
+        if (lengths[i] > largest) {
+          return false;
+        }
+        data = bytes.data;
+        at = first + starts[i] + EventColumns.HEADER;
+        end = at + lengths[i];
+        event();
+      }
+      return true;
+    } catch (Doubt | IndexOutOfBoundsException doubt) {
+      return false;
+    }
+  }
+
+  /** Event that is malformed, or that only Python can judge. */
+  static final class Doubt extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+    static final Doubt INSTANCE = new Doubt();
+
+    private Doubt() {
+      super(null, null, false, false);
+    }
+  }
+
+  static Doubt doubt() {
+    return Doubt.INSTANCE;
+  }
+
+  final long fixed64() {
+    long value = (long) LONG.get(data, at);
+    at += Long.BYTES;
+    return value;
+  }
+
+  final int fixed32() {
+    int value = (int) INT.get(data, at);
+    at += Integer.BYTES;
+    return value;
+  }
+
+  /** Check that bytes of the event are UTF-8. */
+  final void checkText(int start, int length) {
+    byte[] bytesOfText = data;
+    int stop = start + length;
+    int i = start;
+    for (; i <= stop - Long.BYTES; i += Long.BYTES) {
+      if (((long) LONG.get(bytesOfText, i) & NOT_ASCII) != 0) {
+        break;
+      }
+    }
+    while (i < stop && bytesOfText[i] >= 0) {
+      i++;
+    }
+    if (i < stop) {
+      checkUtf8(bytesOfText, i, stop);
+    }
+  }
+
+  /** Check the bytes from a character on. The bounds of the second byte leave out overlong forms and surrogates. */
+  private static void checkUtf8(byte[] text, int start, int stop) {
+    int i = start;
+    while (i < stop) {
+      int head = text[i++] & 0xff;
+      if (head < 0x80) {
+        continue;
+      }
+      int more = head >= 0xf0 ? 3 : head >= 0xe0 ? 2 : 1;
+      if (head < 0xc2 || head > 0xf4 || more > stop - i) {
+        throw doubt();
+      }
+      int second = text[i] & 0xff;
+      int least = head == 0xe0 ? 0xa0 : head == 0xf0 ? 0x90 : 0x80;
+      int most = head == 0xed ? 0x9f : head == 0xf4 ? 0x8f : 0xbf;
+      if (second < least || second > most) {
+        throw doubt();
+      }
+      for (int k = 1; k < more; k++) {
+        if ((text[i + k] & 0xc0) != 0x80) {
+          throw doubt();
+        }
+      }
+      i += more;
+    }
+  }
+}

@@ -1,0 +1,845 @@
+package pravegaserde.spark;
+
+import com.fasterxml.jackson.core.io.NumberInput;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.math.BigInteger;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.time.LocalDate;
+import java.time.YearMonth;
+import java.util.Arrays;
+import java.util.Base64;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Decoder of JSON events.
+ *
+ * <p>The event is followed by a zero, which is valid nowhere in JSON. So no position is compared with the end.
+ */
+final class JsonDecoder extends Decoder {
+  private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+  private static final long ONES = 0x0101010101010101L;
+  private static final long HIGHS = 0x8080808080808080L;
+  private static final int DEEPEST = 100;
+  /** Digits of a number that Python surely reads. */
+  private static final int LONGEST_NUMBER = 1000;
+  private static final int LONGEST_EXPONENT = 3;
+  /** Largest integer of which a double has all smaller ones, and powers of ten that it has exactly. */
+  private static final long EXACT = 1L << 53;
+  private static final double[] POWERS = new double[23];
+
+  static {
+    POWERS[0] = 1;
+    for (int i = 1; i < POWERS.length; i++) {
+      POWERS[i] = POWERS[i - 1] * 10;
+    }
+  }
+
+  private final Step root;
+  private int depth;
+
+  JsonDecoder(JsonNode plan, StructType wanted) {
+    super(wanted, plan.get("largest").asInt());
+    root = step(plan.get("root"), plan.get("record").asBoolean() ? columns : columns.child("value"));
+  }
+
+  @Override
+  void event() {
+    checkText(at, end - at);
+    depth = 0;
+    value(root);
+    space();
+    if (at != end) {
+      throw doubt();
+    }
+  }
+
+  /** Reads a value that is not null, and adds it to its column, if it has one. */
+  private abstract static class Step {
+    final Vectors.Vector to;
+
+    Step(Vectors.Vector to) {
+      this.to = to;
+    }
+
+    abstract void read();
+  }
+
+  private Step step(JsonNode plan, Vectors.Vector to) {
+    return switch (plan.get("op").asText()) {
+      case "boolean" -> new Flag(to);
+      case "integer" -> new IntegerNumber(plan, to);
+      case "floating" -> new FloatingNumber(to);
+      case "text" -> new Text(to);
+      case "binary" -> new Binary(to);
+      case "decimal" -> new DecimalNumber(plan, to);
+      case "date" -> new Day(to);
+      case "timestamp" -> new Moment(plan, to);
+      case "items" -> new Items(plan, to);
+      case "entries" -> new Entries(plan, to);
+      case "fields" -> new Fields(plan, to);
+      default -> throw new IllegalArgumentException(plan.toString());
+    };
+  }
+
+  private void value(Step step) {
+    space();
+    if (data[at] != 'n') {
+      step.read();
+      return;
+    }
+    literal("null");
+    if (step.to != null) {
+      step.to.addNull();
+    }
+  }
+
+  // ---- tokens ----
+
+  private void space() {
+    while (true) {
+      byte next = data[at];
+      if (next > ' ' || (next != ' ' && next != '\n' && next != '\t' && next != '\r')) {
+        return;
+      }
+      at++;
+    }
+  }
+
+  private void token(char token) {
+    if (data[at++] != token) {
+      throw doubt();
+    }
+  }
+
+  private void literal(String text) {
+    for (int i = 0; i < text.length(); i++) {
+      token(text.charAt(i));
+    }
+  }
+
+  /** Move to the next quote, backslash or control character of a text. */
+  private void plainText() {
+    byte[] text = data;
+    int i = at;
+    while (i + Long.BYTES <= text.length) {
+      long word = (long) LONG.get(text, i);
+      long quotes = word ^ '"' * ONES;
+      long slashes = word ^ '\\' * ONES;
+      long found = (quotes - ONES & ~quotes | slashes - ONES & ~slashes | word - ' ' * ONES & ~word) & HIGHS;
+      if (found != 0) {
+        i += Long.numberOfTrailingZeros(found) >>> 3; // a false one may only follow a true one
+        break;
+      }
+      i += Long.BYTES;
+    }
+    for (byte next = text[i]; next != '"' && next != '\\' && (next >= ' ' || next < 0); next = text[i]) {
+      i++;
+    }
+    at = i;
+  }
+
+  /** Read a text after its first quote. Return its start in the bytes of the batch, and set {@code length}. */
+  private int text() {
+    int start = at;
+    plainText();
+    if (data[at] == '"') {
+      length = at++ - start;
+      return start;
+    }
+    return escapedText(start);
+  }
+
+  /** Length of the last text. */
+  private int length;
+
+  private int escapedText(int start) {
+    int into = bytes.reserve(end - start); // no escape is shorter than its character
+    data = bytes.data;
+    int size = at - start;
+    System.arraycopy(data, start, data, into, size);
+    int to = into + size;
+    while (true) {
+      byte next = data[at++];
+      if (next == '"') {
+        bytes.release(to);
+        length = to - into;
+        return into;
+      }
+      if (next >= 0 && next < ' ') {
+        throw doubt();
+      }
+      to = next == '\\' ? escape(to) : put(to, next);
+    }
+  }
+
+  private int put(int to, int value) {
+    data[to] = (byte) value;
+    return to + 1;
+  }
+
+  /** Write the character of an escape, and return the position after it. */
+  private int escape(int to) {
+    byte next = data[at++];
+    return switch (next) {
+      case '"', '\\', '/' -> put(to, next);
+      case 'b' -> put(to, '\b');
+      case 'f' -> put(to, '\f');
+      case 'n' -> put(to, '\n');
+      case 'r' -> put(to, '\r');
+      case 't' -> put(to, '\t');
+      case 'u' -> unicode(to);
+      default -> throw doubt();
+    };
+  }
+
+  private int unicode(int to) {
+    int code = hex();
+    if (code < 0x80) {
+      return put(to, code);
+    }
+    if (code < 0x800) {
+      return put(put(to, 0xc0 | code >> 6), 0x80 | code & 0x3f);
+    }
+    if (!Character.isSurrogate((char) code)) {
+      return put(put(put(to, 0xe0 | code >> 12), 0x80 | code >> 6 & 0x3f), 0x80 | code & 0x3f);
+    }
+    if (!Character.isHighSurrogate((char) code)) {
+      throw doubt();
+    }
+    token('\\');
+    token('u');
+    int low = hex();
+    if (!Character.isLowSurrogate((char) low)) {
+      throw doubt();
+    }
+    int point = Character.toCodePoint((char) code, (char) low);
+    int first = put(put(to, 0xf0 | point >> 18), 0x80 | point >> 12 & 0x3f);
+    return put(put(first, 0x80 | point >> 6 & 0x3f), 0x80 | point & 0x3f);
+  }
+
+  private int hex() {
+    int code = 0;
+    for (int i = 0; i < 4; i++) {
+      int digit = Character.digit(data[at++], 16);
+      if (digit < 0) {
+        throw doubt();
+      }
+      code = code << 4 | digit;
+    }
+    return code;
+  }
+
+  /** Sign, digits as far as they fit, and form of the last number. */
+  private boolean negative;
+
+  private long digits;
+  private int digitCount;
+  private int fraction;
+  private boolean hasFraction;
+  private boolean hasExponent;
+
+  /** Read a number of JSON. */
+  private void number() {
+    int start = at;
+    negative = data[at] == '-';
+    if (negative) {
+      at++;
+    }
+    digits = 0;
+    digitCount = fraction = 0;
+    hasFraction = hasExponent = false;
+    int first = at;
+    readDigits();
+    if (data[first] == '0' && at > first + 1) {
+      throw doubt();
+    }
+    if (data[at] == '.') {
+      at++;
+      hasFraction = true;
+      fraction = readDigits();
+    }
+    if ((data[at] | 0x20) == 'e') {
+      at++;
+      hasExponent = true;
+      if (data[at] == '+' || data[at] == '-') {
+        at++;
+      }
+      int exponent = at;
+      while (data[at] >= '0' && data[at] <= '9') {
+        at++;
+      }
+      if (at == exponent || at - exponent > LONGEST_EXPONENT) {
+        throw doubt();
+      }
+    }
+    if (at - start > LONGEST_NUMBER) {
+      throw doubt();
+    }
+  }
+
+  /** Read at least one digit, and return how many there are. */
+  private int readDigits() {
+    int first = at;
+    for (int digit = data[at] - '0'; digit >= 0 && digit <= 9; digit = data[at] - '0') {
+      digits = digits * 10 + digit; // wrong from the 20th digit on
+      at++;
+    }
+    int count = at - first;
+    if (count == 0) {
+      throw doubt();
+    }
+    digitCount += count;
+    return count;
+  }
+
+  /** Return the integer that {@link #number} has read. */
+  private long integer() {
+    if (hasFraction || hasExponent || digitCount > 19 || digits < 0) {
+      throw doubt();
+    }
+    return negative ? -digits : digits;
+  }
+
+  // ---- values ----
+
+  private final class Flag extends Step {
+    private final Vectors.Booleans flags;
+
+    Flag(Vectors.Vector to) {
+      super(to);
+      flags = (Vectors.Booleans) to;
+    }
+
+    @Override
+    void read() {
+      boolean value = data[at] == 't';
+      literal(value ? "true" : "false");
+      if (flags != null) {
+        flags.add(value);
+      }
+    }
+  }
+
+  private final class IntegerNumber extends Step {
+    private final long least;
+    private final long most;
+
+    IntegerNumber(JsonNode plan, Vectors.Vector to) {
+      super(to);
+      most = (1L << plan.get("bits").asInt() - 1) - 1;
+      least = -most - 1;
+    }
+
+    @Override
+    void read() {
+      number();
+      long value = integer();
+      if (value < least || value > most) {
+        throw doubt();
+      }
+      if (to != null) {
+        to.add(value);
+      }
+    }
+  }
+
+  private final class FloatingNumber extends Step {
+    private final Vectors.Floats floats;
+
+    FloatingNumber(Vectors.Vector to) {
+      super(to);
+      floats = to instanceof Vectors.Floats column ? column : null;
+    }
+
+    @Override
+    void read() {
+      int start = at;
+      number();
+      if (negative && digits == 0 && !hasFraction) {
+        throw doubt(); // the integer zero, which has no sign
+      }
+      if (to == null) {
+        return;
+      }
+      double value;
+      if (!hasExponent && digitCount <= 18 && digits <= EXACT && fraction < POWERS.length) {
+        value = digits / POWERS[fraction];
+        value = negative ? -value : value;
+      } else {
+        value = NumberInput.parseDouble(new String(data, start, at - start, StandardCharsets.ISO_8859_1), true);
+      }
+      if (Double.isInfinite(value)) {
+        throw doubt();
+      }
+      if (floats == null) {
+        to.add(value);
+      } else {
+        floats.add((float) value);
+      }
+    }
+  }
+
+  private final class DecimalNumber extends Step {
+    private final Vectors.Decimals decimals;
+    private final int scale;
+    private final int whole;
+    private final boolean wide;
+
+    DecimalNumber(JsonNode plan, Vectors.Vector to) {
+      super(to);
+      decimals = (Vectors.Decimals) to;
+      scale = plan.get("scale").asInt();
+      whole = plan.get("precision").asInt() - scale;
+      wide = plan.get("precision").asInt() > 18;
+    }
+
+    @Override
+    void read() {
+      boolean isText = data[at] == '"';
+      if (isText) {
+        at++;
+      }
+      int start = at;
+      number();
+      if (hasExponent || fraction > scale || digitCount - fraction > Math.max(whole, 1)) {
+        throw doubt();
+      }
+      if (digitCount - fraction > whole && data[negative ? start + 1 : start] != '0') {
+        throw doubt();
+      }
+      if (decimals != null && wide) {
+        String text = new String(data, start, at - start, StandardCharsets.ISO_8859_1).replace(".", "");
+        decimals.add(new BigInteger(text).multiply(BigInteger.TEN.pow(scale - fraction)));
+      } else if (decimals != null) {
+        long value = negative ? -digits : digits;
+        for (int i = fraction; i < scale; i++) {
+          value *= 10;
+        }
+        decimals.add(value);
+      }
+      if (isText) {
+        token('"');
+      }
+    }
+  }
+
+  private final class Text extends Step {
+    private final Vectors.Texts texts;
+
+    Text(Vectors.Vector to) {
+      super(to);
+      texts = (Vectors.Texts) to;
+    }
+
+    @Override
+    void read() {
+      token('"');
+      if (texts == null) {
+        skipText();
+      } else {
+        int start = text();
+        texts.add(start, length);
+      }
+    }
+  }
+
+  private final class Binary extends Step {
+    private final Vectors.Texts texts;
+
+    Binary(Vectors.Vector to) {
+      super(to);
+      texts = (Vectors.Texts) to;
+    }
+
+    @Override
+    void read() {
+      token('"');
+      int start = text();
+      byte[] value;
+      try {
+        byte[] text = Arrays.copyOfRange(data, start, start + length);
+        value = Base64.getDecoder().decode(text);
+        if (!Arrays.equals(Base64.getEncoder().encode(value), text)) {
+          throw doubt(); // not padded, or with bits after the end
+        }
+      } catch (IllegalArgumentException error) {
+        throw doubt();
+      }
+      if (texts != null) {
+        int into = bytes.reserve(value.length);
+        data = bytes.data;
+        System.arraycopy(value, 0, data, into, value.length);
+        texts.add(into, value.length);
+      }
+    }
+  }
+
+  // ---- dates and times ----
+
+  /** Read a number of this many digits. */
+  private int two() {
+    return digit() * 10 + digit();
+  }
+
+  private int digit() {
+    int digit = data[at++] - '0';
+    if (digit < 0 || digit > 9) {
+      throw doubt();
+    }
+    return digit;
+  }
+
+  private long day() {
+    int year = two() * 100 + two();
+    token('-');
+    int month = two();
+    token('-');
+    int day = two();
+    if (year < 1 || month < 1 || month > 12 || day < 1 || day > YearMonth.of(year, month).lengthOfMonth()) {
+      throw doubt();
+    }
+    return LocalDate.of(year, month, day).toEpochDay();
+  }
+
+  private final class Day extends Step {
+    Day(Vectors.Vector to) {
+      super(to);
+    }
+
+    @Override
+    void read() {
+      token('"');
+      long day = day();
+      token('"');
+      if (to != null) {
+        to.add(day);
+      }
+    }
+  }
+
+  /** Timestamp: the text of ISO 8601 with at most six digits after the point, or milliseconds. */
+  private final class Moment extends Step {
+    private static final long MICROS = 1_000_000;
+    private final boolean zoned;
+
+    Moment(JsonNode plan, Vectors.Vector to) {
+      super(to);
+      zoned = plan.get("zoned").asBoolean();
+    }
+
+    @Override
+    void read() {
+      long micros;
+      if (data[at] == '"') {
+        at++;
+        micros = micros();
+        token('"');
+      } else {
+        number();
+        long millis = integer();
+        long most = Long.MAX_VALUE / 1000;
+        if (millis > most || millis < -most) {
+          throw doubt();
+        }
+        micros = millis * 1000;
+      }
+      if (to != null) {
+        to.add(micros);
+      }
+    }
+
+    private long micros() {
+      long day = day();
+      if (data[at] != 'T' && data[at] != ' ') {
+        throw doubt();
+      }
+      at++;
+      int hour = two();
+      token(':');
+      int minute = two();
+      token(':');
+      int second = two();
+      if (hour > 23 || minute > 59 || second > 59) {
+        throw doubt();
+      }
+      int micros = data[at] == '.' ? micro() : 0;
+      long seconds = day * 86_400 + hour * 3600 + minute * 60 + second - (zoned ? zone() : 0);
+      return seconds * MICROS + micros;
+    }
+
+    private int micro() {
+      at++;
+      int micros = digit();
+      int count = 1;
+      for (; data[at] >= '0' && data[at] <= '9'; count++) {
+        micros = micros * 10 + digit();
+        if (count == 6) {
+          throw doubt();
+        }
+      }
+      for (; count < 6; count++) {
+        micros *= 10;
+      }
+      return micros;
+    }
+
+    /** Return the seconds by which a zone is before UTC. */
+    private int zone() {
+      byte sign = data[at++];
+      if (sign == 'Z') {
+        return 0;
+      }
+      if (sign != '+' && sign != '-') {
+        throw doubt();
+      }
+      int hours = two();
+      token(':');
+      int minutes = two();
+      if (hours > 23 || minutes > 59) {
+        throw doubt();
+      }
+      int seconds = hours * 3600 + minutes * 60;
+      return sign == '-' ? -seconds : seconds;
+    }
+  }
+
+  // ---- nested values ----
+
+  private void enter() {
+    if (++depth > DEEPEST) {
+      throw doubt();
+    }
+  }
+
+  /** Return true if the list or object ends here, false after a comma. */
+  private boolean ends(char close) {
+    space();
+    byte next = data[at++];
+    if (next == close) {
+      depth--;
+      return true;
+    }
+    if (next != ',') {
+      throw doubt();
+    }
+    space();
+    return false;
+  }
+
+  /** Return true if nothing is in the list or object that begins here. */
+  private boolean begins(char open, char close) {
+    token(open);
+    enter();
+    space();
+    if (data[at] != close) {
+      return false;
+    }
+    at++;
+    depth--;
+    return true;
+  }
+
+  private final class Items extends Step {
+    private final Vectors.Lists lists;
+    private final Step item;
+
+    Items(JsonNode plan, Vectors.Vector to) {
+      super(to);
+      lists = (Vectors.Lists) to;
+      item = step(plan.get("item"), lists == null ? null : lists.items);
+    }
+
+    @Override
+    void read() {
+      int first = lists == null ? 0 : lists.items.count;
+      if (!begins('[', ']')) {
+        do {
+          value(item);
+        } while (!ends(']'));
+      }
+      if (lists != null) {
+        lists.addFrom(first);
+      }
+    }
+  }
+
+  private final class Entries extends Step {
+    private final Vectors.Lists lists;
+    private final Vectors.Texts keys;
+    private final Step item;
+
+    Entries(JsonNode plan, Vectors.Vector to) {
+      super(to);
+      lists = (Vectors.Lists) to;
+      keys = lists == null ? new Vectors.Texts(DataTypes.StringType, bytes) : (Vectors.Texts) lists.items;
+      item = step(plan.get("item"), lists == null ? null : lists.values);
+    }
+
+    @Override
+    void read() {
+      int first = keys.count;
+      if (!begins('{', '}')) {
+        do {
+          token('"');
+          int start = text();
+          keys.add(start, length);
+          space();
+          token(':');
+          value(item);
+        } while (!ends('}'));
+      }
+      if (keys.repeats(keys.count - first)) {
+        throw doubt(); // Python reads the last value of a key only
+      }
+      if (lists == null) {
+        keys.clear();
+      } else {
+        lists.addFrom(first);
+      }
+    }
+  }
+
+  private final class Fields extends Step {
+    private final Vectors.Structs structs;
+    private final byte[][] names;
+    private final Step[] fields;
+    /** Number of the last object that had each field. */
+    private final int[] seen;
+    private int object;
+
+    Fields(JsonNode plan, Vectors.Vector to) {
+      super(to);
+      structs = (Vectors.Structs) to;
+      JsonNode entries = plan.get("fields");
+      names = new byte[entries.size()][];
+      fields = new Step[names.length];
+      seen = new int[names.length];
+      for (int i = 0; i < names.length; i++) {
+        String name = entries.get(i).get("name").asText();
+        names[i] = name.getBytes(StandardCharsets.UTF_8);
+        fields[i] = step(entries.get(i).get("step"), structs == null ? null : structs.child(name));
+      }
+    }
+
+    @Override
+    void read() {
+      if (structs != null) {
+        structs.add();
+      }
+      object++;
+      int missing = fields.length;
+      int hint = 0;
+      if (!begins('{', '}')) {
+        do {
+          token('"');
+          int start = at;
+          plainText();
+          int size = at - start;
+          token('"'); // an escape in a name is left to Python
+          space();
+          token(':');
+          int field = find(start, size, hint);
+          if (field < 0) {
+            space();
+            skip();
+          } else {
+            if (seen[field] == object) {
+              throw doubt(); // Python reads the last value only
+            }
+            seen[field] = object;
+            missing--;
+            hint = field + 1;
+            value(fields[field]);
+          }
+        } while (!ends('}'));
+      }
+      if (structs != null && missing > 0) {
+        addMissing();
+      }
+    }
+
+    private void addMissing() {
+      for (int i = 0; i < fields.length; i++) {
+        if (seen[i] != object && fields[i].to != null) {
+          fields[i].to.addNull();
+        }
+      }
+    }
+
+    /** Return the field of a name, or -1. The hint is the next field, if events have the order of the columns. */
+    private int find(int start, int size, int hint) {
+      for (int i = hint; i < names.length; i++) {
+        if (isName(i, start, size)) {
+          return i;
+        }
+      }
+      for (int i = 0; i < hint; i++) {
+        if (isName(i, start, size)) {
+          return i;
+        }
+      }
+      return -1;
+    }
+
+    private boolean isName(int field, int start, int size) {
+      byte[] name = names[field];
+      return name.length == size && Arrays.equals(name, 0, size, data, start, start + size);
+    }
+  }
+
+  // ---- values without a column ----
+
+  private void skip() {
+    switch (data[at]) {
+      case '"' -> {
+        at++;
+        skipText();
+      }
+      case '{' -> {
+        if (!begins('{', '}')) {
+          do {
+            token('"');
+            skipText();
+            space();
+            token(':');
+            space();
+            skip();
+          } while (!ends('}'));
+        }
+      }
+      case '[' -> {
+        if (!begins('[', ']')) {
+          do {
+            skip();
+          } while (!ends(']'));
+        }
+      }
+      case 't' -> literal("true");
+      case 'f' -> literal("false");
+      case 'n' -> literal("null");
+      default -> number();
+    }
+  }
+
+  private void skipText() {
+    while (true) {
+      plainText();
+      byte next = data[at++];
+      if (next == '"') {
+        return;
+      }
+      if (next != '\\') {
+        throw doubt();
+      }
+      switch (data[at++]) {
+        case '"', '\\', '/', 'b', 'f', 'n', 'r', 't' -> {}
+        case 'u' -> hex();
+        default -> throw doubt();
+      }
+    }
+  }
+}

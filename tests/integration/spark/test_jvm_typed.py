@@ -1,0 +1,214 @@
+"""Typed columns inside the JVM: the rows, errors and modes of Python, and only the columns that a query uses."""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
+from pravega_serde import serializer_for
+from tests.integration.spark._jvm import is_read_by_the_jvm
+
+COUNT = 300
+BAD = b"\x01"
+ITEM = {
+    "type": "record",
+    "name": "Item",
+    "fields": [{"name": "sku", "type": "string"}, {"name": "price", "type": ["null", "double"]}],
+}
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "note", "type": ["null", "string"]},
+            {"name": "items", "type": {"type": "array", "items": ITEM}},
+            {"name": "counts", "type": {"type": "map", "values": "int"}},
+            {"name": "total", "type": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        ],
+    }
+)  # fmt: skip
+OPTIONS = {"format": "avro", "avro_schema": AVRO}
+COLUMNS = (
+    "id BIGINT, note STRING, items ARRAY<STRUCT<sku: STRING, price: DOUBLE>>, counts MAP<STRING, INT>, "
+    "total DECIMAL(20, 2), at TIMESTAMP"
+)
+# Options of a format, its malformed event, and the columns that its events do not name.
+FORMATS: dict[str, tuple[dict[str, str], bytes, str | None]] = {
+    "avro": (OPTIONS, BAD, None),
+    "json": ({"format": "json"}, b'{"id": "seven"}', COLUMNS),
+}
+QUERIES = ["*", "id", "items.price", "counts, note", "total, at, offset", "count(*)", "sum(size(items)), max(note)"]
+
+
+def order(number: int) -> dict[str, Any]:
+    items = [{"sku": f"s{i}", "price": None if i % 2 else i / 3} for i in range(number % 4)]
+    return {
+        "id": number,
+        "note": None if number % 3 else "ü€😀" * (number % 7),
+        "items": items,
+        "counts": {f"k{i}": -i for i in range(number % 3)},
+        "total": Decimal(number) / 4 - 10**15,
+        "at": 1_700_000_000_000 + number,
+    }
+
+
+@pytest.fixture
+def form() -> str:
+    """The format of the events; a test may have others."""
+    return "avro"
+
+
+@pytest.fixture
+def orders(client: PravegaClient, stream_name: StreamName, form: str) -> StreamName:
+    """A stream of orders."""
+    client.create_stream(stream_name)
+    made = serializer_for("avro", schema=AVRO) if form == "avro" else serializer_for(form)
+    with client.writer(stream_name, made) as writer:
+        for number in range(COUNT):
+            writer.write(order(number))
+    return stream_name
+
+
+@pytest.fixture
+def malformed(client: PravegaClient, orders: StreamName, form: str) -> StreamName:
+    """The orders, and a malformed event."""
+    with client.writer(orders) as writer:
+        writer.write(FORMATS[form][1])
+    return orders
+
+
+@pytest.fixture
+def read(jvm_session: SparkSession, config: PravegaConfig, form: str) -> Callable[..., DataFrame]:
+    """``read(stream, reader, **options)`` reads orders with one of the readers."""
+    given, _, columns = FORMATS[form]
+
+    def read(stream: StreamName, reader: str, **options: str) -> DataFrame:
+        source = jvm_session.read.format("pravega").options(controller=config.controller, raw_reader=reader)
+        if columns is not None:
+            more = [f"{name} BIGINT" for name in ("offset",) if name == options.get("columns")]
+            more += ["_corrupt_record BINARY"] if options.get("mode") == "PERMISSIVE" else []
+            source = source.schema(", ".join([columns, *more]))
+        return source.options(**given, **options).load(str(stream))
+
+    return read
+
+
+def selected(frame: DataFrame, columns: str) -> list[str]:
+    return sorted(str(row) for row in frame.selectExpr(*columns.split(", ")).collect())
+
+
+def error_line(frame: DataFrame) -> str:
+    with pytest.raises(PySparkException) as raised:
+        frame.collect()
+    return next(line for line in str(raised.value).splitlines() if "[PRAVEGA-" in line).partition("[PRAVEGA-")[2]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_rows_are_equal(read: Callable[..., DataFrame], orders: StreamName, form: str) -> None:
+    options = {"columns": "offset"}
+    jvm, python = read(orders, "jvm", **options), read(orders, "python", **options)
+    assert is_read_by_the_jvm(jvm)
+    assert not is_read_by_the_jvm(python)
+    assert jvm.schema == python.schema
+    for columns in QUERIES:
+        assert selected(jvm, columns) == selected(python, columns), columns
+    assert jvm.where("note IS NOT NULL").count() == COUNT // 3, form
+
+
+def test_the_plan_names_the_decoder_and_only_the_fields_that_are_used(
+    read: Callable[..., DataFrame], orders: StreamName
+) -> None:
+    plan = read(orders, "auto").select("items.price", "id")._jdf.queryExecution().executedPlan().toString()
+    assert f"read by the JVM: {orders}, decoded by the JVM: avro" in plan
+    assert "ReadSchema: struct<id:bigint,items:array<struct<price:double>>>" in plan
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_malformed_events_in_each_mode(
+    read: Callable[..., DataFrame], malformed: StreamName, mode: str, form: str
+) -> None:
+    jvm, python = (read(malformed, reader, mode=mode, columns="offset") for reader in ("jvm", "python"))
+    assert is_read_by_the_jvm(jvm)
+    for columns in ("*", "at", "items.price", "count(*)"):
+        assert selected(jvm, columns) == selected(python, columns), (form, columns)
+    assert jvm.count() == COUNT + (mode == "PERMISSIVE")
+
+
+def test_corrupt_records_have_the_event_and_its_error(read: Callable[..., DataFrame], malformed: StreamName) -> None:
+    rows = [
+        read(malformed, reader, mode="PERMISSIVE").where("_corrupt_record IS NOT NULL").collect()
+        for reader in ("jvm", "python")
+    ]
+    assert rows[0] == rows[1]
+    (row,) = rows[0]
+    assert row["_corrupt_record"] == BAD
+    assert "the event ends too early" in row["_corrupt_record_error"]
+
+
+@pytest.mark.parametrize("columns", [["*"], ["total"], []], ids=str)
+def test_a_malformed_event_fails_any_query_with_the_same_error(
+    read: Callable[..., DataFrame], malformed: StreamName, columns: list[str]
+) -> None:
+    jvm, python = (error_line(read(malformed, reader).select(*columns)) for reader in ("jvm", "python"))
+    assert jvm == python
+    assert "segment 0, offset" in jvm
+
+
+def test_a_streaming_query_decodes_in_the_jvm(
+    jvm_session: SparkSession,
+    config: PravegaConfig,
+    malformed: StreamName,
+    read: Callable[..., DataFrame],
+    tmp_path: Any,
+) -> None:
+    source = jvm_session.readStream.format("pravega").options(controller=config.controller, raw_reader="jvm")
+    frame = source.options(**OPTIONS, mode="DROPMALFORMED", start_stream_cut="earliest").load(str(malformed))
+    found: list[Any] = []
+    writer = frame.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert "decoded by the JVM: avro" in query.lastProgress["sources"][0]["description"]
+    expected = read(malformed, "python", mode="DROPMALFORMED").collect()
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"dead_letter_path": "/tmp/letters"}, "a dead-letter queue"),
+        ({"envelope": "cloudevents"}, "option 'envelope'"),
+        ({"routing_key": "k", "routing_key_field": "note"}, "option 'routing_key_field'"),
+    ],
+)
+def test_an_option_with_which_python_decodes(
+    read: Callable[..., DataFrame],
+    orders: StreamName,
+    options: dict[str, str],
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "pravega_connector.spark.jvm")
+    assert not is_read_by_the_jvm(read(orders, "auto", **options))
+    assert f"events are read by Python, not inside the JVM: {orders} is read with {reason}" in caplog.messages
+    with pytest.raises(PySparkException, match="raw_reader=jvm: the JVM reader cannot read with"):
+        read(orders, "jvm", **options).collect()
+
+
+def test_not_null_columns_of_a_schema_are_read_by_python(
+    jvm_session: SparkSession, config: PravegaConfig, orders: StreamName, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "pravega_connector.spark.jvm")
+    source = jvm_session.read.format("pravega").options(controller=config.controller, **OPTIONS)
+    assert not is_read_by_the_jvm(source.schema("note STRING NOT NULL").load(str(orders)))
+    assert caplog.messages[-1].endswith("is read with column 'note', which is NOT NULL in .schema(…)")
+    assert is_read_by_the_jvm(source.schema("id BIGINT NOT NULL").load(str(orders)))
