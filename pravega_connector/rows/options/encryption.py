@@ -43,12 +43,15 @@ class EncryptionOptions:
         _paths,
     )
     encryption_keys: str | None = option(
-        None, "set of wrapped data keys: the path of its file, which the driver reads, or its JSON text", _keys
+        None,
+        "set of wrapped data keys: the absolute path of its file, which the driver reads for each batch, or its JSON "
+        "text",
+        _keys,
     )
     encryption_key_service: str | None = option(
         None,
         "service that unwraps the data keys: `package.module:name` of a `KeyService`, importable on every node, or the "
-        "path of a file of local keys, the same on every node",
+        "absolute path of a file of local keys, the same on every node",
     )
     encryption_stream: str | None = option(
         None,

@@ -9,10 +9,12 @@ import pytest
 from pravega_connector.errors import ConfigError
 from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 from pravega_connector.exactly_once.batch_commit.entries import Content
+from pravega_connector.rows.columns import serializer_of
 from pravega_connector.rows.encoding import encoder_for
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.testing import InProcessRegistry
 from pravega_serde import DataKeys, Encrypted, JsonSerializer, LocalKeys
 
 KEY = bytes(range(40, 72))
@@ -97,3 +99,29 @@ def test_the_set_of_keys_is_read_once_and_its_keys_are_not_sent(tmp_path: Path):
     sent = pickle.dumps(encoder)
     assert KEY not in sent
     assert pickle.loads(sent).encode(batch)[0].equals(events)
+
+
+@pytest.mark.parametrize("format_name", ["avro", "json", "protobuf"])
+def test_events_of_a_registry_are_encrypted_too(format_name: str, tmp_path: Path):
+    local = tmp_path / "local.json"
+    LocalKeys({"main": KEY}).save(local)
+    with InProcessRegistry() as registry:
+        given = {
+            "registry": registry.uri,
+            "path": "shop/orders",
+            "encrypted_fields": "name,card.number",
+            "encryption_keys": KEYS,
+            "encryption_key_service": str(local),
+        }
+        new = {"format": format_name, "registry_type": "shop.Order", "create_group": "true", "register_schema": "true"}
+        encoder = encoder_for(COLUMNS, parse_options(SinkOptions, given | new))
+        rows = [{"id": each, "name": f"name {each}", "card": {"number": "4000"}} for each in range(50)]
+        events, _ = encoder.encode(pa.RecordBatch.from_pylist(rows, COLUMNS))
+        assert not any(b"name " in each or b"4000" in each for each in events.to_pylist())
+        reader = serializer_of(source(**given), None)
+        assert reader is not None
+        assert reader.get().decode_column(events).to_pylist() == rows
+        plain = {name: value for name, value in given.items() if not name.startswith("encrypt")}
+        hidden = serializer_of(source(**plain), None)
+        assert hidden is not None
+        assert {len(each["name"]) for each in hidden.get().decode_column(events).to_pylist()} == {36, 40}
