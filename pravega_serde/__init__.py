@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pravega_serde.columnar import per_row as per_row
     from pravega_serde.credentials import Credential as Credential
     from pravega_serde.credentials import CredentialProvider as CredentialProvider
+    from pravega_serde.encryption import DataKeys as DataKeys
+    from pravega_serde.encryption import Encrypted as Encrypted
+    from pravega_serde.encryption import KeyService as KeyService
+    from pravega_serde.encryption import LocalKeys as LocalKeys
     from pravega_serde.envelopes import ChangeDeserializer as ChangeDeserializer
     from pravega_serde.envelopes import Envelope as Envelope
     from pravega_serde.envelopes import Enveloped as Enveloped
@@ -23,10 +27,13 @@ if TYPE_CHECKING:
     from pravega_serde.envelopes import distinct_changes as distinct_changes
     from pravega_serde.errors import CredentialError as CredentialError
     from pravega_serde.errors import CredentialUnavailableError as CredentialUnavailableError
+    from pravega_serde.errors import DecryptionError as DecryptionError
     from pravega_serde.errors import DeserializationError as DeserializationError
+    from pravega_serde.errors import EncryptionKeyError as EncryptionKeyError
     from pravega_serde.errors import ForkedError as ForkedError
     from pravega_serde.errors import LimitExceededError as LimitExceededError
     from pravega_serde.errors import MissingExtraError as MissingExtraError
+    from pravega_serde.errors import MissingKeyError as MissingKeyError
     from pravega_serde.errors import PravegaError as PravegaError
     from pravega_serde.errors import RegistryAuthenticationError as RegistryAuthenticationError
     from pravega_serde.errors import RegistryConflictError as RegistryConflictError
@@ -111,12 +118,14 @@ else:
             "cbor": "CborSerializer",
             "columnar": "ColumnReader ColumnSerializer ColumnWriter PlainPath bisecting per_row",
             "credentials": "Credential CredentialProvider",
+            "encryption": "DataKeys Encrypted KeyService LocalKeys",
             "envelopes": "ChangeDeserializer Envelope Enveloped RowChange change_type distinct_changes",
             "errors": (
-                "CredentialError CredentialUnavailableError DeserializationError ForkedError LimitExceededError "
-                "MissingExtraError PravegaError RegistryAuthenticationError RegistryConflictError RegistryError "
-                "RegistryNotFoundError RegistryPermissionError RegistryProtocolError RegistryRequestError "
-                "RegistryUnavailableError SchemaError SerdeError SerializationError StaleCodeError "
+                "CredentialError CredentialUnavailableError DecryptionError DeserializationError EncryptionKeyError "
+                "ForkedError LimitExceededError MissingExtraError MissingKeyError PravegaError "
+                "RegistryAuthenticationError RegistryConflictError RegistryError RegistryNotFoundError "
+                "RegistryPermissionError RegistryProtocolError RegistryRequestError RegistryUnavailableError "
+                "SchemaError SerdeError SerializationError StaleCodeError "
                 "UnsupportedCodecError UnsupportedFormatError UnsupportedTargetError"
             ),
             "format_table": "formats serializer_for",

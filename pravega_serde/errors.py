@@ -10,11 +10,14 @@ from typing import ClassVar, Final, Literal
 __all__ = [
     "CredentialError",
     "CredentialUnavailableError",
+    "DecryptionError",
     "DeserializationError",
+    "EncryptionKeyError",
     "Fault",
     "ForkedError",
     "LimitExceededError",
     "MissingExtraError",
+    "MissingKeyError",
     "PravegaError",
     "RegistryAuthenticationError",
     "RegistryConflictError",
@@ -199,6 +202,31 @@ class DeserializationError(SerdeError):
         )
 
 
+class DecryptionError(DeserializationError):
+    """An encrypted field of an event cannot be decrypted.
+
+    Cause: the value was changed, was encrypted with another key, or for another stream or field. Or it is not
+    encrypted, because it was written without ``Encrypted``.
+
+    Fix: read with the keys, the ``stream`` and the ``fields`` of the writer. If the events were copied from another
+    stream, pass the name of that stream. Keep the event if none of this helps, because it may have been changed.
+    """
+
+    code = "PRAVEGA-DECRYPTION"
+
+
+class MissingKeyError(DecryptionError):
+    """An encrypted field names a data key that the reader does not have.
+
+    Cause: the writer has rotated its keys, and the reader has an older set. Or the data key was removed from the set.
+
+    Fix: pass the writer's set of keys. To read the other fields without the key, set ``missing_key="null"``, in Spark
+    the option ``encryption_missing_key``.
+    """
+
+    code = "PRAVEGA-MISSING-KEY"
+
+
 class LimitExceededError(DeserializationError):
     """Bytes need more depth, handles or memory than a named limit allows.
 
@@ -255,6 +283,20 @@ class CredentialUnavailableError(CredentialError):
     code = "PRAVEGA-CREDENTIAL-UNAVAILABLE"
     fault = "remote"
     retriable = True
+
+
+class EncryptionKeyError(SerdeError):
+    """A set of data keys is invalid, or the key service cannot unwrap or wrap a data key.
+
+    No event is at fault, so it is not handled as a malformed record.
+
+    Cause: a file of keys is missing or malformed, a key-encryption key is unknown or another one, or the key service
+    failed. The message names the key or the file.
+
+    Fix: correct the file or the name of the key. If the key service failed, check its access and its log, then retry.
+    """
+
+    code = "PRAVEGA-ENCRYPTION-KEY"
 
 
 class StaleCodeError(SerdeError):

@@ -76,6 +76,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/serialization/change-events.md#Read changes in Spark": WITH_SPARK,
     "docs/serialization/envelopes.md#Spark": WITH_SPARK,
     "docs/serialization/schema-registry.md#Spark": WITH_SPARK,
+    "docs/serialization/encrypt-fields.md#Spark": WITH_SPARK,
     "docs/serialization/write-a-format.md#Use it": FORMAT_WHEEL,
     "docs/serialization/write-a-format.md#Use it in Spark": FORMAT_WHEEL,
     "docs/serialization/schema-registry.md#Column functions": WITH_SPARK,

@@ -92,7 +92,8 @@ def _registry_reader(
 ) -> Serializer[Any]:
     from pravega_connector.rows.registry_decoding import registry_reader  # noqa: PLC0415 - a second that only its streams need
 
-    return registry_reader(options, None if columns is None or ids is not None else pa.struct(columns), ids)
+    kind = None if columns is None else pa.struct(columns)
+    return options.encrypted(registry_reader(options, None if ids is not None else kind, ids), kind)
 
 
 def _decoded_ones(options: SourceOptions, wanted: pa.Schema) -> list[pa.Field]:

@@ -97,6 +97,11 @@ def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = Fa
 
     Raises ColumnTypeError, ConfigError, RegistryErrors before anything is written.
     """
+    if not options.encryption_deterministic and options.mode(streaming=streaming) == "exactly_once":
+        raise ConfigError(
+            "encryption_deterministic=false does not work with exactly_once, which requires equal bytes of a repeated "
+            "batch: omit it, or set writer_mode=at_least_once"
+        )
     event_time, target = _event_time(schema, options), _target(schema, options)
     if target is not None:
         _check_target(schema, options, streaming=streaming)
@@ -182,7 +187,7 @@ def _registry_encoding(
     # Without metadata, which may depend on the origin of the columns.
     kinds = pa.schema([column.remove_metadata() for column in columns])
     found = (registry_encoding_of_query if streaming else registry_encoding)(options, kinds)
-    return found.single, found.serializer
+    return found.single, options.encrypted(found.serializer)
 
 
 def _enveloped_encoder(schema: pa.Schema, options: SinkOptions, envelope: str, *, streaming: bool) -> EventEncoder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -119,6 +119,23 @@ def branches_of(schema: Union) -> list[Type]:
 def label_of(schema: Type) -> str:
     """Return the name of a union's branch: the full name of a named type, otherwise the kind."""
     return schema.name if isinstance(schema, Fixed | Enum | Record) else kind_of(schema)
+
+
+def text_fault(schema: Type, path: Sequence[str]) -> str | None:
+    """Return the reason why the field at a path cannot hold every text, or all bytes; None if it can."""
+    if isinstance(schema, Union):
+        branches = branches_of(schema)
+        return text_fault(branches[0], path) if len(branches) == 1 else "is in a union of several types"
+    if isinstance(schema, Array | Map):
+        return text_fault(schema.items if isinstance(schema, Array) else schema.values, path)
+    if isinstance(schema, Record) and path:
+        inside = next((each.type for each in schema.fields if each.name == path[0]), None)
+        return "does not exist" if inside is None else text_fault(inside, path[1:])
+    if path or not isinstance(schema, Primitive):
+        return f"is of the Avro type {kind_of(schema)}"
+    if schema.logical is not None:
+        return f"has the logical type {schema.logical.name}"
+    return None if schema.name in ("string", "bytes") else f"is of the Avro type {schema.name}"
 
 
 #: Accepted forms of a schema: JSON text, the name of a primitive type, the path of a file, or parsed JSON.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from pravega_serde.avro.columns import fast_path
 from pravega_serde.avro.resolve import RecordNode, arrow_type, may_be_null, resolve
 from pravega_serde.avro.rows import RowReader
-from pravega_serde.avro.schema import SchemaLike, Type, load
+from pravega_serde.avro.schema import SchemaLike, Type, load, text_fault
 from pravega_serde.avro.write_columns import AvroColumnWriter
 from pravega_serde.avro.write_rows import RowWriter
 from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath, bytes_at_once
@@ -71,6 +72,10 @@ class AvroSerializer(ColumnSerializer):
     def bytes_at_once(self) -> int:
         """Bytes of events that are best decoded together. 0 if that makes no difference."""
         return bytes_at_once(self.arrow_type)
+
+    def text_fault(self, path: Sequence[str]) -> str | None:
+        """Return the reason why a field of either schema cannot hold every text or all bytes."""
+        return text_fault(self._writer, path) or text_fault(self._reader, path)
 
     def serialize(self, value: Any) -> bytes:
         """Return the event of a natural value."""

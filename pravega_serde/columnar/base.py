@@ -7,7 +7,7 @@ serializer, which one is used and how bad rows are found.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -154,6 +154,13 @@ class ColumnSerializer(SerializerCalls, ABC):
     def never_null(self) -> frozenset[str]:
         """Fields of a struct that are null in no value that an event decodes to."""
         return frozenset()
+
+    def text_fault(self, path: Sequence[str]) -> str | None:  # noqa: ARG002
+        """Return the reason why a string or bytes field cannot hold every text or all bytes; None if it can.
+
+        ``path`` has the names of fields. Lists and maps on the way have no name.
+        """
+        return None
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
         """Raise :class:`SchemaError` if a column of this type can never be encoded."""

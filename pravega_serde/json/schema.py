@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -59,6 +59,19 @@ class JsonSchema:
         except RecursionError as error:
             raise SchemaError("the JSON schema is nested too deeply") from error
 
+    def text_fault(self, path: Sequence[str]) -> str | None:
+        """Return the reason why the field at a path cannot hold every text; None if nothing at that place forbids it.
+
+        References and combined schemas are not followed.
+        """
+        node: Any = self.definition
+        for name in path:
+            node = _without_items(node)
+            node = node.get("properties", {}).get(name) if isinstance(node, Mapping) else None
+        node = _without_items(node)
+        limits = [each for each in _LIMITS if isinstance(node, Mapping) and each in node]
+        return f"has {limits[0]!r} in its JSON schema" if limits else None
+
     def check(self, value: Any) -> None:
         """Raise :class:`DeserializationError`, with the field's path, for an invalid value.
 
@@ -75,6 +88,20 @@ class JsonSchema:
             raise DeserializationError(
                 f"does not satisfy its JSON schema: {error.message[:_LONGEST_REASON]}", field_path=error.json_path
             )
+
+
+#: Keywords that restrict texts.
+_LIMITS: Final = ("const", "enum", "format", "maxLength", "pattern")
+
+
+def _without_items(node: Any) -> Any:
+    """Return the schema of the items of a list, or of the values of a map, else the schema itself."""
+    while isinstance(node, Mapping) and "properties" not in node:
+        inside = node.get("items", node.get("additionalProperties"))
+        if not isinstance(inside, Mapping):
+            return node
+        node = inside
+    return node
 
 
 def _definition(schema: SchemaLike) -> Mapping[str, Any] | bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -74,6 +75,10 @@ class JsonSerializer(ColumnSerializer):
         if self._arrow_type is None:
             raise no_columns("json")
         return self._arrow_type
+
+    def text_fault(self, path: Sequence[str]) -> str | None:
+        """Return the reason why the JSON Schema does not allow every text in a field."""
+        return None if self._schema is None else self._schema.text_fault(path)
 
     def serialize(self, value: Any) -> bytes:
         """Return the text of a value, using the table in :mod:`pravega_serde.json.write_rows`."""

@@ -22,7 +22,7 @@ default value. Any is a struct of ``type_url`` and ``value``. Fields are in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -115,6 +115,18 @@ class MessagePlan:
 def plan(descriptor: Descriptor) -> MessagePlan:
     """Return the plan of a message type, and of all types in it."""
     return _Planner().message(descriptor)
+
+
+def text_fault(message: MessagePlan, path: Sequence[str]) -> str | None:
+    """Return the reason why the field at a path cannot hold every text, or all bytes; None if it can."""
+    inside = next((each for each in message.fields if each.name == path[0]), None)
+    if inside is None or message.shape != "message":
+        return "does not exist" if message.shape == "message" else f"is in a {message.name}"
+    if inside.label == "map" and inside.message is not None:
+        inside = inside.message.by_number[2]
+    if inside.message is None:
+        return None if inside.kind in ("string", "bytes") else f"is of the Protobuf type {inside.kind}"
+    return text_fault(inside.message, path[1:]) if len(path) > 1 else f"is a {inside.message.name}"
 
 
 def reachable(plan: MessagePlan) -> list[MessagePlan]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from pravega_serde.columnar.bad_rows import UNFIT, FallbackError, bisecting
 from pravega_serde.errors import DeserializationError, SerializationError
 from pravega_serde.protobuf.columns import fast_path
 from pravega_serde.protobuf.declared import raising
-from pravega_serde.protobuf.plan import arrow_type, plan, wire_type
+from pravega_serde.protobuf.plan import arrow_type, plan, text_fault, wire_type
 from pravega_serde.protobuf.rows import Meter, RowReader, value_cost, value_of
 from pravega_serde.protobuf.schema import ProtobufSchema, descriptor_of, descriptor_set, is_importable, load, same_type
 from pravega_serde.protobuf.values import value_reader
@@ -85,6 +85,10 @@ class ProtobufSerializer(ColumnSerializer):
     def bytes_at_once(self) -> int:
         """Bytes of events that are best decoded together; 0 if that makes no difference."""
         return bytes_at_once(self.arrow_type)
+
+    def text_fault(self, path: Sequence[str]) -> str | None:
+        """Return the reason why a field cannot hold every text or all bytes."""
+        return text_fault(self._plan, path)
 
     def serialize(self, value: Message | Mapping[str, Any]) -> bytes:
         """Return the event of a message, or of a mapping.

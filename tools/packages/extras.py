@@ -158,6 +158,14 @@ def _spark() -> None:
     assert DefaultSource.name() == "pravega"
 
 
+def _encryption() -> None:
+    from pravega_serde import DataKeys, Encrypted, JsonSerializer, LocalKeys
+
+    keys = DataKeys.create(LocalKeys.generate("main"), "main")
+    serializer = Encrypted(JsonSerializer(), ["a"], keys, stream="shop/orders")
+    assert serializer.deserialize(serializer.serialize({"a": "x"})) == {"a": "x"}
+
+
 def _trust_store() -> None:
     from pravega_serde import SerdeError
     from pravega_serde.trust_store import trusted_certificates
@@ -188,6 +196,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "cbor": Extra(("cbor2",), _cbor),
     "checkpoints": Extra(("fsspec",), _checkpoints),
     "cli": Extra(("click", "rich"), _cli),
+    "encryption": Extra(("cryptography",), _encryption),
     "fast": Extra(("ptars", "pyruhvro"), _fast, has_fallback=True),
     "frames": Extra(("duckdb", "pandas", "polars"), _frames),
     "generate": Extra(("datamodel_code_generator",), _generate),

@@ -254,6 +254,12 @@ PAGES: Final[Mapping[str, ApiPage]] = {
             }
         },
     ),
+    "encryption": ApiPage(
+        "Encrypted fields",
+        "Encrypt fields of events, and keep their keys. For a guide, see [encrypt "
+        "fields](../../serialization/encrypt-fields.md).",
+        {_SERDE: "Encrypted DataKeys LocalKeys KeyService"},
+    ),
     "sniffing": ApiPage(
         "Sniffing",
         "Find the formats, framings and schemas of unknown events. For a guide, see [identify "

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.rows.options.declaration import choice, flag, number, option, text
+from pravega_connector.rows.options.encryption import EncryptionOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.credentials import provider_fault
 from pravega_serde.errors import UnsupportedFormatError
@@ -87,7 +88,7 @@ _NAMES: Final = [f"`{name}`" for name in sorted(FORMATS)]
 
 @dataclass(frozen=True, kw_only=True)
 @_with_options_of_formats
-class FormatOptions:
+class FormatOptions(EncryptionOptions):
     """Format of the events. Every option here except ``format`` belongs to one format, which declares it."""
 
     format: str | None = option(
@@ -99,6 +100,9 @@ class FormatOptions:
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an option of another format than ``format``, and for two options that conflict."""
+        self.check_encryption()
+        if self.encrypted_fields is not None and self.format is None and not self.from_registry:
+            raise ConfigError("option 'encrypted_fields' requires option 'format': raw events have no fields")
         for each in fields(self):
             owner = each.metadata.get("format", self.format)
             if owner != self.format and getattr(self, each.name) is not None:
@@ -106,6 +110,11 @@ class FormatOptions:
                 raise ConfigError(f"option {each.name!r} belongs to format {owner!r}, but {given}: remove one of them")
         if len(telling := [each.name for each, _ in self._given() if each.tells_columns]) > 1:
             raise ConfigError(f"options {' and '.join(telling)} both define the format of the events: set only one")
+
+    @property
+    def from_registry(self) -> bool:
+        """True if the schemas are in a registry."""
+        return False
 
     def _declared(self) -> Format | None:
         return None if self.format is None else find_format(self.format)
@@ -151,7 +160,7 @@ class FormatOptions:
                 raise ConfigError(f"format {declared.name!r} requires option {each.name!r}: {doc}")
         if wanted is not None and declared.needs_columns:
             arguments["arrow_type"] = wanted
-        return serializer_for(declared.name, **arguments)
+        return self.encrypted(serializer_for(declared.name, **arguments), wanted)
 
     def column_serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
         """Return the serializer that knows the columns of the events.
@@ -488,6 +497,9 @@ class CommonOptions(ConnectionOptions, RegistryOptions):
         # Tables and load() may pass a path with slashes around it.
         given = max(self.stream or "", self.path or "", key=lambda name: (name.count("/"), len(name)))
         return self._named(given)
+
+    def _single_stream(self) -> str | None:
+        return str(self.stream_name()) if self.stream or self.path else None
 
     def _named(self, text: str) -> StreamName:
         given = text.strip("/")

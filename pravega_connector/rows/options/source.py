@@ -365,6 +365,11 @@ class SourceOptions(CommonOptions):
             raise ConfigError("the query reads several streams: with a schema registry, set option 'group'")
         return names[0]
 
+    def _single_stream(self) -> str | None:
+        named = self.stream_pattern is None and (self.stream or self.path or self.paths)
+        names = self.stream_names() if named else ()
+        return str(names[0]) if len(names) == 1 else None
+
     def also_registries(self, timeout: float) -> dict[RegistryConfig, str]:
         """Return the second registry with its group, if there is one. Its settings come only from the options."""
         if self.also_registry is None or self.also_group is None:

@@ -117,7 +117,7 @@ class Planner:
         Return None, and log the reason, if Python reads them.
         """
         if request["session"] not in self._sources:
-            _note_python("this session was not set up: call configure(spark, jvm_reader=True) with it")
+            _note_python("this session was not set up: call configure(spark) with it")
             return None
         source, schema = self._source(request), _schema_of(request)
         if (table := source.table_of(schema)) is not None:

@@ -109,7 +109,7 @@ def test_a_session_that_was_not_set_up(
     own = jvm_session.newSession()
     assert read(own).count() == COUNT
     (line,) = lines()
-    assert line.endswith("this session was not set up: call configure(spark, jvm_reader=True) with it")
+    assert line.endswith("this session was not set up: call configure(spark) with it")
     is_read_by_python(read, own)
 
 
@@ -157,7 +157,7 @@ def test_without_a_python_driver(
         is_read_by_python(read, jvm_session)
     finally:
         planning.set(session._planner)
-    assert "the driver is not a Python program that has called configure(spark, jvm_reader=True)" in java_lines()
+    assert "the driver is not a Python program that has called configure(spark)" in java_lines()
     assert is_read_by_the_jvm(read(jvm_session))
 
 

@@ -113,7 +113,7 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
         }
       } else {
         LOG.info("events are read by Python, not inside the JVM: the driver is not a Python program that has called"
-            + " configure(spark, jvm_reader=True)");
+            + " configure(spark)");
       }
       return ((SupportsRead) python()).newScanBuilder(options);
     }
