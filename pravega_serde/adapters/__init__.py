@@ -14,9 +14,15 @@
   because each imports its library.
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_serde.adapters.classes import arrow_type_of
 from pravega_serde.adapters.functions import FunctionSerializer
 from pravega_serde.adapters.java_objects import JavaType
 from pravega_serde.adapters.objects import TypedSerializer, typed
+from pravega_serde.public_names import unknown_names
 
 __all__ = ["FunctionSerializer", "JavaType", "TypedSerializer", "arrow_type_of", "typed"]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)
