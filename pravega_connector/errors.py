@@ -5,9 +5,10 @@ The one-line text begins with the code, because Spark hands nothing else on.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pravega_serde.errors import Fault, PravegaError
+from pravega_serde.public_names import unknown_names
 
 __all__ = [
     "AppIdReusedError",
@@ -91,6 +92,9 @@ __all__ = [
     "VersionMismatchError",
     "WrongHostError",
 ]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)
 
 
 class ConnectorError(PravegaError):

@@ -78,7 +78,8 @@ class PravegaError(Exception):
     retriable: ClassVar[bool] = False
 
     def __init__(self, message: str) -> None:
-        self.message = one_line(message)
+        # A library that recreates an error from its text, as polars does, has the code in it.
+        self.message = one_line(message).removeprefix(f"[{self.code}] ")
         super().__init__(self.message)
 
     def __str__(self) -> str:

@@ -1,9 +1,10 @@
 """Public names of a package, each loaded on first access, and hints for unknown names.
 
-A package takes its ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` from :func:`public_names`. An unknown name
-raises an AttributeError that names the right one, so ``hasattr``, copies and pickles work as for any module.
-``from package import name`` drops an AttributeError, so that statement gets an ImportError with the same hint. The
-table of names is :mod:`pravega_serde.foreign_names`, which is loaded when a text is shown.
+A package takes its ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` from :func:`public_names`. A module that has
+loaded its names takes its ``__getattr__`` from :func:`unknown_names`. An unknown name raises an AttributeError that
+names the right one, so ``hasattr``, copies and pickles work as for any module. ``from package import name`` drops an
+AttributeError, so that statement gets an ImportError with the same hint. The table of names is
+:mod:`pravega_serde.foreign_names`, which is loaded when a text is shown.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, Final
 
-from pravega_serde.suggestions import UnknownNameError, nearest
+from pravega_serde.suggestions import UnknownNameError, by_words, nearest
 
 # Packages loaded until now, with their public names.
 _PUBLIC: Final[dict[str, list[str]]] = {}
+_MOST: Final = 3  # names in a hint
 _NEEDS_SPARK: Final = "it requires Spark; install it with: pip install 'pravega-serde[spark]'"
 
 
@@ -47,7 +49,7 @@ def public_names(
         elif name in modules:
             value = import_module(modules[name])
         else:
-            raise _unknown(package, name, sys._getframe(1))
+            raise unknown_name(package, name, sys._getframe(1))
         vars(sys.modules[package])[name] = value
         return value
 
@@ -58,8 +60,19 @@ def public_names(
     return load, known, public
 
 
-def _unknown(package: str, name: str, caller: FrameType) -> UnknownNameError | ImportError:
-    if _imports(caller) and (text := _text(package, name)):
+def unknown_names(package: str) -> Callable[[str], Any]:
+    """``__getattr__`` of a module that has loaded all its names."""
+
+    def refuse(name: str) -> Any:
+        raise unknown_name(package, name, sys._getframe(1))
+
+    return refuse
+
+
+def unknown_name(package: str, name: str, caller: FrameType) -> UnknownNameError | ImportError:
+    """Return the error for a name that a module lacks. ``caller`` is the frame that asks for it."""
+    # A module that is being imported is not yet an attribute of its package: the interpreter then finds it itself.
+    if f"{package}.{name}" not in sys.modules and _imports(caller) and (text := _text(package, name)):
         return ImportError(f"cannot import name {name!r} from {package!r}: {text}", name=package)
     return UnknownNameError(name, lambda: _text(package, name) or f"module {package!r} has no attribute {name!r}")
 
@@ -70,11 +83,8 @@ def _imports(caller: FrameType) -> bool:
 
 
 def _text(package: str, name: str) -> str:
-    """One line on a name that a package does not have; empty if nothing is known of it."""
-    if name.startswith("_"):  # asked for by tools, not by people
-        return ""
-    meant = _meaning(package, name)
-    return f"{package} has no {name}: {meant}" if meant else ""
+    """One line on a name that a module does not have; empty for names that only tools ask for."""
+    return "" if name.startswith("_") else f"{package} has no {name}: {_meaning(package, name)}"
 
 
 def _meaning(package: str, name: str) -> str:
@@ -86,12 +96,17 @@ def _meaning(package: str, name: str) -> str:
         if name in names.split():
             return meant.replace("`", "")
     for other, public in _PUBLIC.items():
-        if name in public:
+        if name in public and other != package:
             return f"write from {other} import {name}"
-    modules = [each.name for each in pkgutil.iter_modules(sys.modules[package].__path__)]
-    if near := nearest(name, [each for each in (*_PUBLIC[package], *modules) if not each.startswith("_")]):
+    module = sys.modules[package]
+    own = _PUBLIC.get(package) or module.__all__
+    modules = pkgutil.iter_modules(module.__path__) if package in _PUBLIC else ()  # those inside others are not public
+    known = [*own, *(each.name for each in modules)]
+    if near := nearest(name, [each for each in known if not each.startswith("_")]):
         return f"did you mean {near}?"
     for other, public in _PUBLIC.items():
         if near := nearest(name, public):
             return f"did you mean {near}? Write from {other} import {near}"
-    return ""
+    if similar := by_words(name, list(own)):
+        return f"did you mean {' or '.join(similar[:_MOST])}?"
+    return f"unknown name; dir({package}) lists the names"

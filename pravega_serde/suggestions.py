@@ -78,7 +78,7 @@ def which_name(name: str, known: Iterable[str], meant: Mapping[str, str] | None 
     letters = _letters(name)
     own = next((names for each, names in (meant or {}).items() if _letters(each) == letters), "")
     found = [each for each in own.split() if each in known]
-    found = found or _by_spelling(name, known) or _by_words(name, known)
+    found = found or _by_spelling(name, known) or by_words(name, known)
     names = [repr(each) for each in found[:_NAMES]]
     return f"; did you mean {' or '.join(filter(None, (', '.join(names[:-1]), names[-1])))}?" if names else ""
 
@@ -91,7 +91,8 @@ def _by_spelling(name: str, known: list[str]) -> list[str]:
     return [each for each, count in zip(known, edits, strict=True) if count == fewest <= allowed]
 
 
-def _by_words(name: str, known: list[str]) -> list[str]:
+def by_words(name: str, known: list[str]) -> list[str]:
+    """Return the names with all words of ``name``, or else those with at least half of them and no other."""
     words = set(_words(name))
     own = {each: set(_words(each)) for each in known}
     letters = _letters(name)
@@ -107,7 +108,7 @@ def _by_words(name: str, known: list[str]) -> list[str]:
 
 
 def _words(name: str) -> list[str]:
-    return [word for word in name.lower().translate(_SEPARATORS).split("_") if word]
+    return [word for word in _in_snake_case(name).lower().translate(_SEPARATORS).split("_") if word]
 
 
 def _letters(name: str) -> str:

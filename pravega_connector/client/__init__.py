@@ -4,6 +4,7 @@ A program starts with :class:`PravegaClient`. The classes of reader groups and o
 access, because most programs do not use them.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from pravega_connector.client.administration import StreamDescription
@@ -19,6 +20,7 @@ from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.wire import EventPointer, StreamCut, StreamName, Watermark
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.transactions import LeaseKeeper, Transaction, TransactionalWriter
+from pravega_serde.public_names import unknown_name
 
 if TYPE_CHECKING:
     from pravega_connector.client.reader_group import GroupCheckpoint as GroupCheckpoint
@@ -86,5 +88,5 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         elif name in ("GroupCheckpoint", "GroupNotification", "ReaderGroup", "SegmentDistribution"):
             from pravega_connector.client import reader_group as module  # noqa: PLC0415
         else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise unknown_name(__name__, name, sys._getframe(1))
         return getattr(module, name)

@@ -7,6 +7,8 @@ of its pipe. ``jvm`` finds Java and builds command lines. ``jars`` and ``downloa
 users and certificates.
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_connector.local.cluster import ClusterOptions, ClusterProcess
 from pravega_connector.local.detached import (
     DetachedServer,
@@ -21,6 +23,7 @@ from pravega_connector.local.embedded import LocalPravega, LocalSchemaRegistry
 from pravega_connector.local.jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
 from pravega_connector.local.maven import REPOSITORY_VARIABLE
 from pravega_connector.local.server import RegistryOptions, RegistryUser, ServerOptions
+from pravega_serde.public_names import unknown_names
 
 __all__ = [
     "PRAVEGA_VERSION",
@@ -43,3 +46,6 @@ __all__ = [
     "stop_detached",
     "stop_detached_registry",
 ]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

@@ -1,4 +1,4 @@
-"""Serializers from plain functions or from an application's own classes.
+"""Serializers from plain functions or from an application's own classes, and serializers in other libraries.
 
 - :mod:`~pravega_serde.adapters.objects` wraps any serializer so that it reads and writes objects of a class: a
   dataclass, msgspec Struct, attrs class, TypedDict or pydantic model.
@@ -9,11 +9,20 @@
   :mod:`~pravega_serde.adapters.avro_schemas` and :mod:`~pravega_serde.adapters.protobuf_schemas` write them as schemas.
 - :mod:`~pravega_serde.adapters.shapes` converts plain values to the shape that these schemas require, and back.
 - :mod:`~pravega_serde.adapters.functions` creates a serializer from two functions.
+- :mod:`~pravega_serde.adapters.polars`, :mod:`~pravega_serde.adapters.duckdb` and
+  :mod:`~pravega_serde.adapters.pandas` use serializers on columns of these libraries. Programs import them by name,
+  because each imports its library.
 """
+
+from typing import TYPE_CHECKING
 
 from pravega_serde.adapters.classes import arrow_type_of
 from pravega_serde.adapters.functions import FunctionSerializer
 from pravega_serde.adapters.java_objects import JavaType
 from pravega_serde.adapters.objects import TypedSerializer, typed
+from pravega_serde.public_names import unknown_names
 
 __all__ = ["FunctionSerializer", "JavaType", "TypedSerializer", "arrow_type_of", "typed"]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

@@ -8,8 +8,14 @@
 - ``derive`` creates schemas from columns and classes, and ``registry`` is the part for schema registries.
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_serde.avro.derive import avro_schema_of
 from pravega_serde.avro.schema import SchemaLike
 from pravega_serde.avro.serializer import AvroSerializer
+from pravega_serde.public_names import unknown_names
 
 __all__ = ["AvroSerializer", "SchemaLike", "avro_schema_of"]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

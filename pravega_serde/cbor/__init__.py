@@ -8,6 +8,12 @@
 - :mod:`~pravega_serde.cbor.write_rows` and :mod:`~pravega_serde.cbor.write_columns` write the same bytes.
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_serde.cbor.serializer import CborSerializer
+from pravega_serde.public_names import unknown_names
 
 __all__ = ["CborSerializer"]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

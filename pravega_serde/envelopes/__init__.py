@@ -8,9 +8,12 @@
 - ``debezium`` reads change events of databases.
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_serde.envelopes.debezium import ChangeDeserializer, RowChange, change_type, distinct_changes
 from pravega_serde.envelopes.envelope import Envelope
 from pravega_serde.envelopes.serializer import VALUE, Enveloped, enveloped_fields
+from pravega_serde.public_names import unknown_names
 
 __all__ = [
     "VALUE",
@@ -22,3 +25,6 @@ __all__ = [
     "distinct_changes",
     "enveloped_fields",
 ]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

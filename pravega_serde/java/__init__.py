@@ -40,6 +40,8 @@ Modules:
 - ``serializer``: :class:`JavaSerializer`
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_serde.java.descriptors import Limits
 from pravega_serde.java.model import (
     NOT_WRITTEN,
@@ -89,6 +91,7 @@ from pravega_serde.java.values import (
     ZoneOffset,
     ZoneRegion,
 )
+from pravega_serde.public_names import unknown_names
 
 __all__ = [
     "NOT_WRITTEN",
@@ -139,3 +142,6 @@ __all__ = [
     "dump_stream",
     "load_stream",
 ]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

@@ -11,7 +11,13 @@
 - :mod:`~pravega_serde.json.registry` is the part for schema registries.
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.json.serializer import JsonSerializer
+from pravega_serde.public_names import unknown_names
 
 __all__ = ["JsonSerializer", "arrow_type_of_json_schema", "json_schema_of"]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

@@ -8,8 +8,14 @@
 - ``derive`` derives schemas from columns and classes, and ``registry`` is the part for schema registries.
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_serde.protobuf.derive import protobuf_schema_of
 from pravega_serde.protobuf.schema import ProtobufSchema
 from pravega_serde.protobuf.serializer import ProtobufSerializer
+from pravega_serde.public_names import unknown_names
 
 __all__ = ["ProtobufSchema", "ProtobufSerializer", "protobuf_schema_of"]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

@@ -17,6 +17,9 @@ Modules of the serializers:
 - ``evolution`` checks which schemas may follow which.
 """
 
+from typing import TYPE_CHECKING
+
+from pravega_serde.public_names import unknown_names
 from pravega_serde.registry.clients import AsyncSchemaRegistryClient, SchemaRegistryClient, shared_client
 from pravega_serde.registry.codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, MAX_DECOMPRESSED_BYTES, Codec
 from pravega_serde.registry.contract import (
@@ -91,3 +94,6 @@ __all__ = [
     "shared_client",
     "with_schema_serializer",
 ]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

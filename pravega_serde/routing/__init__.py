@@ -4,6 +4,9 @@
 key's position on the key line, as Java's client does.
 """
 
+from typing import TYPE_CHECKING
+
+from pravega_serde.public_names import unknown_names
 from pravega_serde.routing.key_line import segment_key, segment_keys
 from pravega_serde.routing.routers import ByColumn, ByConstant, ByField, ByFunction, EventRouter, Unrouted
 
@@ -17,3 +20,6 @@ __all__ = [
     "segment_key",
     "segment_keys",
 ]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

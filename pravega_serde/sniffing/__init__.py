@@ -8,9 +8,15 @@
 - ``proposals`` derives how to read the events, and ``results`` has the result.
 """
 
+from typing import TYPE_CHECKING
+
+from pravega_serde.public_names import unknown_names
 from pravega_serde.sniffing.fields import SniffedField
 from pravega_serde.sniffing.java_classes import SniffedClass
 from pravega_serde.sniffing.results import Sniffed, SniffedPart, SniffedProposal
 from pravega_serde.sniffing.scan import Scan, sniff
 
 __all__ = ["Scan", "Sniffed", "SniffedClass", "SniffedField", "SniffedPart", "SniffedProposal", "sniff"]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

@@ -24,6 +24,9 @@ from pravega_serde.foreign_names import ELSEWHERE
 from tests.first_guesses import IMPORTS
 
 ROOT = Path(__file__).parents[2]
+SERDE_PACKAGES = (
+    "adapters", "avro", "cbor", "envelopes", "java", "json", "protobuf", "registry", "routing", "sniffing"
+)  # fmt: skip
 
 
 def python(*words: str, folder: Path = ROOT, given: str = "") -> str:
@@ -139,7 +142,14 @@ def test_what_people_import_first_works_or_is_told_what_it_is_called():
         ("pravega_serde", "StreamCut", "write from pravega_connector import StreamCut"),
         ("pyspark_pravega", "StreamCutt", "did you mean StreamCut? Write from pravega_connector import"),
         ("pravega_connector", "clients", "pravega_connector has no clients: did you mean client?"),
-        ("pravega_serde", "nothing_like_it", "module 'pravega_serde' has no attribute 'nothing_like_it'"),
+        ("pravega_serde", "Wrong", "pravega_serde has no Wrong: unknown name; dir(pravega_serde) lists the names"),
+        ("pravega_serde", "SchemaRegistrySerializer", "did you mean RegistrySerializer?"),
+        ("pravega_serde.registry", "AvroDeserializer", "use pravega_serde.registry.deserializer"),
+        ("pravega_serde.avro", "JsonSerializer", "write from pravega_serde import JsonSerializer"),
+        ("pravega_serde.java", "JavaObjekt", "did you mean JavaObject?"),
+        ("pravega_connector.client", "PravegaConfig", "write from pravega_connector import PravegaConfig"),
+        ("pravega_connector.client", "Producer", "PravegaClient.writer(stream, serializer)"),
+        ("pravega_connector.errors", "StreamNotFoundErorr", "did you mean StreamNotFoundError?"),
     ],
 )
 def test_an_attribute_s_error_names_the_right_one(package, name, said):
@@ -149,10 +159,44 @@ def test_an_attribute_s_error_names_the_right_one(package, name, said):
     with pytest.raises(ImportError, match=f"^cannot import name {name!r} from {package!r}") as refused:
         exec(f"from {package} import {name}", {})
     assert not isinstance(refused.value, ModuleNotFoundError)
-    assert "has no attribute" in said or said in str(refused.value)
+    assert said in str(refused.value)
     many = "".join(f"a{number} = {number}\n" for number in range(300))  # operands of more than a byte
     with pytest.raises(ImportError, match=f"^cannot import name {name!r} from {package!r}"):
         exec(f"{many}from {package} import {name}", {})
+
+
+@pytest.mark.parametrize("package", ["client", "errors", "ingest", "local"])
+def test_the_short_package_has_the_same_hints(package):
+    with pytest.raises(ImportError, match=r"has no AvroSerializer: write from pravega_serde import AvroSerializer"):
+        exec(f"from connector.{package} import AvroSerializer", {})
+    assert not hasattr(importlib.import_module(f"connector.{package}"), "AvroSerializer")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pravega_connector.client", "pravega_connector.errors", *(f"pravega_serde.{each}" for each in SERDE_PACKAGES)],
+)
+def test_public_modules_lack_a_name_as_any_module_does(name):
+    module = importlib.import_module(name)
+    for absent in ("Wrong", "Client", "_private", "__wrapped__"):
+        assert not hasattr(module, absent)
+        assert getattr(module, absent, 5) == 5
+    assert importlib.util.find_spec(name) is module.__spec__
+    with pytest.raises(ImportError, match=rf"^cannot import name 'Wrong' from '{name}': {name} has no Wrong: "):
+        exec(f"from {name} import Wrong", {})
+
+
+def test_a_module_of_an_unfinished_import_is_found(tmp_path):
+    """``from package import module`` works while the module is being imported, as in any package."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text(
+        "from pravega_serde.public_names import unknown_names\n__all__ = []\n__getattr__ = unknown_names(__name__)\n"
+    )
+    (tmp_path / "shop" / "orders.py").write_text("from shop import orders as itself\nname = itself.__name__\n")
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    code = "import shop.orders; print(shop.orders.name)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout == "shop.orders\n"
 
 
 @pytest.mark.parametrize("package", [pravega_connector, pravega_serde, pyspark_pravega])

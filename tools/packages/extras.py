@@ -84,6 +84,8 @@ def _frames() -> None:
         client.write("shop/orders", "tea", "string")
         columns = client.read_columns("shop/orders", "string")
         assert columns.to_polars().height == len(columns.to_pandas()) == len(columns.to_duckdb().fetchall()) == 1
+    for package in ("duckdb", "pandas", "polars"):
+        importlib.import_module(f"pravega_serde.adapters.{package}")
 
 
 def _generate() -> None:

@@ -8,6 +8,8 @@ a source into steps, and ``encode`` converts records to events. ``content`` writ
 step, and malformed records into separate files.
 """
 
+from typing import TYPE_CHECKING
+
 from pravega_connector.exactly_once.steps.takeover import RESOLUTIONS
 from pravega_connector.operations.ingest.content import Counts
 from pravega_connector.operations.ingest.feed import VARIANTS, Sizes
@@ -17,6 +19,7 @@ from pravega_connector.operations.ingest.kafka_source import KafkaOptions, Kafka
 from pravega_connector.operations.ingest.kafka_topic import parse_kafka_config
 from pravega_connector.operations.ingest.replayable import Chunk, Rejected, ReplayableSource
 from pravega_connector.operations.ingest.run import IngestPlan, IngestSummary, ingest, plan
+from pravega_serde.public_names import unknown_names
 
 __all__ = [
     "RESOLUTIONS",
@@ -38,3 +41,6 @@ __all__ = [
     "parse_types",
     "plan",
 ]
+
+if not TYPE_CHECKING:  # a type checker would accept any name
+    __getattr__ = unknown_names(__name__)

@@ -35,7 +35,7 @@ from pravega_connector.operations.cli.root import command_line
 from pravega_connector.operations.ingest import IngestSummary, KafkaOptions, KafkaSource, Settings, Sizes, ingest
 from pravega_serde import Enveloped, JsonSerializer
 from pravega_serde.text import ByteArraySerializer
-from tests import pages
+from tests import kafka_clients, pages
 from tests.kafka import PASSWORD, USER, KafkaBroker, kafka_broker
 
 pytestmark = [pytest.mark.both_servers, pytest.mark.long]
@@ -371,6 +371,15 @@ def test_an_outage_is_waited_for(topic: str, client: PravegaClient, target: Stre
             ended.set()
             run.join()
     assert any("no broker answers" in what for what in told)
+
+
+@pytest.mark.parametrize("writer", kafka_clients.CLIENTS)
+@pytest.mark.parametrize("reader", kafka_clients.CLIENTS)
+def test_clients_accept_our_serializers_with_a_real_broker(broker: KafkaBroker, topic: str, writer: str, reader: str):
+    values = [{"id": 7}, None, {"id": 8}]
+    broker.create(topic)
+    kafka_clients.write(writer, broker.servers, topic, values, JsonSerializer())
+    assert kafka_clients.read(reader, broker.servers, topic, 3, JsonSerializer().deserializer) == values
 
 
 @pytest.mark.parametrize("page", ["docs/tools/ingest-kafka.md"])

@@ -5,7 +5,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, DeserializingConsumer, Message, SerializingProducer
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from pravega_connector import PravegaClient
@@ -61,49 +60,6 @@ def test_registry_serializers_are_functions():
         reader = deserializer(registry.uri, group="g")
         assert reader(event, None) == writer.deserializer(event) == 7
         assert reader(None) is None
-
-
-class Mocked(Consumer):
-    """Consumer whose next message is given."""
-
-    message: Message
-
-    def poll(self, timeout: float = -1) -> Message:
-        return self.message
-
-
-class Reader(DeserializingConsumer, Mocked):
-    """confluent-kafka's consumer with the message of :class:`Mocked`."""
-
-
-def test_confluent_kafka_calls_them():
-    sent: list[Message] = []
-    orders = JsonSerializer()
-    producer = SerializingProducer(
-        {
-            "bootstrap.servers": "",
-            "test.mock.num.brokers": 1,
-            "key.serializer": UTF8StringSerializer(),
-            "value.serializer": orders,
-        }
-    )
-    producer.produce("orders", key="k", value={"id": 7}, on_delivery=lambda _, message: sent.append(message))
-    assert producer.flush(30) == 0
-    (message,) = sent
-    assert (message.error(), message.key(), message.value()) == (None, b"k", b'{"id":7}')
-    consumer = Reader(
-        {
-            "bootstrap.servers": "localhost:1",
-            "group.id": "g",
-            "log_level": 0,
-            "key.deserializer": UTF8StringSerializer().deserializer,
-            "value.deserializer": orders.deserializer,
-        }
-    )
-    consumer.message = message
-    read = consumer.poll(0)
-    assert (read.key(), read.value()) == ("k", {"id": 7})
-    consumer.close()
 
 
 class Length:
