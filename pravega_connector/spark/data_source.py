@@ -130,7 +130,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
         return batch_reader(*self.reader_arguments(schema))
 
-    def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:
         """Return the reader of a streaming query."""
         from pravega_connector.spark.source.readers import BrokenStreamReader, PravegaStreamReader  # noqa: PLC0415
         from pravega_connector.spark.sql_tables import explains_alterations  # noqa: PLC0415
@@ -167,10 +167,10 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
         return PravegaBatchWriter(*self._writer_arguments(raw, schema, streaming=False))
 
-    def streamWriter(  # noqa: N802
+    def streamWriter(
         self,
         schema: StructType,
-        overwrite: bool,  # noqa: ARG002
+        overwrite: bool,
     ) -> PravegaStreamWriter | TableStreamWriter:
         """Return the writer of a streaming query. In complete mode, each micro-batch writes the whole result."""
         from pravega_connector.spark.selection import names_table  # noqa: PLC0415

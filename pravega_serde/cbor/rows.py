@@ -118,7 +118,7 @@ def _refuse(tag: int) -> _Read:
 
 
 def _keep(tag: int) -> _Read:
-    return lambda value, immutable: cbor2.CBORTag(tag, value)  # noqa: ARG005
+    return lambda value, immutable: cbor2.CBORTag(tag, value)
 
 
 def _content(tag: int) -> _Read:

@@ -43,15 +43,15 @@ class _Values(Walk[RowValues]):
         values = super().of(kind, path)
         return values if family(kind) in NESTED else at_path(values, path)
 
-    def null(self, kind: pa.DataType) -> RowValues:  # noqa: ARG002
+    def null(self, kind: pa.DataType) -> RowValues:
         return lambda column: column.to_pylist()
 
     boolean = integer = decimal = text = binary = null
 
-    def floating(self, kind: pa.DataType) -> RowValues:  # noqa: ARG002
+    def floating(self, kind: pa.DataType) -> RowValues:
         return lambda column: column.cast(pa.float64()).to_pylist()
 
-    def date(self, kind: pa.DataType) -> RowValues:  # noqa: ARG002
+    def date(self, kind: pa.DataType) -> RowValues:
         def values(column: pa.Array) -> Any:
             days = days_of(column)
             check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 1 to 9999")
@@ -59,7 +59,7 @@ class _Values(Walk[RowValues]):
 
         return values
 
-    def time(self, kind: pa.DataType) -> RowValues:  # noqa: ARG002
+    def time(self, kind: pa.DataType) -> RowValues:
         return lambda column: time_of_day(column).to_pylist()
 
     def timestamp(self, kind: pa.DataType) -> RowValues:
@@ -115,7 +115,7 @@ class _Values(Walk[RowValues]):
 
         return values
 
-    def variant(self, kind: pa.DataType) -> RowValues:  # noqa: ARG002
+    def variant(self, kind: pa.DataType) -> RowValues:
         return lambda column: list(decoded(column))
 
     def dictionary(self, kind: pa.DictionaryType, path: str) -> RowValues:

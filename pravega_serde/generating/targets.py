@@ -35,7 +35,7 @@ def generate(
     *,
     to: Target,
     name: str = "events",
-    type: str | None = None,  # noqa: A002 -- the registry's word
+    type: str | None = None,
     command: str = "",
 ) -> GeneratedCode:
     """Return source code or schemas for events.

@@ -142,7 +142,7 @@ def _builder(plan: FieldPlan, kind: pa.DataType) -> Build:
     if plan.message is None:
         return _leaf_builder(plan.kind, plan.enum)
     if plan.message.shape == "json" or plan.kind == "group":
-        return lambda parts, cursor: (pa.nulls(len(parts[0]), kind), np.ones(len(parts[0]), np.bool_))  # noqa: ARG005
+        return lambda parts, cursor: (pa.nulls(len(parts[0]), kind), np.ones(len(parts[0]), np.bool_))
     read = MessageReader(plan.message, kind)
 
     def build(parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:
@@ -583,7 +583,7 @@ def _leaf_builder(kind: str, enum: EnumPlan | None) -> Build:
     if kind == "bytes":
         return lambda parts, cursor: (cut(cursor.data, *parts), None)
     to_arrow = NUMBERS[kind].to_arrow
-    return lambda parts, cursor: (to_arrow(parts[0]), None)  # noqa: ARG005
+    return lambda parts, cursor: (to_arrow(parts[0]), None)
 
 
 class _Enum:
@@ -596,7 +596,7 @@ class _Enum:
         self._names = text_column([enum.names[number] for number in sorted(enum.names)])
         self._closed = enum.closed
 
-    def __call__(self, parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:  # noqa: ARG002
+    def __call__(self, parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:
         numbers = parts[0]
         index = np.searchsorted(self._numbers, numbers)
         index[index == len(self._numbers)] = 0
@@ -669,7 +669,7 @@ _SHAPED: Final[Mapping[str, Callable[[Cursor, list[pa.Array], pa.DataType], pa.A
     "duration": _instants,
     "message": _struct,
     "timestamp": _instants,
-    "wrapper": lambda cursor, columns, kind: columns[0],  # noqa: ARG005
+    "wrapper": lambda cursor, columns, kind: columns[0],
 }
 
 

@@ -63,7 +63,7 @@ class _Scaled(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
     def __init__(self, name: str, units: dict[str, int], example: str) -> None:
         self.name, self._units, self._example = name, units, example
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - click passes them
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         return self.name.upper()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:

@@ -323,7 +323,7 @@ def _progress(
     class Outage(rich.ProgressColumn):
         """Column with the current outage of the servers. A run that waits for them has no other progress."""
 
-        def render(self, task: rich.Task) -> Text:  # noqa: ARG002
+        def render(self, task: rich.Task) -> Text:
             return Text(client.trouble or "", style="yellow")
 
     columns = (

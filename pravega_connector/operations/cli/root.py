@@ -28,10 +28,10 @@ _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.E
 class _LazyGroup(CommandGroup):
     """Group that imports the module of a command when it runs."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         try:
@@ -114,7 +114,7 @@ class _Failing(click.Command):
         super().__init__(name, context_settings=context_settings, add_help_option=False)
         self._reason = reason
 
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ARG002 - click passes it
+    def invoke(self, ctx: click.Context) -> Any:
         raise self._reason
 
 

@@ -26,7 +26,7 @@ _VALUE = "value"
 class AvroFiles:
     """Avro object container files with any codec."""
 
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
+    def columns(self, path: str, *, whole: bool) -> pa.Schema:
         """Return the columns of the Avro schema in the file."""
         with open_file(path) as file, _damaged(path):
             return _columns(_opened(file)[1])

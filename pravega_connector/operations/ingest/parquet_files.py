@@ -22,7 +22,7 @@ from pravega_serde.columnar.types import is_any_list, is_family, stored, with_le
 class ParquetFiles:
     """Parquet files; the records of a row group are read in parts."""
 
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
+    def columns(self, path: str, *, whole: bool) -> pa.Schema:
         """Return the columns of the file's own schema, with the types of events."""
         with reading(path), self._open(path) as file:
             schema = file.schema_arrow
@@ -32,7 +32,7 @@ class ParquetFiles:
             raise SourceUnreadableError(f"{path} has two columns called {twice!r}: rename one of them")
         return pa.schema(list(with_leaves(pa.struct(list(schema)), _plain_type)))
 
-    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:  # noqa: ARG002
+    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Yield rows; whole row groups before ``offset`` are not read."""
         with reading(path), self._open(path) as file:
             first, group, groups = 0, 0, file.metadata.num_row_groups

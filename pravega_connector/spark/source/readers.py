@@ -242,7 +242,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
 class PravegaFilteringReader(PravegaBatchReader):
     """Batch reader for processes in which Spark pushes filters down."""
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Apply filters on metadata columns; yield those that Spark must evaluate."""
         self._pushed = Pushed(self.options, filters)
         return self._pushed.left
@@ -299,20 +299,20 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._asked = -math.inf
         self._interval = math.inf
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:
         """Return the start of each stream. Spark calls it twice, so "latest" is resolved once."""
         if self._first is None:
             self._first = self._plan.first().to_json()
         return self._first
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:
         """Return no limit: latestOffset applies the limits of the options, where both can apply at once."""
         return ReadAllAvailable()
 
-    def latestOffset(  # noqa: N802
+    def latestOffset(
         self,
         start: dict[str, Any] | None = None,
-        limit: Any = None,  # noqa: ARG002
+        limit: Any = None,
     ) -> dict[str, Any]:
         """Return the end of the next batch, which begins at ``start``; return ``start`` if there is nothing to read.
 
@@ -368,7 +368,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._progress.measure(end.cuts)
         return end
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """Fix the current tail as the end of the run."""
         self._ends_now = True
         self._plan.end_here()
@@ -407,7 +407,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._planned = end.cuts
         return end.to_json()
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the end of the streams for the query progress; see ``pravega_connector.spark.source.progress``.
 
         Servers that do not answer delay the call by a few seconds. Then it returns the last report, with the outage.
@@ -473,7 +473,7 @@ class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         raise self._error.with_traceback(None)
 
     # A query that resumes from its checkpoint may call any of these first.
-    initialOffset = latestOffset = partitions = read = _raise  # noqa: N815
+    initialOffset = latestOffset = partitions = read = _raise
 
 
 # ---- filters on metadata columns -------------------------------------------------------------------------------------
