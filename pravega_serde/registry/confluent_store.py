@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pravega_serde.blocking import blocking
 from pravega_serde.errors import (
     DeserializationError,
-    MissingExtraError,
     RegistryNotFoundError,
     RegistryUnavailableError,
     SchemaError,
@@ -25,6 +24,7 @@ from pravega_serde.errors import (
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import confluent_calls as calls
 from pravega_serde.registry.calls import Call
+from pravega_serde.registry.clients import http_module
 from pravega_serde.registry.confluent_calls import Reference, SubjectSchema
 from pravega_serde.registry.contract import (
     CodecType,
@@ -42,6 +42,9 @@ from pravega_serde.registry.message_prefix import MessageIndexes, MessagePrefix,
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import SerializerConfig
 
+if TYPE_CHECKING:
+    from pravega_serde.registry.http import Http
+
 T = TypeVar("T")
 
 #: Levels of references, names in all of them, and requests for them: two for a Protobuf file.
@@ -56,11 +59,7 @@ class _Connection:
     """Connections to one registry and its cached answers, shared by the process."""
 
     def __init__(self, config: RegistryConfig) -> None:
-        try:
-            from pravega_serde.registry.http import Http  # noqa: PLC0415 - values and codecs need no HTTP
-        except ImportError as error:
-            raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
-        self._http = Http(config)
+        self._http: Http = http_module().Http(config)
         self.lookups = Lookups(config.cache_entries)
 
     def run(self, call: Call[T], end: float = math.inf) -> T:

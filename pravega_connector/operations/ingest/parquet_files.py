@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.operations.ingest.file_kinds import ROWS_AT_ONCE, conform, reading
@@ -51,8 +52,6 @@ class ParquetFiles:
 
     @staticmethod
     def _open(path: str) -> Any:
-        from pyarrow import parquet  # noqa: PLC0415 - only this kind needs it
-
         file = pa.OSFile(os.fsencode(path))  # a name that is not UTF-8 must be bytes
         # Nanoseconds hold only the years 1677 to 2262, and INT96 any year.
         return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, coerce_int96_timestamp_unit="us")

@@ -18,11 +18,13 @@ from typing import Any, Final
 from pyspark import SparkContext
 from pyspark.sql import datasource as spark_filters
 from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
 from pravega_connector.errors import ConfigError
+from pravega_connector.rows.columns import decoded_fields
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.messages import TaskOptions, answered, place_fields
@@ -227,10 +229,6 @@ def _obstacle(options: SourceOptions) -> str | None:
 
 def _other_column(options: SourceOptions, schema: StructType) -> str | None:
     """Return a column that is not one of a raw event with its type, or None."""
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
-
-    from pravega_connector.rows.columns import decoded_fields  # noqa: PLC0415
-
     known = {field.name: field.type for field in decoded_fields(options, None)}
     others = (each for each in to_arrow_schema(schema, timezone="UTC") if known.get(each.name) != each.type)
     return next((f"column {each.name!r} of type {each.type}" for each in others), None)
