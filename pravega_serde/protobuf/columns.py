@@ -8,7 +8,6 @@ groups.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -46,11 +45,8 @@ Parts = tuple[npt.NDArray[Any], ...]
 #: Returns values without nulls, and the mask of bad ones (None: none). The cursor has the bytes.
 Build = Callable[[Parts, Cursor], tuple[pa.Array, Bools | None]]
 
-#: Rows, of events or of items, with temporaries that the allocator keeps and does not return.
+#: Rows, of events or of items, that are read together.
 _ROWS_AT_ONCE: Final = 65_536
-
-#: Bytes of freed memory that the C library keeps.
-_KEPT: Final = 16 << 20
 
 #: Larger events are left to the plain path: it needs less memory for lists, and is not slower.
 LONGEST: Final = 1 << 18
@@ -73,7 +69,6 @@ class FastReader:
 
     def __init__(self, plan: MessagePlan, kind: pa.DataType) -> None:
         self._message = MessageReader(plan, kind, top=True)
-        _keep_freed_memory()
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
         """Return the values, and the rows left to the plain path."""
@@ -89,16 +84,6 @@ class FastReader:
         cursor.fail(opened.ends - opened.starts > LONGEST)
         values = self._message(cursor)
         return Attempt(values, np.flatnonzero(cursor.bad))
-
-
-@functools.cache
-def _keep_freed_memory() -> None:
-    """Configure the C library to keep freed memory, for the temporaries of nested messages.
-
-    To fault them in again took a fifth of the time. glibc keeps twice the size of the largest block that was mapped
-    separately and freed. For other libraries this does nothing.
-    """
-    np.empty(_KEPT // 2, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)

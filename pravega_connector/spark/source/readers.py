@@ -480,8 +480,8 @@ class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
 
 
 def filters_are_pushed() -> bool:
-    """Return True if this is the process in which Spark passes filters to a reader."""
-    return _PUSHING in sys.modules
+    """Return True if Spark started this process to pass filters to a reader: its command line names the module."""
+    return _PUSHING in sys.orig_argv
 
 
 class Pushed:
