@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pravega_connector
 
 if TYPE_CHECKING:
-    from pravega_connector import *  # noqa: F403 - the names are declared there
+    from pravega_connector import *
 else:
     __all__ = pravega_connector.__all__
     __getattr__ = partial(getattr, pravega_connector)

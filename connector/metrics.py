@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pravega_connector.metrics as real
 
 if TYPE_CHECKING:
-    from pravega_connector.metrics import *  # noqa: F403 - the names are declared there
+    from pravega_connector.metrics import *
 else:
     __getattr__ = partial(getattr, real)
     __dir__ = partial(dir, real)

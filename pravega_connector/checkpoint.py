@@ -30,15 +30,14 @@ def committed_offset(path: str | Path) -> dict[str, Any]:
     without such a folder or a finished batch, and for a query that does not read exactly one source of this connector.
     Raises MissingExtraError without the packages for the file system.
     """
-    return _only(path, committed_offsets(path))
-
-
-def planned_offset(path: str | Path) -> dict[str, Any]:
-    """Return the end of the newest batch that a query has planned, finished or not.
-
-    Raises the errors of :func:`committed_offset`.
-    """
-    return _only(path, planned_offsets(path))
+    offsets = committed_offsets(path)
+    if len(offsets) > 1:
+        streams = "; ".join(", ".join(sorted(offset["streams"])) for offset in offsets)
+        raise ConfigError(
+            f"the query of checkpoint {path} has {len(offsets)} Pravega sources ({streams}): pass the stream cut of "
+            "one source instead"
+        )
+    return offsets[0]
 
 
 def committed_offsets(path: str | Path) -> list[dict[str, Any]]:
@@ -49,27 +48,20 @@ def committed_offsets(path: str | Path) -> list[dict[str, Any]]:
     return _offsets(path, committed_batch(path))
 
 
-def planned_offsets(path: str | Path) -> list[dict[str, Any]]:
-    """Return the offset of each source of this connector, as :func:`planned_offset`.
-
-    Use it for queries with several sources.
-    """
-    return _offsets(path, _newest(path, "offsets"))
-
-
 def committed_batch(path: str | Path) -> int:
-    """Return the number of the newest finished batch of a query. Raises ConfigError before the first one."""
-    return _newest(path, "commits")
+    """Return the number of the newest finished batch of a query. Raises ConfigError before the first one.
 
-
-def _only(path: str | Path, offsets: list[dict[str, Any]]) -> dict[str, Any]:
-    if len(offsets) > 1:
-        streams = "; ".join(", ".join(sorted(offset["streams"])) for offset in offsets)
-        raise ConfigError(
-            f"the query of checkpoint {path} has {len(offsets)} Pravega sources ({streams}): pass the stream cut of "
-            "one source instead"
-        )
-    return offsets[0]
+    Checksums and leftovers of crashes are ignored.
+    """
+    try:
+        found = [int(name) for name in _folder(path).names("commits") if name.isdecimal()]
+    except FileNotFoundError:
+        found = []
+    except OSError as error:
+        raise ConfigError(f"checkpoint {path} cannot be read: {error.strerror or error}") from error
+    if not found:
+        raise ConfigError(f"the query of checkpoint {path} has not finished a batch yet: it has no position")
+    return max(found)
 
 
 class _Folder(Protocol):
@@ -148,20 +140,6 @@ def _folder(path: str | Path) -> _Folder:
             f"invalid checkpoint {text}: it has no folder 'offsets'; pass the checkpoint folder of a streaming query"
         )
     return _LocalFolder(local)
-
-
-def _newest(path: str | Path, log: str) -> int:
-    """Return the number of the newest entry of a log. Checksums and leftovers of crashes are ignored."""
-    try:
-        found = [int(name) for name in _folder(path).names(log) if name.isdecimal()]
-    except FileNotFoundError:
-        found = []
-    except OSError as error:
-        raise ConfigError(f"checkpoint {path} cannot be read: {error.strerror or error}") from error
-    if not found:
-        done = "finished" if log == "commits" else "planned"
-        raise ConfigError(f"the query of checkpoint {path} has not {done} a batch yet: it has no position")
-    return max(found)
 
 
 def _offsets(path: str | Path, batch: int) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from pravega_serde.credentials import CredentialProvider, fault_of, provider_fau
 from pravega_serde.errors import MissingExtraError, SerdeError
 from pravega_serde.profiles import load_profile
 from pravega_serde.suggestions import did_you_mean
+from pravega_serde.trust_store import trusted_certificates
 
 __all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
 
@@ -178,8 +179,6 @@ class PravegaConfig(HintedNames):
         """
         if self.tls_ca_file is None:
             return None
-        from pravega_serde.trust_store import trusted_certificates  # noqa: PLC0415 - most clients have no such file
-
         try:
             return trusted_certificates(self.tls_ca_file, self.tls_ca_password)
         except OSError as error:

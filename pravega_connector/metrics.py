@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
 from pravega_connector.errors import ConfigError
+from pravega_connector.tcp_ports import check_port_number
 from pravega_serde.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -521,8 +522,6 @@ def serve_metrics(port: int = 9464, host: str = "127.0.0.1") -> MetricsServer:
     address of this machine, or to ``0.0.0.0`` for all its addresses. Raises ConfigError if the server cannot listen,
     MissingExtraError.
     """
-    from pravega_connector.tcp_ports import check_port_number  # noqa: PLC0415 - most processes serve no metrics
-
     check_port_number(port)
     if not isinstance(host, str) or not host:
         raise ConfigError(f"the host of the metrics must be a name or an address, not {host!r}")

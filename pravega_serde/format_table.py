@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
+from pravega_serde import plug_in_formats
 from pravega_serde.errors import SerdeError, UnsupportedFormatError
 from pravega_serde.serializer_interface import Serializer
 from pravega_serde.suggestions import did_you_mean
@@ -212,8 +213,6 @@ _ELSEWHERE: Final = {
 
 def formats() -> tuple[str, ...]:
     """Return the names that :func:`serializer_for` accepts, sorted, with those of installed plug-ins."""
-    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
-
     return tuple(sorted({*FORMATS, *plug_in_formats.installed()}))
 
 
@@ -236,8 +235,6 @@ def find_format(name: str) -> Format:
     found = found.lower()
     if found in FORMATS:
         return FORMATS[found]
-    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
-
     if (place := plug_in_formats.installed().get(found)) is not None:
         return _plug_in(found, place)
     raise UnsupportedFormatError(f"unknown format {name!r}{did_you_mean(found, formats(), _ELSEWHERE)}; {_known()}")
@@ -249,8 +246,6 @@ def _known() -> str:
 
 @functools.cache
 def _plug_in(name: str, place: str) -> Format:
-    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
-
     found = plug_in_formats.load(place)
     parameters = _parameters(found)
     needs_columns = "arrow_type" in parameters
@@ -346,8 +341,6 @@ def inference_of(format_name: str) -> Any:
 
 def _of_plug_in(declared: Format, options: Mapping[str, object]) -> Serializer[Any]:
     """Return the serializer of a plug-in. One without columns reads and writes them row by row."""
-    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
-
     found = plug_in_formats.load(declared.serializer)
     given, known = dict(options), _parameters(found)
     kind = given.pop("arrow_type", None) if declared.needs_columns and "arrow_type" not in known else None
@@ -362,8 +355,6 @@ def _of_plug_in(declared: Format, options: Mapping[str, object]) -> Serializer[A
 
 
 def _parameters(found: Any) -> Mapping[str, inspect.Parameter]:
-    from pravega_serde import plug_in_formats  # noqa: PLC0415 - few processes need it
-
     if plug_in_formats.is_object(found):
         return {}
     try:

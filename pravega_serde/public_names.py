@@ -10,6 +10,7 @@ AttributeError, so that statement gets an ImportError with the same hint. The ta
 from __future__ import annotations
 
 import opcode
+import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -88,8 +89,6 @@ def _text(package: str, name: str) -> str:
 
 
 def _meaning(package: str, name: str) -> str:
-    import pkgutil  # noqa: PLC0415 - needed by errors alone, as the next import
-
     from pravega_serde.foreign_names import ELSEWHERE  # noqa: PLC0415
 
     for names, meant in (pair for table in ELSEWHERE.values() for pair in table.items()):

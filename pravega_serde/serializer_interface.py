@@ -105,7 +105,7 @@ class SerializerCalls:
         def deserialize(self, data: bytes) -> Any:
             """Return the value of one event."""
 
-    def __call__(self, value: Any, ctx: object = None) -> bytes | None:  # noqa: ARG002 -- confluent-kafka passes it
+    def __call__(self, value: Any, ctx: object = None) -> bytes | None:
         """Return the event of a value, and None for None."""
         return None if value is None else self.serialize(value)
 
@@ -123,7 +123,7 @@ class DeserializerCalls:
         def deserialize(self, data: bytes) -> Any:
             """Return the value of one event."""
 
-    def __call__(self, data: bytes | None, ctx: object = None) -> Any:  # noqa: ARG002 -- confluent-kafka passes it
+    def __call__(self, data: bytes | None, ctx: object = None) -> Any:
         """Return the value of an event, and None for None."""
         return None if data is None else self.deserialize(data)
 

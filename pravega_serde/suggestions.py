@@ -7,6 +7,7 @@ The tables of names are elsewhere: with the classes based on :class:`HintedNames
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -177,6 +178,4 @@ def _hint(owner: HintedNames, kind: type[HintedNames], name: str) -> str:
 
 
 def _in_snake_case(name: str) -> str:
-    import re  # noqa: PLC0415 - needed by errors alone
-
     return name.lower() if name.isupper() else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

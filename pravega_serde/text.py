@@ -127,7 +127,7 @@ class ByteArraySerializer(SerializerCalls):
         self.check_encodable(column.type)
         return as_binary(column)
 
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.BinaryArray:  # noqa: ARG002
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.BinaryArray:
         """Return the column as binary. Every event is valid."""
         return as_binary(column)
 

@@ -63,19 +63,19 @@ class NothingDataSource(DataSource):  # type: ignore[misc]
         """Return the columns of the prepared rows."""
         return StructType.fromJson(json.loads(Path(self.options["folder"], SCHEMA).read_text()))
 
-    def reader(self, schema: StructType) -> _BatchReader:  # noqa: ARG002
+    def reader(self, schema: StructType) -> _BatchReader:
         """Return the reader of a batch query."""
         return _BatchReader(self.options)
 
-    def streamReader(self, schema: StructType) -> _StreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> _StreamReader:  # noqa: N802
         """Return the reader of a streaming query."""
         return _StreamReader(self.options)
 
-    def writer(self, schema: StructType, overwrite: bool) -> _BatchWriter:  # noqa: ARG002
+    def writer(self, schema: StructType, overwrite: bool) -> _BatchWriter:
         """Return the writer of a batch query."""
         return _BatchWriter(int(self.options["rows"]))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: ARG002, N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802
         """Return the writer of a streaming query."""
         return _StreamWriter(int(self.options["rows"]))
 
@@ -119,7 +119,7 @@ class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {FED: 0}
 
-    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: ARG002, N802
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
         return {FED: self._fed() if self._end is None else self._end}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -153,7 +153,7 @@ class _Writer:
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return _Taken(sum(batch.num_rows for batch in iterator))
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:  # noqa: ARG002, N803
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:  # noqa: N803
         taken = sum(message.rows for message in messages if isinstance(message, _Taken))
         if taken != self.rows:
             raise ValueError(f"the sink got {taken} rows of {self.rows}")

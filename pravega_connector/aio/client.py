@@ -22,6 +22,7 @@ from typing import (
     overload,
 )
 
+from pravega_connector.aio.byte_streams import AsyncByteReader, AsyncByteWriter
 from pravega_connector.aio.event_loop import run
 from pravega_connector.aio.objects import (
     AsyncEvents,
@@ -33,6 +34,9 @@ from pravega_connector.aio.objects import (
     Home,
     as_coroutine,
 )
+from pravega_connector.aio.reader_groups import AsyncReaderGroup
+from pravega_connector.aio.streams_transaction import AsyncStreamsTransaction
+from pravega_connector.aio.tables import AsyncTable
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.core.arguments import (
@@ -51,12 +55,6 @@ from pravega_connector.reader.slices import EventBatch
 from pravega_connector.wire import StreamName, TableName
 from pravega_connector.writer.event_writer import WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE
-
-if TYPE_CHECKING:
-    from pravega_connector.aio.byte_streams import AsyncByteReader, AsyncByteWriter
-    from pravega_connector.aio.reader_groups import AsyncReaderGroup
-    from pravega_connector.aio.streams_transaction import AsyncStreamsTransaction
-    from pravega_connector.aio.tables import AsyncTable
 
 __all__ = ["AsyncPravegaClient"]
 
@@ -157,20 +155,14 @@ class AsyncPravegaClient(ProcessBound):
 
     def table(self, table: NamedTable, **serializers: Any) -> AsyncTable[Any]:
         """Return a key-value table; see PravegaClient.table. It opens when entered, awaited or used."""
-        from pravega_connector.aio.tables import AsyncTable  # noqa: PLC0415 - most clients have no table
-
         return AsyncTable(self._home, lambda: self._client.table(table, **serializers))
 
     def byte_reader(self, stream: Stream, start: int | None = None, *, wait: float = 0.0) -> AsyncByteReader:
         """Return a reader of the bytes of a stream; see PravegaClient.byte_reader. It opens when entered or used."""
-        from pravega_connector.aio.byte_streams import AsyncByteReader  # noqa: PLC0415 - most clients have none
-
         return AsyncByteReader(self._home, lambda: self._client.byte_reader(stream, start, wait=wait))
 
     def byte_writer(self, stream: Stream) -> AsyncByteWriter:
         """Return a writer of bytes to a stream; see PravegaClient.byte_writer. It opens when entered or used."""
-        from pravega_connector.aio.byte_streams import AsyncByteWriter  # noqa: PLC0415 - most clients have none
-
         return AsyncByteWriter(self._home, lambda: self._client.byte_writer(stream))
 
     # ---------------------------------------------------------------- events
@@ -267,10 +259,6 @@ class AsyncPravegaClient(ProcessBound):
 
         It begins when it is awaited, entered with ``async with``, or first used.
         """
-        from pravega_connector.aio.streams_transaction import (  # noqa: PLC0415 - most clients have none
-            AsyncStreamsTransaction,
-        )
-
         return AsyncStreamsTransaction(
             self._home,
             lambda: self._client.transaction_over(
@@ -374,8 +362,6 @@ class AsyncPravegaClient(ProcessBound):
 
         It is created or joined when entered, awaited or used.
         """
-        from pravega_connector.aio.reader_groups import AsyncReaderGroup  # noqa: PLC0415 - most clients have no group
-
         return AsyncReaderGroup(self._home, lambda: self._client.reader_group(name, streams, **settings))
 
     def reader_groups(self, scope: str | None = None) -> AsyncEvents[str]:

@@ -138,9 +138,6 @@ class _Lock:
                 return
         self._held = False
 
-    def locked(self) -> bool:
-        return self._held
-
     def __enter__(self) -> bool:
         if self._held:
             return self.acquire()

@@ -4,8 +4,9 @@ A program starts with :class:`PravegaClient`. The classes of reader groups and o
 access, because most programs do not use them.
 """
 
+import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.client.administration import StreamDescription
 from pravega_connector.client.pravega_client import PravegaClient
@@ -70,23 +71,23 @@ __all__ = [
     "Watermark",
 ]
 
+#: Modules that a Spark worker does not load, by their public names.
+_LOADED_ON_USE: Final = {
+    "EventColumns": "pravega_connector.reader.event_columns",
+    "ExactlyOnceReader": "pravega_connector.exactly_once.group_reader",
+    "GroupCheckpoint": "pravega_connector.client.reader_group",
+    "GroupEvent": "pravega_connector.reader_groups.delivery",
+    "GroupNotification": "pravega_connector.client.reader_group",
+    "GroupReader": "pravega_connector.reader_groups.reader",
+    "ReaderGroup": "pravega_connector.client.reader_group",
+    "RecordBatches": "pravega_connector.reader.splits",
+    "SegmentDistribution": "pravega_connector.client.reader_group",
+    "StreamsTransaction": "pravega_connector.exactly_once.streams_transaction",
+}
+
 if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        if name == "EventColumns":
-            from pravega_connector.reader import event_columns as module  # noqa: PLC0415
-        elif name == "RecordBatches":
-            from pravega_connector.reader import splits as module  # noqa: PLC0415
-        elif name == "ExactlyOnceReader":
-            from pravega_connector.exactly_once import group_reader as module  # noqa: PLC0415
-        elif name == "StreamsTransaction":
-            from pravega_connector.exactly_once import streams_transaction as module  # noqa: PLC0415
-        elif name == "GroupEvent":
-            from pravega_connector.reader_groups import delivery as module  # noqa: PLC0415
-        elif name == "GroupReader":
-            from pravega_connector.reader_groups import reader as module  # noqa: PLC0415
-        elif name in ("GroupCheckpoint", "GroupNotification", "ReaderGroup", "SegmentDistribution"):
-            from pravega_connector.client import reader_group as module  # noqa: PLC0415
-        else:
+        if name not in _LOADED_ON_USE:
             raise unknown_name(__name__, name, sys._getframe(1))
-        return getattr(module, name)
+        return getattr(importlib.import_module(_LOADED_ON_USE[name]), name)

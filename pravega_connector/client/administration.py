@@ -32,6 +32,7 @@ from pravega_connector.reader.slices import slices_between
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName, TableName, segment_epoch, segment_number
+from pravega_connector.wire.names import group_of
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient
@@ -141,8 +142,6 @@ class Administration(HintedNames, ProcessBound):
 
     def _empty_scope(self, scope: str) -> None:
         """Delete the contents of a scope. Reader groups first, because they may be subscribers of the streams."""
-        from pravega_connector.reader_groups.protocol import group_of  # noqa: PLC0415 - most clients have no group
-
         try:
             found = self.controller.list_streams(scope, internal=True)
             for group in filter(None, map(group_of, found)):

@@ -25,6 +25,7 @@ from pravega_connector.single_segment.revisioned import RevisionedStreamClient, 
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.wire.names import group_of
 from pravega_connector.writer.event_writer import EventWriter, WriterOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
 from pravega_serde import after_fork
@@ -309,17 +310,16 @@ class PravegaClient(Reads):
         partially visible. Raises DeadlineExceededError after ``timeout`` seconds, by default the client's, and
         StreamNotFoundError, ConfigError.
         """
-        from pravega_connector.exactly_once.batch_commit.decided_cut import decided_cuts  # noqa: PLC0415 - rarely used
-        from pravega_connector.exactly_once.batch_commit.state import ledger_name, require_ledger  # noqa: PLC0415
+        from pravega_connector.exactly_once.batch_commit import decided_cut, state  # noqa: PLC0415 - rarely used
 
         arguments.seconds("timeout", timeout)
         names = arguments.stream_names(streams, self.config.scope)
         if ledger is None and len(names) > 1:
             raise ConfigError("argument 'ledger' must name the stream with the decisions over several streams")
-        name = ledger_name(names[0]) if ledger is None else self.name(ledger)
-        require_ledger(self, name, *names)
+        name = state.ledger_name(names[0]) if ledger is None else self.name(ledger)
+        state.require_ledger(self, name, *names)
         seconds = self.stores.timeout if timeout is None else timeout
-        return decided_cuts(self.stores, self._decided_by().ledger(name), names, seconds)
+        return decided_cut.decided_cuts(self.stores, self._decided_by().ledger(name), names, seconds)
 
     def _decided_by(self) -> Decisions:
         from pravega_connector.exactly_once.streams_transaction import Decisions  # noqa: PLC0415 - most clients have none
@@ -501,8 +501,6 @@ class PravegaClient(Reads):
         The streams of their states identify them, because the controller has no call that lists them. Subscribers are
         groups too. Raises ScopeNotFoundError on the first step.
         """
-        from pravega_connector.reader_groups.protocol import group_of  # noqa: PLC0415 - most clients have no group
-
         for stream in self.streams(scope, internal=True):
             if (group := group_of(stream)) is not None:
                 yield f"{stream.scope}/{group}"

@@ -22,6 +22,7 @@ from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.values import SubscriberId
 from pravega_connector.error_hints import HintedNames
 from pravega_connector.errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
+from pravega_connector.exactly_once.group_reader import ExactlyOnceReader
 from pravega_connector.reader.positions import SupportsCuts, cuts_of
 from pravega_connector.reader.slices import slices_between
 from pravega_connector.reader_groups.member import GroupMember, init_of
@@ -46,16 +47,15 @@ from pravega_connector.reader_groups.protocol import (
     create,
     decode_checkpoint,
     encode_checkpoint,
-    group_stream,
 )
 from pravega_connector.reader_groups.protocol import administration as managing
 from pravega_connector.reader_groups.reader import GroupReader
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.wire.names import group_stream
 
 if TYPE_CHECKING:
     from pravega_connector.config import PravegaConfig
-    from pravega_connector.exactly_once.group_reader import ExactlyOnceReader
     from pravega_connector.reader.watermarks import TimeWindow
     from pravega_connector.stores.segment_stores import SegmentStores
     from pravega_connector.writer.transactions import TransactionalWriter
@@ -313,8 +313,6 @@ class ReaderGroup(HintedNames, ProcessBound):
         the ledger (the stream ``<group>-positions``) has no positions of other readers. Raises ReaderOnlineError, and
         InvalidNameError for an output that has no events, such as a ledger.
         """
-        from pravega_connector.exactly_once.group_reader import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
-
         arguments.instance("reader_id", reader_id, str, _OF_A_READER, optional=False)
         arguments.wait("delay", delay)
         arguments.wait("interval", interval)

@@ -11,6 +11,7 @@ from pravega_connector.client.administration import Administration
 from pravega_connector.core import arguments
 from pravega_connector.core.arguments import FollowOptions, IfExists, Place, ReadOptions, Stream, Streams
 from pravega_connector.core.events import SupportsDeserialize
+from pravega_connector.reader.key_filter import WantedKey
 from pravega_connector.reader.positions import cuts_of
 from pravega_connector.reader.slices import (
     EventBatch,
@@ -29,7 +30,6 @@ from pravega_serde.serializer_interface import Deserializer, OnError
 
 if TYPE_CHECKING:
     from pravega_connector.reader.event_columns import EventColumns
-    from pravega_connector.reader.key_filter import WantedKey
     from pravega_serde.routing import EventRouter
 
 T = TypeVar("T")
@@ -73,12 +73,12 @@ class Reads(Administration):
         first. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError, and SchemaError if the columns have
         no routing key.
         """
-        from pravega_connector.reader.event_columns import EventColumns  # noqa: PLC0415 - most clients read no columns
-
         chosen = arguments.serializer_of(serializer, "decode_column")
         arguments.error_handler(on_error)
         wanted = _wanted_key(key, router, keep_other_keys)
         names = arguments.stream_names(stream, self.config.scope)
+        from pravega_connector.reader.event_columns import EventColumns  # noqa: PLC0415 - Spark's workers read slices
+
         select = None if wanted is None else wanted.by_column(chosen)
         found = self._ranges(names, start, end, wanted)
         return EventColumns(self.stores, found, chosen, metadata=metadata, on_error=on_error, select=select)
@@ -339,6 +339,4 @@ class Reads(Administration):
 def _wanted_key(key: str | None, router: EventRouter | None, keep_other_keys: bool) -> WantedKey | None:
     if key is None and router is None and not keep_other_keys:
         return None
-    from pravega_connector.reader.key_filter import WantedKey  # noqa: PLC0415 - most clients read all keys
-
     return WantedKey.of(key, router, keep_other_keys)

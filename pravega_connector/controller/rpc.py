@@ -38,6 +38,7 @@ from pravega_connector.errors import (
 )
 from pravega_connector.wire import StreamName, TableName
 from pravega_serde.errors import CredentialError, CredentialUnavailableError, ForkedError, SerdeError
+from pravega_serde.kept_credentials import kept_credential
 
 if TYPE_CHECKING:
     from pravega_serde.kept_credentials import KeptCredential
@@ -377,8 +378,6 @@ def _kept_credential(config: PravegaConfig) -> KeptCredential | None:
     """Return the credential that a provider renews, or None for a fixed one. Raises ConfigError."""
     if config.credential_provider is None and config.keycloak_file is None:
         return None
-    from pravega_serde.kept_credentials import kept_credential  # noqa: PLC0415 - few clients need it
-
     try:
         return kept_credential(config.credential_provider, config.keycloak_file)
     except SerdeError as error:

@@ -45,14 +45,6 @@ class Lock(Protocol):
     ) -> None: ...
 
 
-class PlainLock(Lock, Protocol):
-    """Lock that its holder cannot acquire again."""
-
-    def locked(self) -> bool:
-        """Return True if the lock is held."""
-        ...
-
-
 class Condition(Protocol):
     """Condition variable. Within its context, only its own :meth:`wait` may wait."""
 
@@ -124,7 +116,7 @@ class Seam(Protocol):
         """
         ...
 
-    def lock(self) -> PlainLock:
+    def lock(self) -> Lock:
         """Return a new lock."""
         ...
 
@@ -224,7 +216,7 @@ def outcome(future: Future[T], timeout: float) -> T:
     return future.result(timeout) if loop is None else loop.outcome(future, timeout)
 
 
-def lock() -> PlainLock:
+def lock() -> Lock:
     """Return a new lock that may be held across a wait."""
     loop = seam()
     return threading.Lock() if loop is None else loop.lock()

@@ -28,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import json
 import os
 import select
 import shutil
@@ -141,8 +142,6 @@ class Keeper:
     """Processes of one cluster, by name."""
 
     def __init__(self, folder: Path) -> None:
-        import json  # noqa: PLC0415 - the other program does not need it
-
         self._json = json
         self._folder = folder
         self._commands: dict[str, list[str]] = json.loads((folder / "cluster.json").read_text())["processes"]

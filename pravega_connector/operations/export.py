@@ -125,7 +125,7 @@ class _Export:
         schema: pa.Schema | None,
         path: Path,
         *,
-        format: str,  # noqa: A002 - the usual word
+        format: str,
         codec: str,
     ) -> None:
         self._client, self._path, self._format, self._codec = client, path, format, codec
@@ -323,7 +323,7 @@ class JsonLinesFile:
     With a codec, the parts are compressed one by one: gzip and zstd files may have many members.
     """
 
-    def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:  # noqa: ARG002
+    def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:
         self._sink = sink
         self._json = JsonSerializer()
         with _as_column_error("JSON"):
@@ -427,7 +427,7 @@ _SUFFIXES: Final = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"
 _PACKED: Final = {".gz": "gzip", ".zst": "zstd"}
 
 
-def file_format(path: Path, format: str | None = None, compression: str | None = None) -> tuple[str, str]:  # noqa: A002
+def file_format(path: Path, format: str | None = None, compression: str | None = None) -> tuple[str, str]:
     """Return format and codec of a file, by default from its name.
 
     ``.jsonl.gz`` and ``.jsonl.zst`` are compressed. Raises ConfigError for a name without a known format, and for a
@@ -454,7 +454,7 @@ def file_format(path: Path, format: str | None = None, compression: str | None =
 def open_writer(
     sink: BinaryIO,
     schema: pa.Schema,
-    format: str,  # noqa: A002 - the usual word
+    format: str,
     codec: str,
     notes: Mapping[str, str],
     *,

@@ -96,7 +96,7 @@ class Pipe:
 
     def __init__(
         self,
-        input: Input,  # noqa: A002 - the usual word
+        input: Input,
         writer: EventWriter[bytes] | OpenTransaction[bytes],
         *,
         encode: Encode | None = None,

@@ -179,7 +179,7 @@ class EventColumns:
         wanted: list[str] | None,
         predicate: pl.Expr | None,
         most: int | None,
-        size: int | None,  # noqa: ARG002 - advice
+        size: int | None,
     ) -> Iterator[pl.DataFrame]:
         """Yield the rows that polars asks for."""
         polars = importlib.import_module("polars")

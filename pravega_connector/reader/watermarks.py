@@ -35,6 +35,7 @@ from pravega_connector.wire import (
     segment_epoch,
 )
 from pravega_serde import after_fork
+from pravega_serde.columnar import number_column, select
 from pravega_serde.errors import DeserializationError
 
 _NEVER: Final = 2**63 - 1  # offset of a watermark that is after the whole segment
@@ -70,8 +71,6 @@ class SegmentTimes:
 
 def _pick(values: npt.NDArray[np.int64], rows: npt.NDArray[np.intp]) -> pa.Int64Array:
     known = (rows >= 0) & (rows < len(values))
-    from pravega_serde.columnar import number_column, select  # noqa: PLC0415 - readers of bytes do not need it
-
     return select(number_column(values), rows, valid=known)
 
 

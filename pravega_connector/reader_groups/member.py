@@ -29,7 +29,6 @@ from pravega_connector.reader_groups.protocol import (
     StateUpdate,
     apply,
     create,
-    group_stream,
 )
 from pravega_connector.reader_groups.protocol.machine import (
     Ask,
@@ -42,6 +41,7 @@ from pravega_connector.reader_groups.protocol.machine import (
 )
 from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.wire.names import group_stream
 
 if TYPE_CHECKING:
     from pravega_connector.controller.service import ControllerClient

@@ -25,6 +25,7 @@ from pravega_connector.single_segment.revisioned import RevisionedStreamClient
 from pravega_connector.single_segment.synchronizer import encode_init, encode_updates
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.wire.names import group_stream
 
 _log: Final = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class Subscriber:
         With ``again``, replace an existing state. Positions do not depend on it, so a failure is only a warning.
         """
         from pravega_connector.controller.methods import subscriber_config  # noqa: PLC0415 - loads gRPC
-        from pravega_connector.reader_groups.protocol import Init, Ranged, Segment, StateSerializer, group_stream  # noqa: PLC0415 - most clients have no group
+        from pravega_connector.reader_groups.protocol import Init, Ranged, Segment, StateSerializer  # noqa: PLC0415 - most clients have no group
 
         config = subscriber_config(self.stream, made)
         try:

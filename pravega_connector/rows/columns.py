@@ -21,6 +21,7 @@ import pyarrow as pa
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.io import of_each
 from pravega_connector.errors import ConfigError, StreamNotFoundError
+from pravega_connector.reader.key_filter import WantedKey
 from pravega_connector.reader.rows import NO_TIMES, OnBad, RowBuilder, corrupt_names, row_fields, value_fields
 from pravega_connector.reader.slices import SegmentSlice, Select
 from pravega_connector.reader.watermarks import SegmentTimes
@@ -28,6 +29,7 @@ from pravega_connector.rows.options.source import EVENT_TIME_COLUMNS, METADATA_C
 from pravega_connector.rows.pickled import Pickled
 from pravega_connector.wire import StreamName, Watermark
 from pravega_serde.errors import SchemaError
+from pravega_serde.routing import ByColumn, ByField
 from pravega_serde.serializer_interface import Serializer
 from pravega_serde.text import ByteArraySerializer
 
@@ -147,9 +149,6 @@ def key_filter(options: SourceOptions, serializer: Decoder) -> Select | None:
     """
     if options.routing_key is None or options.routing_key_field is None or serializer is None:
         return None
-    from pravega_connector.reader.key_filter import WantedKey  # noqa: PLC0415 - most queries read all keys
-    from pravega_serde.routing import ByColumn, ByField  # noqa: PLC0415
-
     path, decoder = options.routing_key_field, serializer.get()
     is_column = path in {field.name for field in value_fields(decoder.arrow_type)}
     try:

@@ -15,6 +15,8 @@ from pravega_connector.reader.slices import EventBatch, batch_part
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.columnar.types import is_family, with_leaves
+from pravega_serde.envelopes import VALUE, Enveloped, enveloped_fields
+from pravega_serde.envelopes.debezium import change_schema, json_envelopes
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import find_format, inference_of
 from pravega_serde.text import ByteArraySerializer
@@ -84,8 +86,6 @@ def event_columns(batches: Iterable[Sample], options: SourceOptions, otherwise: 
 
 
 def _envelope_columns(batches: Iterable[Sample], format_name: str, envelope: str, otherwise: str) -> pa.Schema:
-    from pravega_serde.envelopes import VALUE, Enveloped, enveloped_fields  # noqa: PLC0415 - most streams have no envelopes
-
     serializer = Enveloped(ByteArraySerializer(), envelope)
 
     def data(batch: Sample) -> _Data:
@@ -97,8 +97,6 @@ def _envelope_columns(batches: Iterable[Sample], format_name: str, envelope: str
 
 
 def _change_columns(batches: Iterable[Sample], format_name: str, otherwise: str) -> pa.Schema:
-    from pravega_serde.envelopes.debezium import change_schema, json_envelopes  # noqa: PLC0415 - few streams have changes
-
     if format_name == "json":
         batches = (_Data(batch.stream, json_envelopes(batch.events)) for batch in batches)
     try:

@@ -99,11 +99,11 @@ def write(frame: DataFrame, stream: str | None = None, **options: Any) -> None:
 class _Lists(AccumulatorParam[list[bytes]]):  # type: ignore[misc]
     """Lists of messages, which an accumulator joins."""
 
-    def zero(self, value: list[bytes]) -> list[bytes]:  # noqa: ARG002
+    def zero(self, value: list[bytes]) -> list[bytes]:
         """Return an empty list."""
         return []
 
-    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802
+    def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:
         """Return a list with another one at its end."""
         value1 += value2
         return value1

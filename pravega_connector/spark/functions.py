@@ -51,7 +51,7 @@ Options = TypeVar("Options", SourceOptions, SinkOptions)
 
 def from_pravega(
     col: Column | str,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     schema: DataType | str | None = None,
     *,
     mode: str = "FAILFAST",
@@ -74,7 +74,7 @@ def from_pravega(
 
 def to_pravega(
     col: Column | str,
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     schema: DataType | str | None = None,
     **options: Any,
 ) -> Column:
@@ -100,7 +100,7 @@ def pravega_segment_key(col: Column | str) -> Column:
 
 
 def reading_function(
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     schema: DataType | str | None = None,
     *,
     mode: str = "FAILFAST",
@@ -123,7 +123,7 @@ def reading_function(
 
 
 def writing_function(
-    format: str | None = None,  # noqa: A002 - the name of the option
+    format: str | None = None,
     schema: DataType | str | None = None,
     **options: Any,
 ) -> ColumnFunction:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pravega_connector.client.shared import shared_client
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.boundary import is_spark_process
 
@@ -84,8 +85,6 @@ def client_of(
     ``service``, the caller knows that they have answered. Otherwise the client waits up to ``timeout_ms``, so that a
     wrong address fails soon.
     """
-    from pravega_connector.client.shared import shared_client  # noqa: PLC0415 - the look-up of data sources needs no client
-
     config = options.config
     going_on = options.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout
     client = shared_client(config, options.timeout_ms / 1000, going_on)

@@ -38,11 +38,11 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
         self._lags: dict[str, set[str]] = {}  # streams with a lag metric, by run id
         self._lost: dict[str, set[tuple[Any, ...]]] = {}  # losses of the last report, by run id
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Count a running query."""
         self._name(str(event.runId), event.name or str(event.id))
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Count a micro-batch, and show the lag of its sources."""
         progress = event.progress
         run = str(progress.runId)
@@ -65,10 +65,10 @@ class QueryMetrics(StreamingQueryListener):  # type: ignore[misc]
             if not _is_planned_here(source):  # otherwise the planner has counted its losses in this process
                 self._count_losses(run, report)
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Do nothing: the values that were shown last are still valid."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Count the end of a query, and remove the values that were only valid while it ran."""
         run = str(event.runId)
         query = self._names.pop(run, None)

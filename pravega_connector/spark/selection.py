@@ -9,6 +9,7 @@ from pravega_connector.errors import ConfigError
 from pravega_connector.rows.options import known_names, parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.rows.options.tables import TableSinkOptions, TableSourceOptions
 from pravega_connector.spark.sql_tables import is_table
 
 T = TypeVar("T")
@@ -67,8 +68,6 @@ def table_options(kind: type[T], given: Mapping[str, str], defaults: Mapping[str
 
     Raises ConfigError if a stream is set, too, or for other options of streams.
     """
-    from pravega_connector.rows.options.tables import TableSinkOptions  # noqa: PLC0415 - most reads and writes are of streams
-
     table = table_in(given)
     only_streams = _stream_names() - _table_names()
     own = {name: value for name, value in given.items() if name.lower() != _PATH or not is_table(given)}
@@ -100,6 +99,4 @@ def _stream_names() -> frozenset[str]:
 
 
 def _table_names() -> frozenset[str]:
-    from pravega_connector.rows.options.tables import TableSinkOptions, TableSourceOptions  # noqa: PLC0415 - most reads and writes are of streams
-
     return known_names(TableSourceOptions) | known_names(TableSinkOptions)

@@ -343,11 +343,11 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
 
     # ---- address of the store ----
 
-    def _getURI(self, request: pb.SegmentId) -> Message:  # noqa: ARG002 - there is one store
+    def _getURI(self, request: pb.SegmentId) -> Message:
         host, port = self.cluster.store.endpoint
         return pb.NodeUri(endpoint=host, port=port)
 
-    def _getDelegationToken(self, request: pb.StreamInfo) -> Message:  # noqa: ARG002 - access is not restricted
+    def _getDelegationToken(self, request: pb.StreamInfo) -> Message:
         return pb.DelegationToken()
 
     def _require(self, info: pb.StreamInfo) -> StreamState:

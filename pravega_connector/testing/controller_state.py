@@ -16,7 +16,6 @@ from typing import Final
 
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.core.values import TransactionStatus
-from pravega_connector.reader_groups.protocol import group_stream
 from pravega_connector.testing.event_time import EventTime
 from pravega_connector.testing.history import StreamHistory, even_ranges
 from pravega_connector.testing.requests import frame
@@ -36,6 +35,7 @@ from pravega_connector.wire import (
     streams_table,
     transaction_segment_name,
 )
+from pravega_connector.wire.names import group_stream
 
 _NAME: Final = re.compile(r"[A-Za-z0-9.\-]{1,250}")
 _SYSTEM: Final = "_system"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pravega_connector import testing
+
 if TYPE_CHECKING:
     from pravega_connector.client.pravega_client import PravegaClient
     from pravega_connector.testing import InProcessPravega, InProcessRegistry
@@ -29,9 +31,7 @@ def pravega() -> Iterator[InProcessPravega]:
 
     The test fails if a requested fault has not happened.
     """
-    from pravega_connector.testing import InProcessPravega  # noqa: PLC0415 - on request
-
-    with InProcessPravega() as server:
+    with testing.InProcessPravega() as server:
         yield server
         if server.faults.pending:
             pytest.fail(
@@ -62,7 +62,5 @@ def pravega_stream(pravega_client: PravegaClient, request: pytest.FixtureRequest
 @pytest.fixture
 def schema_registry() -> Iterator[InProcessRegistry]:
     """In-process schema registry for one test, with an HTTP address."""
-    from pravega_connector.testing import InProcessRegistry  # noqa: PLC0415 - on request
-
-    with InProcessRegistry() as server:
+    with testing.InProcessRegistry() as server:
         yield server

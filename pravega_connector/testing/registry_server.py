@@ -115,5 +115,5 @@ class _Handler(BaseHTTPRequestHandler):
         path = parts.path.removeprefix(_BASE)
         return self.server.registry.answer(self.command, path, dict(parse_qsl(parts.query)), content)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+    def log_message(self, format: str, *args: Any) -> None:
         """Do not log requests."""

@@ -153,10 +153,10 @@ class FrameParser:
         """Add the next bytes. Return the events that they complete, or None.
 
         ``chunk`` is not referenced afterwards. In a :class:`ReceiveBuffer`, the bytes before the chunk are overwritten.
-        Raises ProtocolError for invalid frames, and ValueError for more than 1 GiB at once (see :meth:`feed_all`).
+        Raises ProtocolError for invalid frames, and ValueError for more than 1 GiB at once.
         """
         if len(chunk) > MAX_CHUNK:
-            raise ValueError(f"a chunk of {len(chunk)} bytes is too large for one column; use feed_all")
+            raise ValueError(f"a chunk of {len(chunk)} bytes is too large for one column")
         if len(self._carry) + len(chunk) < self._wanted:
             self._carry += chunk
             return None
@@ -169,12 +169,6 @@ class FrameParser:
         column = EventColumn(_payloads(data, bounds), bounds[:-1] + self._offset) if len(bounds) > 1 else None
         self._keep(data, int(bounds[-1]))
         return column
-
-    def feed_all(self, chunk: Bytes) -> list[EventColumn]:
-        """Add the next bytes, of any size. Return the events that they complete, in one or more columns."""
-        view = memoryview(chunk)
-        columns = (self.feed(view[start : start + MAX_CHUNK]) for start in range(0, len(view), MAX_CHUNK))
-        return [column for column in columns if column is not None]
 
     def finish(self) -> None:
         """End the input. Raises ProtocolError inside an event."""

@@ -16,6 +16,7 @@ MAX_SEGMENT_PART: Final = 2**31 - 1  # numbers and epochs are Java ints
 # NameUtils.validateStreamName. Java's \p{Alnum} is ASCII. One leading underscore marks Pravega's own names.
 _NAME: Final = re.compile(r"_?[A-Za-z0-9.\-]+")
 _TABLE_SUFFIX: Final = "_kvtable"  # NameUtils.KVTABLE_SUFFIX
+_GROUP_PREFIX: Final = "_RG"  # NameUtils.READER_GROUP_STREAM_PREFIX
 # NameUtils.extractSegmentTokens: a segment without an epoch has epoch 0.
 _SEGMENT: Final = re.compile(r"(?P<stream>[^/]+/[^/]+)/(?P<number>[0-9]{1,10})(?:\.#epoch\.(?P<epoch>[0-9]{1,10}))?")
 _TRANSACTION: Final = "#transaction."
@@ -124,6 +125,17 @@ def table_of(stream: StreamName) -> TableName | None:
     """Return the table with these segments (:attr:`TableName.segments`); None for the segments of a stream."""
     name = stream.stream.removesuffix(_TABLE_SUFFIX)
     return None if name == stream.stream else TableName(stream.scope, name)
+
+
+def group_stream(scope: str, group: str) -> StreamName:
+    """Return the stream with the state of a reader group."""
+    return StreamName(scope, _GROUP_PREFIX + group)
+
+
+def group_of(stream: StreamName) -> str | None:
+    """Return the reader group with its state in ``stream``; None for other streams."""
+    name = stream.stream.removeprefix(_GROUP_PREFIX)
+    return None if name == stream.stream else name
 
 
 @dataclass(frozen=True, slots=True)

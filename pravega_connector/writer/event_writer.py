@@ -7,9 +7,10 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar
+from typing import Any, Final, Generic, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,9 +49,6 @@ from pravega_connector.writer.routing import Destination, Routes, StreamDestinat
 from pravega_serde import after_fork
 from pravega_serde.columnar import as_column
 from pravega_serde.routing import EventRouter
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -243,8 +241,6 @@ class EventWriter(HintedNames, ProcessBound, Generic[T]):
         return event
 
     def _write_together(self, events: list[bytes], routing_key: str | None) -> Future[None]:
-        from concurrent.futures import Future  # noqa: PLC0415 - most writers have no acknowledgements
-
         acknowledgement: Future[None] = Future()
         acknowledgement.set_running_or_notify_cancel()  # what was sent cannot be cancelled
         if (size := sum(map(len, events)) + EVENT_HEADER_SIZE * len(events)) > READABLE:

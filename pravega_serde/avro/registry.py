@@ -56,7 +56,7 @@ class AvroRegistry(RegistryFormat):
     needs_header = True
     compared_by_server = True
 
-    def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:  # noqa: ARG002
+    def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:
         """Return the type of a schema's events. A given name must be the schema's own."""
         info = SchemaInfo(_name(schema), SerializationFormat.AVRO, avro_text(schema).encode())
         if name not in (None, info.type):
@@ -101,7 +101,7 @@ class AvroRegistry(RegistryFormat):
         """Return a record schema with the columns as fields; see :func:`avro_schema_of`."""
         return avro_schema_of(columns, name)
 
-    def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:  # noqa: ARG002
+    def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:
         """Return the type of the record."""
         return self.event_type(json.loads(self.derive(columns, name)), name)
 
@@ -118,7 +118,7 @@ class AvroRegistry(RegistryFormat):
         chosen = _reader_schema(info, columns)
         return EventType(chosen, self.payloads(chosen))
 
-    def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG002
+    def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:
         """Return the reasons that resolution reports.
 
         This is stricter than the server in one respect. An enum symbol that the reader does not have is a fault here,

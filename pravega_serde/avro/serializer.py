@@ -75,7 +75,7 @@ class AvroSerializer(ColumnSerializer):
 
     def text_fault(self, path: Sequence[str]) -> str | None:
         """Return the reason why a field of either schema cannot hold every text or all bytes."""
-        return text_fault(self._writer, path) or text_fault(self._reader, path)
+        return text_fault(self._writer, path) or text_fault(self.reader, path)
 
     def serialize(self, value: Any) -> bytes:
         """Return the event of a natural value."""

@@ -65,7 +65,7 @@ def _union_storage(schema: Union) -> pa.DataType:
 
 _STORAGE: Final[Mapping[type, Callable[[Any], pa.DataType]]] = {
     Array: lambda schema: list_type(storage_type(schema.items)),
-    Enum: lambda schema: pa.string(),  # noqa: ARG005
+    Enum: lambda schema: pa.string(),
     Fixed: _leaf_storage,
     Map: lambda schema: pa.map_(pa.string(), storage_type(schema.values)),
     Primitive: _leaf_storage,

@@ -85,19 +85,19 @@ def _integers(schema: Primitive, column: pa.Array) -> list[Piece]:
     return varints(values)
 
 
-def _boolean(schema: Primitive, column: pa.Array) -> list[Piece]:  # noqa: ARG001
+def _boolean(schema: Primitive, column: pa.Array) -> list[Piece]:
     return [Words(column.to_numpy(zero_copy_only=False).astype(np.uint64), 1)]
 
 
-def _float(schema: Primitive, column: pa.Array) -> list[Piece]:  # noqa: ARG001
+def _float(schema: Primitive, column: pa.Array) -> list[Piece]:
     return [Words(column.to_numpy().view(np.uint32).astype(np.uint64), 4)]
 
 
-def _double(schema: Primitive, column: pa.Array) -> list[Piece]:  # noqa: ARG001
+def _double(schema: Primitive, column: pa.Array) -> list[Piece]:
     return [Words(column.to_numpy().view(np.uint64), 8)]
 
 
-def _bytes(schema: Primitive, column: pa.Array) -> list[Piece]:  # noqa: ARG001
+def _bytes(schema: Primitive, column: pa.Array) -> list[Piece]:
     data = column.cast(pa.binary())
     lengths = pc.binary_length(data).to_numpy().astype(np.int64)
     return [*varints(lengths), regroup(data, np.arange(len(data) + 1))]
@@ -110,7 +110,7 @@ _PRIMITIVES: Final[Mapping[str, Callable[[Primitive, pa.Array], list[Piece]]]] =
     "float": _float,
     "int": _integers,
     "long": _integers,
-    "null": lambda schema, column: [],  # noqa: ARG005
+    "null": lambda schema, column: [],
     "string": _bytes,
 }
 
@@ -335,7 +335,7 @@ def _shape_enum(schema: Enum, column: pa.Array, wanted: pa.DataType) -> pa.Array
     return column
 
 
-def _shape_primitive(schema: Primitive, column: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: ARG001
+def _shape_primitive(schema: Primitive, column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Convert numbers back to dates and timestamps."""
     logical = schema.logical.name if schema.logical else ""
     if logical == "timestamp-millis":

@@ -318,9 +318,9 @@ def _test(branch: Type) -> Callable[[Any, bool], bool]:
         needed = frozenset(entry.name for entry in branch.fields if entry.default is MISSING)
         return lambda value, strict: _is_record(value, names, needed, strict)
     if isinstance(branch, Enum):
-        return lambda value, strict: _is_text(value) and value in branch.symbols  # noqa: ARG005
+        return lambda value, strict: _is_text(value) and value in branch.symbols
     if isinstance(branch, Fixed) and branch.logical is None:
-        return lambda value, strict: isinstance(value, bytes) and len(value) == branch.size  # noqa: ARG005
+        return lambda value, strict: isinstance(value, bytes) and len(value) == branch.size
     if isinstance(branch, Primitive | Fixed) and branch.logical is not None and branch.logical.name == "decimal":
         convert = _from_decimal(branch.logical, branch.size if isinstance(branch, Fixed) else None)
         return lambda value, strict: isinstance(value, Decimal) and (not strict or _converts(convert, value))
@@ -363,20 +363,20 @@ def _is_text(value: Any) -> bool:
 
 
 _TESTS: Final[Mapping[str, Callable[[Any, bool], bool]]] = {
-    "array": lambda value, strict: isinstance(value, list | tuple),  # noqa: ARG005
-    "boolean": lambda value, strict: isinstance(value, bool),  # noqa: ARG005
-    "bytes": lambda value, strict: isinstance(value, bytes | bytearray | memoryview),  # noqa: ARG005
-    "date": lambda value, strict: isinstance(value, date) and not isinstance(value, datetime),  # noqa: ARG005
+    "array": lambda value, strict: isinstance(value, list | tuple),
+    "boolean": lambda value, strict: isinstance(value, bool),
+    "bytes": lambda value, strict: isinstance(value, bytes | bytearray | memoryview),
+    "date": lambda value, strict: isinstance(value, date) and not isinstance(value, datetime),
     "double": lambda value, strict: isinstance(value, float) or (not strict and _is_int(value, 1024)),
     "float": lambda value, strict: isinstance(value, float) or (not strict and _is_int(value, 64)),
-    "int": lambda value, strict: _is_int(value, 32),  # noqa: ARG005
-    "local-timestamp": lambda value, strict: isinstance(value, datetime) and value.tzinfo is None,  # noqa: ARG005
-    "long": lambda value, strict: _is_int(value, 64),  # noqa: ARG005
-    "map": lambda value, strict: isinstance(value, Mapping),  # noqa: ARG005
-    "string": lambda value, strict: _is_text(value),  # noqa: ARG005
-    "time": lambda value, strict: isinstance(value, time),  # noqa: ARG005
-    "timestamp": lambda value, strict: isinstance(value, datetime) and value.tzinfo is not None,  # noqa: ARG005
-    "uuid": lambda value, strict: isinstance(value, uuid.UUID),  # noqa: ARG005
+    "int": lambda value, strict: _is_int(value, 32),
+    "local-timestamp": lambda value, strict: isinstance(value, datetime) and value.tzinfo is None,
+    "long": lambda value, strict: _is_int(value, 64),
+    "map": lambda value, strict: isinstance(value, Mapping),
+    "string": lambda value, strict: _is_text(value),
+    "time": lambda value, strict: isinstance(value, time),
+    "timestamp": lambda value, strict: isinstance(value, datetime) and value.tzinfo is not None,
+    "uuid": lambda value, strict: isinstance(value, uuid.UUID),
 }
 
 

@@ -4,8 +4,8 @@
 - :mod:`~pravega_serde.cbor.rows` reads events one at a time.
 - :mod:`~pravega_serde.cbor.scan` reports the fault of events that cbor2 refuses, and the cost of large ones.
 - :mod:`~pravega_serde.cbor.convert` converts values to those of Arrow types.
-- :mod:`~pravega_serde.cbor.columns` reads whole columns.
-- :mod:`~pravega_serde.cbor.write_rows` and :mod:`~pravega_serde.cbor.write_columns` write the same bytes.
+- :mod:`~pravega_serde.cbor.write_rows` writes events one at a time.
+- :mod:`~pravega_serde.cbor.write_columns` converts columns to rows.
 """
 
 from typing import TYPE_CHECKING

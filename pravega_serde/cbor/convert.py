@@ -51,10 +51,10 @@ class _CborValues(ParsedValues):
     def optional(self, convert: Convert) -> Convert:
         return lambda value: None if value is None or value is cbor2.undefined else convert(value)
 
-    def text(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def text(self, kind: pa.DataType) -> Convert:
         return lambda value: value if type(value) is str else str(UUID(bytes=self._uuid(value, "a text")))
 
-    def binary(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def binary(self, kind: pa.DataType) -> Convert:
         return lambda value: value if type(value) is bytes else self._uuid(value, "a byte string")
 
     def _uuid(self, value: Any, wanted: str) -> bytes:

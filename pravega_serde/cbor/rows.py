@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -46,8 +46,8 @@ _MAX_BIGNUM: Final = 1024
 _MARK: Final = b"\x1b" + os.urandom(8)
 _END: Final = int.from_bytes(_MARK[1:], "big")
 
-#: Head of an array of two, and of an array with its length in the next four bytes.
-_PAIR, _ARRAY = b"\x82", b"\x9a"
+#: Head of an array of two.
+_PAIR: Final = b"\x82"
 
 _Read = Callable[[Any, bool], Any]
 
@@ -62,25 +62,6 @@ class Inference(RowInference):
 
     def __init__(self) -> None:
         super().__init__(parse)
-
-
-def parse_for_column(data: bytes) -> Any:
-    """Return the value of an event for :mod:`pravega_serde.cbor.convert`.
-
-    That module knows the Arrow types of dates and similar tags.
-    """
-    return _parse(data, _COLUMNS)
-
-
-def parse_together(events: Sequence[bytes]) -> list[Any] | None:
-    """Return the values of small events, as :func:`parse_for_column` does; None if some event has none."""
-    data = b"".join((_ARRAY, (2 * len(events)).to_bytes(4, "big"), _MARK.join(events), _MARK))
-    try:
-        items = _load(data, _COLUMNS)
-    except cbor2.CBORDecodeError:
-        return None
-    # An event that is too short, or too long, moves all the marks after it.
-    return items[::2] if items[1::2] == [_END] * len(events) else None
 
 
 def _parse(data: bytes, tags: _Tags) -> Any:
@@ -137,7 +118,7 @@ def _refuse(tag: int) -> _Read:
 
 
 def _keep(tag: int) -> _Read:
-    return lambda value, immutable: cbor2.CBORTag(tag, value)  # noqa: ARG005
+    return lambda value, immutable: cbor2.CBORTag(tag, value)
 
 
 def _content(tag: int) -> _Read:
@@ -218,7 +199,7 @@ _COLUMNS: Final = _Tags(_NUMBERS | {tag: _keep(tag) for tag in (0, 1, 37, 100, 1
 
 
 class TypedReader:
-    """Reader of single events as values of an Arrow type: the plain path of columns.
+    """Reader of single events as values of an Arrow type.
 
     Entries that the type lacks are ignored, absent ones are null. Types are strict: a text is not read as a number.
     """
@@ -228,19 +209,12 @@ class TypedReader:
     def __init__(self, kind: pa.DataType) -> None:
         self._convert, self._limit = converter(kind), ItemLimit(kind)
 
-    def may_exceed(self, size: int) -> bool:
-        """True if an event of ``size`` bytes could need more memory than allowed.
-
-        An item has at least one byte.
-        """
-        return self._limit.concerns(size, size)
-
     def __call__(self, data: bytes) -> Any:
         """Return the value of an event, as ``pa.array`` accepts it for the type.
 
         Raises :class:`DeserializationError`.
         """
-        value = parse_for_column(data)
+        value = _parse(data, _COLUMNS)
         try:
             self._limit.check(len(data), value)
             return self._convert(value)

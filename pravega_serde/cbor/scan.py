@@ -88,16 +88,11 @@ for _short in range(24):
     _STEP[[0x40 + _short, 0x60 + _short]] += _short
 
 
-def may_cost(event: bytes) -> bool:
-    """True if an event could exceed its cost limit; :func:`check_cost` computes the cost."""
-    return len(event) >= LARGE and int(_count(np.frombuffer(event, np.uint8)) @ _WORST) > ALLOWED.of(len(event))
-
-
 def check_cost(event: bytes) -> None:
     """Raise :class:`MalformedError` if the values of a large event need more memory, or calls, than allowed."""
-    if not may_cost(event):
-        return
     data, size = np.frombuffer(event, np.uint8), len(event)
+    if size < LARGE or int(_count(data) @ _WORST) <= ALLOWED.of(size):
+        return
     heads = _count(data[_heads(data)])
     if int(heads[0xC0:0xE0].sum()) > size // _BYTES_PER_TAG:
         raise MalformedError(f"more than one tag for {_BYTES_PER_TAG} bytes", limit=True)

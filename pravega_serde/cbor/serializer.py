@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 from pravega_serde.columnar import ColumnReader, ColumnSerializer, ColumnWriter, PlainPath
+from pravega_serde.columnar.bad_rows import per_row
 from pravega_serde.columnar.base import Write, columns_type, no_columns
 from pravega_serde.errors import MissingExtraError
-
-#: Events of flat maps below which reading by row is faster.
-_FEW_TO_READ: Final = 4
 
 
 class CborSerializer(ColumnSerializer):
@@ -25,7 +23,8 @@ class CborSerializer(ColumnSerializer):
     type, or a schema for its columns). Fields that an event lacks are null; fields that the type lacks are ignored.
 
     Columns hold booleans, integers, floats, strings, binary, decimals, dates, timestamps, lists, structs, and maps.
-    Keys of maps are strings, binary or integers. Times of day are written as text.
+    Keys of maps are strings, binary or integers. Times of day are written as text. Columns are read and written row by
+    row: cbor2 takes most of the time.
 
     With ``deterministic``, equal values have equal bytes: see :mod:`pravega_serde.cbor.write_rows`.
 
@@ -82,13 +81,12 @@ class CborSerializer(ColumnSerializer):
 
     def _make_reader(self) -> ColumnReader:
         kind = self.arrow_type
-        read = _module("rows").TypedReader(kind)
-        return ColumnReader(PlainPath(read, kind), _module("columns").column_reader(read, kind), few=_FEW_TO_READ)
+        return ColumnReader(PlainPath(_module("rows").TypedReader(kind), kind), None)
 
     def _make_writer(self) -> ColumnWriter:
         def prepare(kind: pa.DataType) -> Write:
-            write: Write = _module("write_columns").column_writer(kind, deterministic=self._deterministic)
-            return write
+            values = _module("write_columns").row_values(kind)
+            return lambda column: per_row(values(column), self.serialize)
 
         return ColumnWriter(prepare)
 

@@ -1,7 +1,4 @@
-"""Writing by column: each field becomes a list of Python values at once, and cbor2 writes row by row.
-
-The bytes equal those of :mod:`pravega_serde.cbor.write_rows`.
-"""
+"""Values of columns, row by row, for :func:`pravega_serde.cbor.write_rows.to_cbor`."""
 
 from __future__ import annotations
 
@@ -9,12 +6,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import cbor2
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME
-from pravega_serde.cbor.write_rows import prepared, written
 from pravega_serde.columnar import (
     at_path,
     bounds_of,
@@ -25,43 +18,17 @@ from pravega_serde.columnar import (
     to_micros,
 )
 from pravega_serde.columnar.arrays import dictionary_values
-from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.lowering import check_between
 from pravega_serde.columnar.types import NESTED, Walk, family
 from pravega_serde.columnar.variant import decoded
 
-#: Returns the values of a column as cbor2 writes them, None for null.
-Values = Callable[[pa.Array], Sequence[Any]]
-
-#: Rows whose values still fit the processor's cache.
-_ROWS_AT_ONCE: Final = 4096
+#: Returns the Python values of a column, None for null.
+RowValues = Callable[[pa.Array], Sequence[Any]]
 
 
-def column_writer(kind: pa.DataType, *, deterministic: bool = False) -> Write:
-    """Return a writer of columns of a type. Raise :class:`SchemaError` for a type without a form in CBOR."""
-    values_of = _Values().of(kind)
-
-    def write(column: pa.Array) -> pa.BinaryArray:
-        events: list[bytes | None] = []
-        for start in range(0, len(column), _ROWS_AT_ONCE):
-            piece = column.slice(start, _ROWS_AT_ONCE)
-            there = piece.is_valid().to_pylist()
-            events += [
-                written(value, deterministic=deterministic) if valid else None
-                for value, valid in zip(values_of(piece), there, strict=True)
-            ]
-        return pa.array(events, pa.binary())
-
-    return write
-
-
-def _tagged(texts: pa.StringArray, tag: int) -> list[Any]:
-    return [None if text is None else cbor2.CBORTag(tag, text) for text in texts.to_pylist()]
-
-
-def _short(texts: pa.StringArray) -> pa.StringArray:
-    """Return times without microseconds if they are zero, as Python writes them."""
-    return pc.replace_substring_regex(texts, r"\.000000$", "")
+def row_values(kind: pa.DataType) -> RowValues:
+    """Return the conversion of columns of a type. Raise :class:`SchemaError` for a type without a form in CBOR."""
+    return _Values().of(kind)
 
 
 #: First and last day of the years 1 to 9999, counted from 1970.
@@ -69,48 +36,43 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY: Final = 86_400_000_000
 
 
-class _Values(Walk[Values]):
+class _Values(Walk[RowValues]):
     language = "CBOR"
 
-    def of(self, kind: pa.DataType, path: str = "$") -> Values:
+    def of(self, kind: pa.DataType, path: str = "$") -> RowValues:
         values = super().of(kind, path)
         return values if family(kind) in NESTED else at_path(values, path)
 
-    def null(self, kind: pa.DataType) -> Values:  # noqa: ARG002
+    def null(self, kind: pa.DataType) -> RowValues:
         return lambda column: column.to_pylist()
 
     boolean = integer = decimal = text = binary = null
 
-    def floating(self, kind: pa.DataType) -> Values:  # noqa: ARG002
+    def floating(self, kind: pa.DataType) -> RowValues:
         return lambda column: column.cast(pa.float64()).to_pylist()
 
-    def date(self, kind: pa.DataType) -> Values:  # noqa: ARG002
-        def values(column: pa.Array) -> list[Any]:
+    def date(self, kind: pa.DataType) -> RowValues:
+        def values(column: pa.Array) -> Any:
             days = days_of(column)
             check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 1 to 9999")
-            return _tagged(days.cast(pa.string()), DATE_TEXT)
+            return days.to_pylist()
 
         return values
 
-    def time(self, kind: pa.DataType) -> Values:  # noqa: ARG002
-        return lambda column: time_of_day(column).cast(pa.string()).to_pylist()
+    def time(self, kind: pa.DataType) -> RowValues:
+        return lambda column: time_of_day(column).to_pylist()
 
-    def timestamp(self, kind: pa.DataType) -> Values:
+    def timestamp(self, kind: pa.DataType) -> RowValues:
         first, last = _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1
 
-        def values(column: pa.Array) -> list[Any]:
+        def values(column: pa.Array) -> Any:
             micros = to_micros(column, kind.unit, what="timestamp")
             check_between(micros, first, last, "a timestamp beyond the years 1 to 9999")
-            texts = pc.replace_substring(_short(micros.cast(pa.timestamp("us")).cast(pa.string())), " ", "T")
-            if kind.tz is None:
-                local: list[Any] = texts.to_pylist()
-                return local
-            # The text is in UTC for any zone of the column.
-            return _tagged(pc.binary_join_element_wise(texts, "Z", ""), DATE_TIME)
+            return micros.cast(pa.timestamp("us", kind.tz and "UTC")).to_pylist()
 
         return values
 
-    def items(self, kind: pa.ListType, path: str) -> Values:
+    def items(self, kind: pa.ListType, path: str) -> RowValues:
         inner = self.item(kind, path)
 
         def values(column: pa.Array) -> list[Any]:
@@ -123,7 +85,7 @@ class _Values(Walk[Values]):
 
         return values
 
-    def entries(self, kind: pa.MapType, path: str) -> Values:
+    def entries(self, kind: pa.MapType, path: str) -> RowValues:
         self.check_keys(kind, path, "text", "binary", "integer")
         key_of, value_of = self.of(kind.key_type, f"{path}{{}}"), self.value(kind, path)
 
@@ -138,7 +100,7 @@ class _Values(Walk[Values]):
 
         return values
 
-    def fields(self, kind: pa.StructType, path: str) -> Values:
+    def fields(self, kind: pa.StructType, path: str) -> RowValues:
         members = self.members(kind, path)
 
         def values(column: pa.Array) -> list[Any]:
@@ -153,9 +115,9 @@ class _Values(Walk[Values]):
 
         return values
 
-    def variant(self, kind: pa.DataType) -> Values:  # noqa: ARG002
-        return lambda column: list(map(prepared, decoded(column)))
+    def variant(self, kind: pa.DataType) -> RowValues:
+        return lambda column: list(decoded(column))
 
-    def dictionary(self, kind: pa.DictionaryType, path: str) -> Values:
+    def dictionary(self, kind: pa.DictionaryType, path: str) -> RowValues:
         inner = super().dictionary(kind, path)
         return lambda column: inner(dictionary_values(column))

@@ -92,6 +92,9 @@ class FallbackError(Exception):
 #: Number of rows below which a fast path that refuses a whole piece is not retried: its fixed cost is about as high.
 _SMALLEST_PIECE: Final = 32
 
+#: Rows whose Python values exist at once while they are read one by one.
+_ROWS_AT_ONCE: Final = 4096
+
 _NO_ROWS: Final = np.empty(0, np.int64)
 
 
@@ -185,6 +188,11 @@ def _decode(
 
 
 def _read_plainly(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_error: OnError | None) -> pa.Array:
+    pieces = [slice(start, start + _ROWS_AT_ONCE) for start in range(0, max(len(column), 1), _ROWS_AT_ONCE)]
+    return pa.concat_arrays([_read_piece(column[piece], places[piece], plain, on_error) for piece in pieces])
+
+
+def _read_piece(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_error: OnError | None) -> pa.Array:
     values, errors = _each(column, plain.read, all_rows=on_error is not None)
     try:
         array = pa.array(values, plain.arrow_type)

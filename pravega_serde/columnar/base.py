@@ -155,7 +155,7 @@ class ColumnSerializer(SerializerCalls, ABC):
         """Fields of a struct that are null in no value that an event decodes to."""
         return frozenset()
 
-    def text_fault(self, path: Sequence[str]) -> str | None:  # noqa: ARG002
+    def text_fault(self, path: Sequence[str]) -> str | None:
         """Return the reason why a string or bytes field cannot hold every text or all bytes; None if it can.
 
         ``path`` has the names of fields. Lists and maps on the way have no name.

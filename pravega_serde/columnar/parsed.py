@@ -79,7 +79,7 @@ class ParsedValues(Walk[Convert]):
     def timestamp(self, kind: pa.DataType) -> Convert:
         """Conversion to a timestamp in microseconds."""
 
-    def null(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def null(self, kind: pa.DataType) -> Convert:
         """Conversion to ``null``."""
 
         def convert(value: Any) -> None:
@@ -87,7 +87,7 @@ class ParsedValues(Walk[Convert]):
 
         return convert
 
-    def boolean(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def boolean(self, kind: pa.DataType) -> Convert:
         """Conversion to ``bool``."""
 
         def convert(value: Any) -> bool:
@@ -110,7 +110,7 @@ class ParsedValues(Walk[Convert]):
 
         return convert
 
-    def floating(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def floating(self, kind: pa.DataType) -> Convert:
         """Conversion to ``float`` or ``double``; larger values are infinite, as in Java."""
 
         def convert(value: Any) -> float:
@@ -203,7 +203,7 @@ class ParsedValues(Walk[Convert]):
 
         return convert
 
-    def variant(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def variant(self, kind: pa.DataType) -> Convert:
         """Conversion to Spark's VARIANT; null is a null of the column."""
         return lambda value: encode(value, self.natural)
 

@@ -146,17 +146,17 @@ class ChangeDeserializer(DeserializerCalls, InnerColumns):
         before, after = value.get("before"), value.get("after")
         return RowChange(value["op"], before, after, _time(value, source), _position(source), source)
 
-    def serialize(self, value: RowChange) -> bytes:  # noqa: ARG002
+    def serialize(self, value: RowChange) -> bytes:
         """Raise :class:`SerializationError`: change events are only read."""
         raise SerializationError("a ChangeDeserializer only reads events")
 
     # ---- columns ----
 
-    def check_encodable(self, arrow_type: pa.DataType) -> None:  # noqa: ARG002
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
         """Raise :class:`SchemaError`: change events are only read."""
         raise SchemaError("a ChangeDeserializer only reads events")
 
-    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:  # noqa: ARG002
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
         """Raise :class:`SerializationError`: change events are only read."""
         raise SerializationError("a ChangeDeserializer only reads events")
 

@@ -88,7 +88,7 @@ class Enveloped(SerializerCalls, InnerColumns, Generic[T]):
         envelope: str = "cloudevents",
         *,
         source: str | None = None,
-        type: str | None = None,  # noqa: A002 - the name in CloudEvents
+        type: str | None = None,
     ) -> None:
         if envelope not in ENVELOPES:
             raise SerdeError(

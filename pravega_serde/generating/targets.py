@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from pravega_serde.errors import SerdeError, UnsupportedTargetError
+from pravega_serde.generating import schema_targets
 from pravega_serde.generating.code import GeneratedCode
 from pravega_serde.generating.java_model import JavaModel
 from pravega_serde.generating.java_source import java_source
 from pravega_serde.generating.python_source import python_source
+from pravega_serde.generating.schema_sources import file_schema, sniffed_schema
 from pravega_serde.sniffing import Sniffed, sniff
 from pravega_serde.sniffing.java_classes import SniffedClass
 from pravega_serde.suggestions import did_you_mean
@@ -35,7 +37,7 @@ def generate(
     *,
     to: Target,
     name: str = "events",
-    type: str | None = None,  # noqa: A002 -- the registry's word
+    type: str | None = None,
     command: str = "",
 ) -> GeneratedCode:
     """Return source code or schemas for events.
@@ -67,15 +69,11 @@ def generate(
     classes = _java_classes(found)
     if classes:
         return _with_command(_of_java(classes, found, to, name), command)
-    from pravega_serde.generating.schema_sources import sniffed_schema  # noqa: PLC0415 -- imports all formats
-
     made = _of_schema(sniffed_schema(found, type or name), to, name, command)
     return replace(made, notes=(*found.notes, *made.notes))
 
 
 def _file_schema(path: Path, name: str, type_name: str | None) -> SchemaInfo:
-    from pravega_serde.generating.schema_sources import file_schema  # noqa: PLC0415 -- imports all formats
-
     return file_schema(path, name, type_name)
 
 
@@ -100,8 +98,6 @@ def _of_java(classes: list[SniffedClass], found: Sniffed, to: Target, name: str)
 
 
 def _of_schema(info: SchemaInfo, to: Target, name: str, command: str) -> GeneratedCode:
-    from pravega_serde.generating import schema_targets  # noqa: PLC0415 -- imports all formats
-
     if info.format.name not in ("Avro", "Json", "Protobuf"):
         raise UnsupportedTargetError(
             f"the schema of {info.type!r} has the format {info.format.full_type_name!r}; only Avro, Protobuf and JSON "

@@ -167,20 +167,20 @@ class _Readers(Walk[Any]):
         made = super().of(kind, path)
         return made if family(kind) in NESTED else _checked(kind, made)
 
-    def null(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+    def null(self, kind: pa.DataType) -> Any:
         return lambda _: None
 
-    def boolean(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+    def boolean(self, kind: pa.DataType) -> Any:
         return lambda value: bool(value) if isinstance(value, (bool, Boolean)) else None
 
     def integer(self, kind: pa.DataType) -> Any:
         low, high = integer_bounds(kind)
         return lambda value: _whole(value, low, high)
 
-    def floating(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+    def floating(self, kind: pa.DataType) -> Any:
         return lambda value: float(value) if isinstance(value, (int, float)) and type(value) is not bool else None
 
-    def text(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+    def text(self, kind: pa.DataType) -> Any:
         return _text
 
     def binary(self, kind: pa.DataType) -> Any:
@@ -190,10 +190,10 @@ class _Readers(Walk[Any]):
     def decimal(self, kind: pa.DataType) -> Any:
         return lambda value: _exact(value, kind)
 
-    def date(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+    def date(self, kind: pa.DataType) -> Any:
         return lambda value: value if isinstance(value, dt.date) else None
 
-    def time(self, kind: pa.DataType) -> Any:  # noqa: ARG002
+    def time(self, kind: pa.DataType) -> Any:
         return lambda value: value if isinstance(value, dt.time) else None
 
     def timestamp(self, kind: pa.DataType) -> Any:

@@ -40,7 +40,7 @@ class JsonValues(ParsedValues):
 
         return convert
 
-    def text(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def text(self, kind: pa.DataType) -> Convert:
         """Conversion to ``string``."""
 
         def convert(value: Any) -> str:
@@ -55,7 +55,7 @@ class JsonValues(ParsedValues):
 
         return convert
 
-    def binary(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def binary(self, kind: pa.DataType) -> Convert:
         """Conversion to ``binary``, from Base64."""
 
         def convert(value: Any) -> bytes:

@@ -165,7 +165,7 @@ class _Schemas(SchemaWalk[dict[str, Any]]):
         schema = self.of(field.type, path)
         return {**schema, "type": [schema["type"], "null"]} if field.nullable and schema["type"] != "null" else schema
 
-    def leaf(self, kind: pa.DataType, path: str, form: str) -> dict[str, Any]:  # noqa: ARG002
+    def leaf(self, kind: pa.DataType, path: str, form: str) -> dict[str, Any]:
         if is_family(kind, "decimal"):
             form = form.replace("p,s", f"{kind.precision},{kind.scale}")
         name, _, text = form.partition(", format ")

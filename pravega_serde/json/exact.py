@@ -144,7 +144,7 @@ class _ExactValues(JsonValues):
 
         return exactly
 
-    def text(self, kind: pa.DataType) -> Convert:  # noqa: ARG002
+    def text(self, kind: pa.DataType) -> Convert:
         def convert(value: Any) -> str:
             if not isinstance(value, str):
                 return to_json(value).decode()

@@ -28,7 +28,7 @@ class JsonRegistry(RegistryFormat):
     anonymous = True
     typed_readers_undo_codecs = False
 
-    def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:  # noqa: ARG002
+    def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:
         """Return the type of a schema's events; its default name is the schema's title."""
         text = _text_of(schema)
         payloads = _serializer(text)
@@ -43,7 +43,7 @@ class JsonRegistry(RegistryFormat):
         """Return a serializer with the columns that the schema names."""
         return _serializer(schema_text(info))
 
-    def plain_reader(self, payloads: Serializer[Any]) -> Callable[[bytes], Any]:  # noqa: ARG002
+    def plain_reader(self, payloads: Serializer[Any]) -> Callable[[bytes], Any]:
         """Return a reader of numbers with a fraction or exponent as decimals."""
         return partial(parse_plainly, decimals=True)
 
@@ -68,7 +68,7 @@ class JsonRegistry(RegistryFormat):
         """Return the type with these columns; reading needs only their names and types."""
         return EventType(info, JsonSerializer(arrow_type=columns))
 
-    def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG002
+    def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:
         """Yield the kinds of documents of the writer's schema that the reader's schema rejects.
 
         Writers are assumed to write only the members that their schema names. A document may hold any other member as
@@ -78,7 +78,7 @@ class JsonRegistry(RegistryFormat):
         written, read = (_load(schema) for schema in (writer, reader))
         yield from _Comparison(written, read).compare(written, read, "$", 0)
 
-    def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Any, str]:  # noqa: ARG002
+    def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Any, str]:
         """Return the serializer of the reader; reading needs only the names and types of its columns."""
         return reader.payloads, ""
 

@@ -280,12 +280,12 @@ def _matching(pattern: str, texts: Iterable[str]) -> list[str]:
     return [text for text, there in zip(every, found, strict=True) if there]
 
 
-def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, str) and not _matching(pattern, [instance]):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, dict):
         for pattern, inner in patterns.items():
             _spend(len(instance))
@@ -308,7 +308,7 @@ def _additional_properties(validator: Any, inner: Any, instance: Any, schema: An
         yield ValidationError(f"the schema does not allow the members: {', '.join(extras)[:200]}")
 
 
-def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if wanted and isinstance(instance, list):
         _spend(_size(instance) // 8)
         if len({repr(item) if type(item) is int else _text(item) for item in instance}) < len(instance):

@@ -170,10 +170,10 @@ class _Renderers(Walk[Render]):
         render = super().of(kind, path)
         return render if family(kind) in NESTED else at_path(render, path)
 
-    def null(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+    def null(self, kind: pa.DataType) -> Render:
         return lambda column: [pa.array(["null"] * len(column), pa.string())]
 
-    def boolean(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+    def boolean(self, kind: pa.DataType) -> Render:
         return lambda column: [column.cast(pa.string())]
 
     integer = decimal = boolean
@@ -188,10 +188,10 @@ class _Renderers(Walk[Render]):
             return lambda column: ['"', escaped(column), '"']
         return lambda column: ['"', escaped(column.cast(pa.string())), '"']
 
-    def binary(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+    def binary(self, kind: pa.DataType) -> Render:
         return lambda column: [pa.array([to_json(value).decode() for value in column.to_pylist()], pa.string())]
 
-    def date(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+    def date(self, kind: pa.DataType) -> Render:
         def render(column: pa.Array) -> Parts:
             days = days_of(column)
             check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 0 to 9999 of ISO 8601")
@@ -199,7 +199,7 @@ class _Renderers(Walk[Render]):
 
         return render
 
-    def time(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+    def time(self, kind: pa.DataType) -> Render:
         return lambda column: ['"', time_of_day(column).cast(pa.string()), '"']
 
     def timestamp(self, kind: pa.DataType) -> Render:
@@ -247,7 +247,7 @@ class _Renderers(Walk[Render]):
 
         return render
 
-    def variant(self, kind: pa.DataType) -> Render:  # noqa: ARG002
+    def variant(self, kind: pa.DataType) -> Render:
         return lambda column: [pa.array([to_json(value).decode() for value in decoded(column)], pa.string())]
 
     def dictionary(self, kind: pa.DictionaryType, path: str) -> Render:

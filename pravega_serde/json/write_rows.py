@@ -242,7 +242,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any, Out], None]]] = {
     time: lambda value, out: out(f'"{value.isoformat(timespec="microseconds")}"'),
     timedelta: lambda value, out: out(f'"{msgspec.to_builtins(value)}"'),
     tuple: _write_list,
-    type(None): lambda value, out: out("null"),  # noqa: ARG005
+    type(None): lambda value, out: out("null"),
     uuid.UUID: lambda value, out: out(f'"{value}"'),
 }
 

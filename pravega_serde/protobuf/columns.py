@@ -8,7 +8,6 @@ groups.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -46,11 +45,8 @@ Parts = tuple[npt.NDArray[Any], ...]
 #: Returns values without nulls, and the mask of bad ones (None: none). The cursor has the bytes.
 Build = Callable[[Parts, Cursor], tuple[pa.Array, Bools | None]]
 
-#: Rows, of events or of items, with temporaries that the allocator keeps and does not return.
+#: Rows, of events or of items, that are read together.
 _ROWS_AT_ONCE: Final = 65_536
-
-#: Bytes of freed memory that the C library keeps.
-_KEPT: Final = 16 << 20
 
 #: Larger events are left to the plain path: it needs less memory for lists, and is not slower.
 LONGEST: Final = 1 << 18
@@ -73,7 +69,6 @@ class FastReader:
 
     def __init__(self, plan: MessagePlan, kind: pa.DataType) -> None:
         self._message = MessageReader(plan, kind, top=True)
-        _keep_freed_memory()
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
         """Return the values, and the rows left to the plain path."""
@@ -89,16 +84,6 @@ class FastReader:
         cursor.fail(opened.ends - opened.starts > LONGEST)
         values = self._message(cursor)
         return Attempt(values, np.flatnonzero(cursor.bad))
-
-
-@functools.cache
-def _keep_freed_memory() -> None:
-    """Configure the C library to keep freed memory, for the temporaries of nested messages.
-
-    To fault them in again took a fifth of the time. glibc keeps twice the size of the largest block that was mapped
-    separately and freed. For other libraries this does nothing.
-    """
-    np.empty(_KEPT // 2, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +127,7 @@ def _builder(plan: FieldPlan, kind: pa.DataType) -> Build:
     if plan.message is None:
         return _leaf_builder(plan.kind, plan.enum)
     if plan.message.shape == "json" or plan.kind == "group":
-        return lambda parts, cursor: (pa.nulls(len(parts[0]), kind), np.ones(len(parts[0]), np.bool_))  # noqa: ARG005
+        return lambda parts, cursor: (pa.nulls(len(parts[0]), kind), np.ones(len(parts[0]), np.bool_))
     read = MessageReader(plan.message, kind)
 
     def build(parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:
@@ -583,7 +568,7 @@ def _leaf_builder(kind: str, enum: EnumPlan | None) -> Build:
     if kind == "bytes":
         return lambda parts, cursor: (cut(cursor.data, *parts), None)
     to_arrow = NUMBERS[kind].to_arrow
-    return lambda parts, cursor: (to_arrow(parts[0]), None)  # noqa: ARG005
+    return lambda parts, cursor: (to_arrow(parts[0]), None)
 
 
 class _Enum:
@@ -596,7 +581,7 @@ class _Enum:
         self._names = text_column([enum.names[number] for number in sorted(enum.names)])
         self._closed = enum.closed
 
-    def __call__(self, parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:  # noqa: ARG002
+    def __call__(self, parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:
         numbers = parts[0]
         index = np.searchsorted(self._numbers, numbers)
         index[index == len(self._numbers)] = 0
@@ -669,7 +654,7 @@ _SHAPED: Final[Mapping[str, Callable[[Cursor, list[pa.Array], pa.DataType], pa.A
     "duration": _instants,
     "message": _struct,
     "timestamp": _instants,
-    "wrapper": lambda cursor, columns, kind: columns[0],  # noqa: ARG005
+    "wrapper": lambda cursor, columns, kind: columns[0],
 }
 
 

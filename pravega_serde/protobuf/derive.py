@@ -109,7 +109,7 @@ class _Message(SchemaWalk[FieldDescriptorProto]):
             made.proto3_optional = field.nullable and made.type != _F.TYPE_MESSAGE
         return made
 
-    def leaf(self, kind: pa.DataType, path: str, form: str) -> FieldDescriptorProto:  # noqa: ARG002
+    def leaf(self, kind: pa.DataType, path: str, form: str) -> FieldDescriptorProto:
         made = FieldDescriptorProto()
         if (declared := declared_for(kind)) is not None:
             self._imports.add("confluent/meta.proto")

@@ -7,10 +7,11 @@ calls or none. A process has one shared client for each registry.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from pravega_serde.blocking import blocking
@@ -373,11 +374,16 @@ def _transport(
         from pravega_serde.registry.memory import AsyncMockTransport, MockTransport  # noqa: PLC0415 - for tests alone
 
         return MockTransport, AsyncMockTransport
+    http = http_module()
+    return http.Http, http.AsyncHttp
+
+
+def http_module() -> ModuleType:
+    """Return the module of HTTP clients. Raises MissingExtraError without the package httpx."""
     try:
-        from pravega_serde.registry.http import AsyncHttp, Http  # noqa: PLC0415 - values and codecs need no HTTP
+        return importlib.import_module("pravega_serde.registry.http")
     except ImportError as error:
         raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
-    return Http, AsyncHttp
 
 
 def _latest(group: str) -> tuple[str, str]:

@@ -119,7 +119,7 @@ def _same(payload: bytes) -> bytes:
     return payload
 
 
-def _unwrapped(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG001 -- every codec is given them
+def _unwrapped(stored: bytes, properties: Mapping[str, str]) -> bytes:
     return stored
 
 
@@ -129,7 +129,7 @@ def _gzip(payload: bytes) -> bytes:
     return b"".join((_GZIP_HEADER, body.compress(payload), body.flush(), trailer))
 
 
-def _gunzip(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG001 -- every codec is given them
+def _gunzip(stored: bytes, properties: Mapping[str, str]) -> bytes:
     """Decompress all consecutive members, as GZIPInputStream does. Bytes after the last member are ignored."""
     payload = b""
     for _ in range(_MAX_GZIP_MEMBERS):
@@ -151,7 +151,7 @@ def _snappy(payload: bytes) -> bytes:
     return bytes(_snappy_block.compress_raw(payload))
 
 
-def _unsnap(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG001 -- every codec is given them
+def _unsnap(stored: bytes, properties: Mapping[str, str]) -> bytes:
     if _snappy_block is None:
         raise _without_cramjam()
     length = _snappy_block.decompress_raw_len(stored)

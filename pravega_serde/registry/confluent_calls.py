@@ -121,7 +121,7 @@ def add_schema(subject: str, body: Mapping[str, Any]) -> Call[int]:
     )
 
 
-def schema_body(format: SerializationFormat, text: str, references: tuple[Reference, ...]) -> dict[str, Any]:  # noqa: A002
+def schema_body(format: SerializationFormat, text: str, references: tuple[Reference, ...]) -> dict[str, Any]:
     """Return the REST body of a schema."""
     body: dict[str, Any] = {"schema": text, "schemaType": format.name.upper()}
     return body | ({"references": [each.to_json() for each in references]} if references else {})

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pravega_serde.blocking import blocking
 from pravega_serde.errors import (
     DeserializationError,
-    MissingExtraError,
     RegistryNotFoundError,
     RegistryUnavailableError,
     SchemaError,
@@ -25,6 +24,7 @@ from pravega_serde.errors import (
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import confluent_calls as calls
 from pravega_serde.registry.calls import Call
+from pravega_serde.registry.clients import http_module
 from pravega_serde.registry.confluent_calls import Reference, SubjectSchema
 from pravega_serde.registry.contract import (
     CodecType,
@@ -42,6 +42,9 @@ from pravega_serde.registry.message_prefix import MessageIndexes, MessagePrefix,
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import SerializerConfig
 
+if TYPE_CHECKING:
+    from pravega_serde.registry.http import Http
+
 T = TypeVar("T")
 
 #: Levels of references, names in all of them, and requests for them: two for a Protobuf file.
@@ -56,11 +59,7 @@ class _Connection:
     """Connections to one registry and its cached answers, shared by the process."""
 
     def __init__(self, config: RegistryConfig) -> None:
-        try:
-            from pravega_serde.registry.http import Http  # noqa: PLC0415 - values and codecs need no HTTP
-        except ImportError as error:
-            raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
-        self._http = Http(config)
+        self._http: Http = http_module().Http(config)
         self.lookups = Lookups(config.cache_entries)
 
     def run(self, call: Call[T], end: float = math.inf) -> T:
@@ -116,7 +115,7 @@ class ConfluentStore:
                 raise DeserializationError(error.message) from error
         return EncodingInfo(info, VersionInfo(info.type, info.format.name, 0, encoding_id), CodecType.NONE)
 
-    def prefix_of(self, format: SerializationFormat) -> MessagePrefix | None:  # noqa: A002 -- the option's name
+    def prefix_of(self, format: SerializationFormat) -> MessagePrefix | None:
         """Return the prefix of Protobuf messages."""
         return self._protobuf_prefix if format == SerializationFormat.PROTOBUF else None
 
@@ -128,7 +127,7 @@ class ConfluentStore:
         """Raise RegistryNotFoundError if the subject does not exist."""
         self._run(calls.schema_version(self._subject, "latest"))
 
-    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:  # noqa: A002 -- the registry's word
+    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
         """Return the latest schema of the subject as the type, by default the first one in its file."""
         registered, info = self._cached(
             ("latest", self._subject), self._load_latest, seconds=self._config.registry.latest_seconds
@@ -139,7 +138,7 @@ class ConfluentStore:
         version = VersionInfo(chosen.type, chosen.format.name, registered.version, registered.id)
         return [SchemaWithVersion(chosen, version)]
 
-    def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:  # noqa: A002 -- the registry's word
+    def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:
         """Return the schema of an id as the type."""
         info = self.writer(self.framings[0], schema_id).schema
         return _as_type(info, type) or info
@@ -154,7 +153,7 @@ class ConfluentStore:
         registered, text = self._latest_of(self._subject)
         return registered, _part(registered.format).from_text(text)
 
-    def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:  # noqa: ARG002 - Apicurio has two kinds of ids
+    def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:
         lookup = self._lookup()
         registered = lookup.read(lambda form: calls.schema_by_id(schema_id, form))
         return _part(registered.format).from_text(lookup.text(registered))
@@ -184,7 +183,7 @@ class ConfluentStore:
     def _find_or_add(
         self,
         subject: str,
-        format: SerializationFormat,  # noqa: A002 -- the option's name everywhere
+        format: SerializationFormat,
         schema: SchemaText,
         *,
         add: bool,
@@ -201,7 +200,7 @@ class ConfluentStore:
     def _find_or_add_one(
         self,
         subject: str,
-        format: SerializationFormat,  # noqa: A002 -- the option's name everywhere
+        format: SerializationFormat,
         schema: SchemaText,
         versions: Mapping[str, int],
         *,
@@ -222,7 +221,7 @@ class ConfluentStore:
         self,
         subject: str,
         body: dict[str, object],
-        format: SerializationFormat,  # noqa: A002 -- the option's name everywhere
+        format: SerializationFormat,
         schema: SchemaText,
     ) -> SubjectSchema:
         """Return the version of a subject with a schema. The latest one may have another text with the same meaning.
@@ -335,7 +334,7 @@ def _check(config: SerializerConfig) -> None:
         )
 
 
-def _part(format: SerializationFormat) -> RegistryFormat:  # noqa: A002 -- the option's name everywhere
+def _part(format: SerializationFormat) -> RegistryFormat:
     part = part_of(format)
     if part is None:
         raise SerdeError(f"only Pravega's registry has custom formats, such as {format.full_type_name!r}")
@@ -343,7 +342,7 @@ def _part(format: SerializationFormat) -> RegistryFormat:  # noqa: A002 -- the o
 
 
 def _is_same(
-    format: SerializationFormat,  # noqa: A002 -- the option's name everywhere
+    format: SerializationFormat,
     schema: SchemaText,
     latest: tuple[SubjectSchema, SchemaText],
 ) -> bool:
@@ -362,7 +361,7 @@ def _texts(schema: SchemaText) -> tuple[str, dict[str, str]]:
     return schema.text, {name: each.text for name, each in schema.all_references().items()}
 
 
-def _as_type(info: SchemaInfo, type: str | None) -> SchemaInfo | None:  # noqa: A002 -- the registry's word
+def _as_type(info: SchemaInfo, type: str | None) -> SchemaInfo | None:
     """Return a schema as one of its types, or None if it does not have the type."""
     if type in (None, info.type):
         return info

@@ -101,8 +101,8 @@ def _faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[
 def column_schema(
     columns: pa.Schema,
     *,
-    format: str | SerializationFormat,  # noqa: A002 -- the option's name everywhere
-    type: str,  # noqa: A002 -- the registry's word
+    format: str | SerializationFormat,
+    type: str,
     after: SchemaInfo | None = None,
 ) -> EventType:
     """Return the type of events that follows from columns. ``after`` is the latest schema of that type, if any.

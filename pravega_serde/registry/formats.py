@@ -37,7 +37,7 @@ def registry_format(name: str) -> RegistryFormat:
     return part
 
 
-def part_of(format: SerializationFormat) -> RegistryFormat | None:  # noqa: A002 -- the option's name everywhere
+def part_of(format: SerializationFormat) -> RegistryFormat | None:
     """Return the registry part of a registered format, or None for custom formats and groups of any format."""
     name = _names().get(format.name)
     return None if name is None else registry_format(name)
@@ -61,8 +61,8 @@ def format_named(name: str | SerializationFormat) -> SerializationFormat:
 def event_type(
     schema: Any,
     *,
-    format: str | SerializationFormat | None = None,  # noqa: A002 -- the option's name everywhere
-    type: str | None = None,  # noqa: A002 -- the registry's word
+    format: str | SerializationFormat | None = None,
+    type: str | None = None,
     custom_formats: CustomFormats | None = None,
     all_files: bool = False,
     after: Callable[[str], SchemaInfo | None] | None = None,
@@ -92,8 +92,8 @@ def event_type(
 def reader_type(
     schema: Any,
     *,
-    format: str | SerializationFormat | None,  # noqa: A002 -- the option's name everywhere
-    type: str | None,  # noqa: A002 -- the registry's word
+    format: str | SerializationFormat | None,
+    type: str | None,
     custom_formats: CustomFormats,
     after: Callable[[str], SchemaInfo | None],
 ) -> EventType:
@@ -109,7 +109,7 @@ def reader_type(
     return part.reader_for(made.info, pa.struct(list(schema))) if columns else made
 
 
-def _format_of(schema: Any, format: str | SerializationFormat | None) -> SerializationFormat:  # noqa: A002
+def _format_of(schema: Any, format: str | SerializationFormat | None) -> SerializationFormat:
     # Text, bytes, paths and parsed JSON occur in several formats; the check imports all of them.
     if not isinstance(schema, str | bytes | Path | Mapping | Sequence | pa.Schema | pa.StructType):
         for name in registry_formats():

@@ -28,8 +28,10 @@ from pravega_serde.errors import (
     RegistryUnavailableError,
     SerdeError,
 )
+from pravega_serde.kept_credentials import kept_credential
 from pravega_serde.registry.calls import Call, TransientError
 from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.trust_store import trusted_certificates
 
 if TYPE_CHECKING:
     from pravega_serde.kept_credentials import KeptCredential
@@ -324,8 +326,6 @@ def _kept_credential(config: RegistryConfig) -> KeptCredential | None:
     """Return the credential that a provider renews, or None for a fixed one."""
     if config.credential_provider is None and config.keycloak_file is None:
         return None
-    from pravega_serde.kept_credentials import kept_credential  # noqa: PLC0415 - few clients need it
-
     return kept_credential(config.credential_provider, config.keycloak_file)
 
 
@@ -348,8 +348,6 @@ def _settings(config: RegistryConfig) -> dict[str, Any]:
 def _trust(config: RegistryConfig) -> ssl.SSLContext:
     if config.ca_file is None:
         return ssl.create_default_context()
-    from pravega_serde.trust_store import trusted_certificates  # noqa: PLC0415 - most registries need no such file
-
     try:
         return ssl.create_default_context(cadata=trusted_certificates(config.ca_file, config.ca_password))
     except OSError as error:  # ssl.SSLError, for an invalid certificate, is one too

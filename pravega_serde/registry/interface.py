@@ -87,7 +87,7 @@ class RegistryFormat(ABC):
     typed_readers_undo_codecs: bool = True
     """True if Java's readers of a single type decode codecs. Others skip the header and use the rest unchanged."""
 
-    def recognises(self, schema: object) -> bool:  # noqa: ARG002
+    def recognises(self, schema: object) -> bool:
         """Return True if a schema identifies this format, so that ``format`` may be left out."""
         return False
 
@@ -114,13 +114,13 @@ class RegistryFormat(ABC):
         """Return the names of the types that a registered schema reads."""
         return frozenset({info.type})
 
-    def type_of(self, value: object) -> str | None:  # noqa: ARG002
+    def type_of(self, value: object) -> str | None:
         """Return the name of a value's type, if its values have types."""
         return None
 
     # Confluent-compatible registries
 
-    def is_parsed(self, text: str) -> bool:  # noqa: ARG002
+    def is_parsed(self, text: str) -> bool:
         """Return False if the registry should return the schema of this text in another form."""
         return True
 
@@ -128,7 +128,7 @@ class RegistryFormat(ABC):
     def from_text(self, schema: SchemaText) -> SchemaInfo:
         """Return the schema of a text as its writer's reader needs it. Raises :class:`SchemaError`."""
 
-    def to_text(self, info: SchemaInfo, *, source: bool = False) -> SchemaText:  # noqa: ARG002
+    def to_text(self, info: SchemaInfo, *, source: bool = False) -> SchemaText:
         """Return the text to register for a schema. With ``source``, it is one that people write, if there are two."""
         return SchemaText(schema_text(info))
 
@@ -136,15 +136,15 @@ class RegistryFormat(ABC):
         """Return True if two schemas that :meth:`from_text` returned have the same meaning."""
         return first.data == second.data
 
-    def writes_alike(self, first: SchemaInfo, second: SchemaInfo) -> bool:  # noqa: ARG002
+    def writes_alike(self, first: SchemaInfo, second: SchemaInfo) -> bool:
         """Return True if payloads of one schema are payloads of the other, byte for byte."""
         return True
 
-    def selected(self, info: SchemaInfo, place: MessagePlace) -> SchemaInfo:  # noqa: ARG002
+    def selected(self, info: SchemaInfo, place: MessagePlace) -> SchemaInfo:
         """Return a schema as one of its message types. Raises :class:`SchemaError` if it does not have the type."""
         return info
 
-    def indexes(self, info: SchemaInfo) -> tuple[int, ...]:  # noqa: ARG002
+    def indexes(self, info: SchemaInfo) -> tuple[int, ...]:
         """Return the place of the schema's message type in its file."""
         return ()
 
@@ -154,14 +154,14 @@ class RegistryFormat(ABC):
     def derive(self, columns: pa.Schema, name: str) -> Any:
         """Derive a schema named ``name`` from columns, in a form that :meth:`event_type` accepts."""
 
-    def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:  # noqa: ARG002
+    def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:
         """Return the event type of columns.
 
         ``after`` is the latest registered schema of that name.
         """
         return self.event_type(self.derive(columns, name), name)
 
-    def reader_for(self, info: SchemaInfo, columns: pa.StructType) -> EventType:  # noqa: ARG002
+    def reader_for(self, info: SchemaInfo, columns: pa.StructType) -> EventType:
         """Return a type that reads events of a registered schema as some columns.
 
         The format converts them as far as it can.
@@ -177,7 +177,7 @@ class RegistryFormat(ABC):
         ``added`` is true if the writer's schema is the newer one.
         """
 
-    def is_union(self, info: SchemaInfo) -> bool:  # noqa: ARG002
+    def is_union(self, info: SchemaInfo) -> bool:
         """Return True if a schema is a union of types, which has no name."""
         return False
 
@@ -188,7 +188,7 @@ class RegistryFormat(ABC):
         Raises :class:`SchemaError` if the writer's schema is invalid, because then the event is not malformed.
         """
 
-    def widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:  # noqa: ARG002
+    def widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:
         """Return a serializer that reads columns with the writer's numbers where they are wider.
 
         Return None if no number of the reader is narrower.

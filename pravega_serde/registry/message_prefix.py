@@ -52,7 +52,7 @@ class MessageIndexes:
         """Return the indexes."""
         return self._read(prefix)[0]
 
-    def of(self, indexes: tuple[int, ...], name: str) -> bytes:  # noqa: ARG002 - see MessagePrefix
+    def of(self, indexes: tuple[int, ...], name: str) -> bytes:
         """Return the indexes; the first type of a file has the short form."""
         if indexes == (0,):
             return b"\0"
@@ -90,7 +90,7 @@ class TypeReference:
         except UnicodeDecodeError as error:
             raise DeserializationError("invalid type reference: the name is not UTF-8") from error
 
-    def of(self, indexes: tuple[int, ...], name: str) -> bytes:  # noqa: ARG002 - see MessagePrefix
+    def of(self, indexes: tuple[int, ...], name: str) -> bytes:
         """Return the reference, as ``writeDelimitedTo`` writes it."""
         text = name.rpartition(".")[2].encode()
         reference = bytes([_NAME_TAG]) + _varint(len(text)) + text

@@ -45,11 +45,11 @@ class PravegaStore:
 
     # Reading
 
-    def writer(self, framing: Framing, encoding_id: int, prefix: bytes = b"") -> EncodingInfo:  # noqa: ARG002
+    def writer(self, framing: Framing, encoding_id: int, prefix: bytes = b"") -> EncodingInfo:
         """Return the schema and the codec of an encoding id."""
         return self._client.encoding_info(self._group, encoding_id)
 
-    def prefix_of(self, format: SerializationFormat) -> MessagePrefix | None:  # noqa: A002, ARG002
+    def prefix_of(self, format: SerializationFormat) -> MessagePrefix | None:
         """Return None: an encoding id identifies the type."""
         return None
 
@@ -61,11 +61,11 @@ class PravegaStore:
         """Raise RegistryNotFoundError if the group does not exist."""
         self._client.group_properties(self._group)
 
-    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:  # noqa: A002 -- the registry's word
+    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
         """Return the latest schema of each type, or of one."""
         return self._client.latest_schemas(self._group, type)
 
-    def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:  # noqa: A002, ARG002
+    def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:
         """Return the schema of an id."""
         return self._client.schema_for_id(self._group, schema_id)
 
@@ -197,13 +197,13 @@ def check_accepted(schema: SchemaInfo) -> None:
         )
 
 
-def new_group(format: SerializationFormat) -> GroupProperties:  # noqa: A002
+def new_group(format: SerializationFormat) -> GroupProperties:
     """Return the usual properties of a new group: several types, and the strictest policy that the server can check."""
     policy = Compatibility.FULL_TRANSITIVE if _is_compared(format) else Compatibility.ALLOW_ANY
     return GroupProperties(format, policy, allow_multiple_types=True)
 
 
-def check_policy(format: SerializationFormat, policy: Compatibility) -> None:  # noqa: A002
+def check_policy(format: SerializationFormat, policy: Compatibility) -> None:
     """Raise :class:`SerdeError` for a policy that the registry rejects for groups of a format."""
     if not _is_compared(format) and policy.policy not in _PLAIN_POLICIES:
         raise SerdeError(
@@ -211,7 +211,7 @@ def check_policy(format: SerializationFormat, policy: Compatibility) -> None:  #
         )
 
 
-def _is_compared(format: SerializationFormat) -> bool:  # noqa: A002
+def _is_compared(format: SerializationFormat) -> bool:
     """Return True if the server compares schemas of the format with the group's policy."""
     part = part_of(format)
     return part is not None and part.compared_by_server

@@ -262,15 +262,15 @@ class RegistryDeserializer(DeserializerCalls):
             return self.decode_column(column, on_error=on_error)
         return decode_first(as_binary(column), self._columns, self._entries, on_error)
 
-    def serialize(self, value: Any) -> bytes:  # noqa: ARG002
+    def serialize(self, value: Any) -> bytes:
         """Always raise :class:`SerializationError`."""
         raise SerializationError(_READS_ONLY)
 
-    def check_encodable(self, arrow_type: pa.DataType) -> None:  # noqa: ARG002
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
         """Always raise :class:`SchemaError`."""
         raise SchemaError(_READS_ONLY)
 
-    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:  # noqa: ARG002
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
         """Always raise :class:`SchemaError`."""
         raise SchemaError(_READS_ONLY)
 
@@ -279,7 +279,7 @@ def _by_name(schema: SchemaInfo) -> tuple[str, str]:
     return schema.type, schema.format.full_type_name
 
 
-def check_headerless(format: SerializationFormat) -> None:  # noqa: A002 -- the option's name everywhere
+def check_headerless(format: SerializationFormat) -> None:
     """Raise :class:`SerdeError` for a format that needs encoding headers to read its events."""
     part = part_of(format)
     if part is not None and part.needs_header:
@@ -294,8 +294,8 @@ def deserializer(
     group: str,
     schema: Any = None,
     schemas: Sequence[Any] = (),
-    format: str | SerializationFormat | None = None,  # noqa: A002 -- the option's name everywhere
-    type: str | Sequence[str] | None = None,  # noqa: A002 -- the registry's word
+    format: str | SerializationFormat | None = None,
+    type: str | Sequence[str] | None = None,
     evolution: Evolution = "resolve",
     unknown_ids: Leniency = "fail",
     check_readable: bool = True,

@@ -32,7 +32,7 @@ class SchemaStore(Protocol):
         Raises RegistryNotFoundError for an unknown id.
         """
 
-    def prefix_of(self, format: SerializationFormat) -> MessagePrefix | None:  # noqa: A002
+    def prefix_of(self, format: SerializationFormat) -> MessagePrefix | None:
         """Return the kind of prefix that payloads of a format have, or None."""
 
     def title(self, encoding: EncodingInfo) -> str:
@@ -41,10 +41,10 @@ class SchemaStore(Protocol):
     def check_group(self) -> None:
         """Raise RegistryNotFoundError if the group does not exist."""
 
-    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:  # noqa: A002
+    def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
         """Return the latest schemas of the group, or of one type. Raises RegistryNotFoundError."""
 
-    def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:  # noqa: A002
+    def schema(self, schema_id: int, type: str | None = None) -> SchemaInfo:
         """Return the schema of an id that :meth:`latest` returned for the type."""
 
     def prepare_reader(self, default: SerializationFormat) -> None:
@@ -74,7 +74,7 @@ def store_of(config: SerializerConfig) -> SchemaStore:
     return (ApicurioStore if config.registry.kind == "apicurio" else ConfluentStore)(config)
 
 
-def latest_or_none(config: SerializerConfig, type: str) -> SchemaInfo | None:  # noqa: A002 -- the registry's word
+def latest_or_none(config: SerializerConfig, type: str) -> SchemaInfo | None:
     """Return the latest schema of a type in the group of a configuration, or None if there is none."""
     try:
         return next((each.schema for each in store_of(config).latest(type) if each.schema.type == type), None)
@@ -86,7 +86,7 @@ def latest_schema(
     registry: str | RegistryConfig,
     *,
     group: str,
-    type: str | None = None,  # noqa: A002 -- the registry's word
+    type: str | None = None,
     namespace: str | None = None,
 ) -> SchemaInfo:
     """Return the latest schema of a group, for example for :func:`~pravega_serde.generate`.

@@ -45,7 +45,7 @@ class _Encoder:
     """Writer of single payloads. None for the serializer of the payloads."""
 
     @classmethod
-    def of(cls, config: SerializerConfig, type: EventType) -> _Encoder:  # noqa: A002
+    def of(cls, config: SerializerConfig, type: EventType) -> _Encoder:
         return cls(type, store_of(config).header(type.info), config.codec)
 
     def with_objects(self, payloads: ObjectPayloads) -> _Encoder:
@@ -113,7 +113,7 @@ class RegistrySerializer(_Writer):
     resolved to its own schema.
     """
 
-    def __init__(self, config: SerializerConfig, type: EventType) -> None:  # noqa: A002 -- the registry's word
+    def __init__(self, config: SerializerConfig, type: EventType) -> None:
         _check_header(config, type.info.format)
         _check_codec(config, type.info.format)
         store = store_of(config)
@@ -312,7 +312,7 @@ class WithSchemaSerializer(_Writer):
         raise AssertionError
 
 
-def _payloads(adapt: Adapt, type: EventType) -> ObjectPayloads:  # noqa: A002 -- the registry's word
+def _payloads(adapt: Adapt, type: EventType) -> ObjectPayloads:
     payloads = adapt(type.info.type, type.payloads)
     if payloads is None:
         raise SchemaError(f"the type {type.info.type!r} has no class here: pass one for it")
@@ -330,7 +330,7 @@ def _check_one(members: Any, column: pa.Array) -> None:
         raise SerializationError(f"row {wrong[0]}: {members[wrong[0]]} types are set, but exactly one is required")
 
 
-def _check_header(config: SerializerConfig, format: SerializationFormat) -> None:  # noqa: A002
+def _check_header(config: SerializerConfig, format: SerializationFormat) -> None:
     if config.write_encoding_header:
         return
     check_headerless(format)
@@ -338,7 +338,7 @@ def _check_header(config: SerializerConfig, format: SerializationFormat) -> None
         raise SerdeError("a codec requires the encoding header: only it tells readers the codec")
 
 
-def _check_codec(config: SerializerConfig, format: SerializationFormat) -> None:  # noqa: A002
+def _check_codec(config: SerializerConfig, format: SerializationFormat) -> None:
     part = part_of(format)
     careless = part is not None and not part.typed_readers_undo_codecs
     if config.codec.name and config.typed_java_readers and careless:
@@ -356,8 +356,8 @@ def serializer(
     *,
     group: str,
     schema: Any,
-    format: str | SerializationFormat | None = None,  # noqa: A002 -- the option's name everywhere
-    type: str | None = None,  # noqa: A002 -- the registry's word
+    format: str | SerializationFormat | None = None,
+    type: str | None = None,
     all_files: bool = False,
     **settings: Unpack[WriterSettings],
 ) -> RegistrySerializer:
@@ -383,7 +383,7 @@ def multi_type_serializer(
     *,
     group: str,
     schemas: Mapping[Any, Any] | Sequence[Any],
-    format: str | SerializationFormat | None = None,  # noqa: A002 -- the option's name everywhere
+    format: str | SerializationFormat | None = None,
     type_of: Callable[[Any], Any] | None = None,
     **settings: Unpack[WriterSettings],
 ) -> MultiTypeSerializer:
@@ -415,8 +415,8 @@ def with_schema_serializer(
 def _event_type(
     config: SerializerConfig,
     schema: Any,
-    format: str | SerializationFormat | None,  # noqa: A002 -- the option's name everywhere
-    type: str | None,  # noqa: A002 -- the registry's word
+    format: str | SerializationFormat | None,
+    type: str | None,
     *,
     all_files: bool = False,
 ) -> EventType:
@@ -425,7 +425,7 @@ def _event_type(
     part = None if format is None else part_of(format_named(format))
     needs_name = config.registry.kind == "pravega" or part is None or not part.anonymous
     if not needs_name and not isinstance(schema, pa.Schema | pa.StructType):
-        type = type or ""  # noqa: A001 -- the registry's word
+        type = type or ""
     return event_type(
         schema,
         format=format,

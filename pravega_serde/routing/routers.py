@@ -147,7 +147,7 @@ class ByConstant:
 
     routing_key: str
 
-    def key(self, value: Any) -> str | None:  # noqa: ARG002
+    def key(self, value: Any) -> str | None:
         """Return the constant."""
         return self.routing_key
 
@@ -164,7 +164,7 @@ class ByConstant:
 class Unrouted:
     """Router without keys. Events are spread evenly, in no particular order."""
 
-    def key(self, value: Any) -> str | None:  # noqa: ARG002
+    def key(self, value: Any) -> str | None:
         """Return None."""
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pravega_serde.avro.rows import read_block, read_long
+from pravega_serde.avro.schema import load
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SchemaError
 
@@ -27,8 +28,6 @@ def schema_of(data: bytes) -> str | None:
 
 
 def _check(schema: str) -> None:
-    from pravega_serde.avro.schema import load  # noqa: PLC0415 - only container files need it
-
     if schema.strip()[:1] not in ("{", "[", '"'):
         raise SchemaError("the schema of the container file is not JSON")  # and never the path of a file
     load(schema)

@@ -178,7 +178,7 @@ class Splitter:
             return []
         return self._unpacked("snappy", payloads, chosen, compression.unsnapped, depth)
 
-    def _avro_bodies(self, payloads: list[bytes], left: list[int], depth: int) -> list[Group]:  # noqa: ARG002
+    def _avro_bodies(self, payloads: list[bytes], left: list[int], depth: int) -> list[Group]:
         """Return the group of events that the given schema reads, if it reads half of them."""
         if self._avro is None:
             return []

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pravega_serde.cbor import scan
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError, MissingExtraError
 from pravega_serde.json.rows import parse as parse_json
@@ -190,8 +191,6 @@ def _cbor(data: bytes) -> Guess | None:
 
 
 def _parsed_cbor(data: bytes) -> Any:
-    from pravega_serde.cbor import scan  # noqa: PLC0415 - only binary events need it
-
     try:
         # The check is without values and fails early, so that cbor2 reads well-formed events only.
         scan.check(data)

@@ -283,7 +283,7 @@ def ddl(columns: pa.Schema) -> str:
 class _SparkTypes(SchemaWalk[str]):
     language, column = "Spark", "spark"
 
-    def leaf(self, kind: pa.DataType, path: str, form: str) -> str:  # noqa: ARG002
+    def leaf(self, kind: pa.DataType, path: str, form: str) -> str:
         return form.replace("(p, s)", f"({kind.precision}, {kind.scale})") if is_family(kind, "decimal") else form
 
     def items(self, kind: pa.ListType, path: str) -> str:

@@ -1,4 +1,4 @@
-"""CBOR: any value as a row, and columns by either path."""
+"""CBOR: any value as a row, and as columns."""
 
 from __future__ import annotations
 

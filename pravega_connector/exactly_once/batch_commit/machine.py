@@ -434,7 +434,7 @@ class Commit:
     def _judge_appended(self, revision: Any | None) -> Judgement:
         return (Event.REFUSED, {}) if revision is None else (Event.DONE, {"revision": revision})
 
-    def _judge_ignored(self, answer: Mapping[TransactionId, Status]) -> Judgement:  # noqa: ARG002
+    def _judge_ignored(self, answer: Mapping[TransactionId, Status]) -> Judgement:
         return Event.DONE, {}
 
     def _judge_abandoning(self, answer: tuple[Any, LedgerState]) -> Judgement:

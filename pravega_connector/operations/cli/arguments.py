@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.metrics import serve_metrics
 from pravega_connector.operations.cli.exit_codes import SIGNAL
+from pravega_connector.rows.options import known_names, option_hint, parse_options
 
 if TYPE_CHECKING:
-    from pravega_connector.client import PravegaClient
     from pravega_connector.rows.options import CommonOptions
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -63,7 +66,7 @@ class _Scaled(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
     def __init__(self, name: str, units: dict[str, int], example: str) -> None:
         self.name, self._units, self._example = name, units, example
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - click passes them
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         return self.name.upper()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -133,8 +136,6 @@ def serving_metrics(port: int | None, host: str) -> Iterator[None]:
     if port is None:
         yield
         return
-    from pravega_connector.metrics import serve_metrics  # noqa: PLC0415 - not needed for the help
-
     with serve_metrics(port, host) as server:
         click.echo(f"metrics at {server.url}", err=True)
         yield
@@ -145,8 +146,6 @@ def event_options(stream: str, more: dict[str, str], kind: type[_Options], **nam
 
     Raises click.UsageError for an unknown name, ConfigError for an invalid value.
     """
-    from pravega_connector.rows.options import known_names, option_hint, parse_options  # noqa: PLC0415 - not needed by most commands
-
     known = known_names(kind)
     for name in more:
         if name.lower() not in known:
@@ -166,9 +165,6 @@ def check_schema(options: CommonOptions) -> None:
 
 def client_of(controller: str | None, failover_timeout: float | None = None) -> PravegaClient:
     """Return a client of the cluster that the command line, the environment or the profile names."""
-    from pravega_connector.client import PravegaClient  # noqa: PLC0415 - not needed for the help
-    from pravega_connector.config import PravegaConfig  # noqa: PLC0415
-
     config = PravegaConfig.resolve(controller=controller)
     return (
         PravegaClient(config) if failover_timeout is None else PravegaClient(config, failover_timeout=failover_timeout)

@@ -36,6 +36,7 @@ from pravega_connector.operations.cli.exit_codes import ExitCode
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import MissingExtraError, PravegaError, RegistryNotFoundError
 from pravega_serde.registry import RegistryConfig, SchemaRegistryClient
+from pravega_serde.registry.clients import http_module
 from pravega_serde.registry.confluent_calls import schema_version
 
 #: Streams whose segments are looked up, if the user names none.
@@ -250,9 +251,7 @@ def check_registry(config: RegistryConfig, timeout: float) -> Iterator[Finding]:
             with SchemaRegistryClient(config) as client:
                 next(client.groups(), None)
         else:
-            from pravega_serde.registry.http import Http  # noqa: PLC0415 - the extra 'registry'
-
-            calls = Http(config)
+            calls = http_module().Http(config)
             try:
                 calls.run(schema_version("pravega-serde-doctor", "latest"))
             except RegistryNotFoundError:

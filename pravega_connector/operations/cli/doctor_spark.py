@@ -5,13 +5,17 @@ A session has no deadline, so it runs in a child process.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
+import platform
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,16 +135,6 @@ def _probe(task: dict[str, Any]) -> Callable[[Any], Any]:
     compared, seconds = _COMPARED, _TASK_SECONDS
 
     def probe(_rows: Any) -> Any:
-        import importlib.metadata  # noqa: PLC0415
-        import os  # noqa: PLC0415
-        import platform  # noqa: PLC0415
-        import shutil  # noqa: PLC0415
-        import socket  # noqa: PLC0415
-        import sys  # noqa: PLC0415
-        import tempfile  # noqa: PLC0415
-        import threading  # noqa: PLC0415
-        import time  # noqa: PLC0415
-
         now, end = time.time(), time.monotonic() + seconds
         versions, unreachable = {}, []
         for name in compared:

@@ -13,6 +13,7 @@ from pravega_connector.operations.cli.command_group import examples
 from pravega_connector.operations.cli.scanned_events import scan_options, scanned
 from pravega_serde.generating import generate as generate_code
 from pravega_serde.generating.targets import TARGETS
+from pravega_serde.registry import RegistryConfig, latest_schema
 from pravega_serde.sniffing.results import printable
 
 #: Options that apply to --from sniff only.
@@ -108,8 +109,6 @@ def _check_options(context: click.Context, kind: str, registry: str | None) -> N
 
 
 def _registered(uri: str | None, group: str, type_name: str | None) -> Any:
-    from pravega_serde.registry import RegistryConfig, latest_schema  # noqa: PLC0415 - takes a second to import
-
     return latest_schema(RegistryConfig.resolve(uri=uri), group=group, type=type_name)
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from rich import progress as rich
+from rich.console import Console
+from rich.text import Text
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
@@ -314,16 +317,12 @@ def _progress(
     if quiet or not sys.stderr.isatty():
         yield lambda _what, _counts: None
         return
-    from rich import progress as rich  # noqa: PLC0415 - needed only for a terminal
-    from rich.console import Console  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
     client: PravegaClient = common["client"]
 
     class Outage(rich.ProgressColumn):
         """Column with the current outage of the servers. A run that waits for them has no other progress."""
 
-        def render(self, task: rich.Task) -> Text:  # noqa: ARG002
+        def render(self, task: rich.Task) -> Text:
             return Text(client.trouble or "", style="yellow")
 
     columns = (

@@ -21,7 +21,7 @@ class _Position(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gen
 
     name = "position"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - click passes them
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value == "-":
             return sys.stdin.read()
         if value.startswith(_FILE):

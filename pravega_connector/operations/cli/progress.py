@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
 
 @contextmanager
 def progress_bar(*, shown: bool) -> Iterator[Callable[[int, int], object]]:
@@ -13,15 +16,6 @@ def progress_bar(*, shown: bool) -> Iterator[Callable[[int, int], object]]:
     if not shown or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    from rich.console import Console  # noqa: PLC0415 - needed only for a terminal
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")

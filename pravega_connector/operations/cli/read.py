@@ -26,6 +26,7 @@ from pravega_connector.rows.options import CommonOptions
 from pravega_connector.stores.segments import Lineage
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer
+from pravega_serde.registry import deserializer, event_type
 from pravega_serde.serializer_interface import HasDicts
 
 # Seconds between two polls of a following reader, which then saves its stream cut.
@@ -373,8 +374,6 @@ def _decoder(options: CommonOptions) -> _Decoder | None:
 
 
 def _registry_decoder(options: CommonOptions) -> _Decoder:
-    from pravega_serde.registry import deserializer, event_type  # noqa: PLC0415 - takes a second to import
-
     given = options.given_schema(reading=True)
     reader = deserializer(
         options.registry_config(options.timeout_ms / 1000),

@@ -14,9 +14,12 @@ from typing import Any, Final
 
 import click
 
+from pravega_connector.errors import OutputFileError
 from pravega_connector.operations.cli.command_group import CommandGroup, examples, unknown_option
 from pravega_connector.operations.cli.commands import COMMANDS
+from pravega_connector.operations.cli.exit_codes import exit_code
 from pravega_serde.errors import MissingExtraError, PravegaError
+from pravega_serde.profiles import DEFAULT_PROFILE, PROFILE_VARIABLE, load_profile, named, profile_names
 
 #: Package that some commands need -> the extra that installs it.
 _EXTRAS: Final = {"pyspark": "spark", "rich": "cli"}
@@ -28,10 +31,10 @@ _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.E
 class _LazyGroup(CommandGroup):
     """Group that imports the module of a command when it runs."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         try:
@@ -62,9 +65,6 @@ class _LazyGroup(CommandGroup):
         except OSError as error:
             if error.errno not in _UNWRITABLE or error.filename is not None:
                 raise
-            from pravega_connector.errors import OutputFileError  # noqa: PLC0415
-            from pravega_connector.operations.cli.exit_codes import exit_code  # noqa: PLC0415 - not needed for the help
-
             _end_output()
             refused = OutputFileError(
                 f"cannot write to standard output: {error.strerror}; free disk space, or redirect it to another file"
@@ -78,8 +78,6 @@ class _LazyGroup(CommandGroup):
         except click.NoSuchOption as error:
             raise unknown_option(error) from None
         except PravegaError as error:
-            from pravega_connector.operations.cli.exit_codes import exit_code  # noqa: PLC0415 - not needed for the help
-
             click.echo(str(error), err=True)
             ctx.exit(exit_code(error))
         except KeyboardInterrupt:
@@ -114,7 +112,7 @@ class _Failing(click.Command):
         super().__init__(name, context_settings=context_settings, add_help_option=False)
         self._reason = reason
 
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ARG002 - click passes it
+    def invoke(self, ctx: click.Context) -> Any:
         raise self._reason
 
 
@@ -144,14 +142,6 @@ def command_line(context: click.Context, profile: str | None) -> None:
 
 def _use_profile(context: click.Context, name: str | None) -> None:
     """Activate a profile for this command. Without a name, activate the profile ``default`` if it exists."""
-    from pravega_serde.profiles import (  # noqa: PLC0415 - not needed for the help
-        DEFAULT_PROFILE,
-        PROFILE_VARIABLE,
-        load_profile,
-        named,
-        profile_names,
-    )
-
     if name is not None:
         load_profile(name)  # raises the error for an unknown name now
         context.with_resource(named(name))

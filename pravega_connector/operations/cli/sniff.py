@@ -13,7 +13,11 @@ from pravega_connector.errors import ConfigError
 from pravega_connector.operations.cli import arguments
 from pravega_connector.operations.cli.command_group import examples
 from pravega_connector.operations.cli.scanned_events import scan_options, scanned
+from pravega_serde.registry import RegistryConfig
+from pravega_serde.registry.settings import serializer_config
+from pravega_serde.registry.stores import store_of
 from pravega_serde.sniffing import Sniffed
+from pravega_serde.sniffing.registered import with_schemas
 from pravega_serde.sniffing.results import printable
 
 
@@ -74,11 +78,6 @@ def sniff(
 
 def _with_schemas(found: Sniffed, uri: str, group: str | None, stream: str) -> tuple[Sniffed, dict[int, str]]:
     """Return the result with the schemas that the registry has, and a text for each id."""
-    from pravega_serde.registry import RegistryConfig  # noqa: PLC0415 - takes a second to import
-    from pravega_serde.registry.settings import serializer_config  # noqa: PLC0415
-    from pravega_serde.registry.stores import store_of  # noqa: PLC0415
-    from pravega_serde.sniffing.registered import with_schemas  # noqa: PLC0415
-
     config = RegistryConfig.resolve(uri=uri)
     return with_schemas(found, store_of(serializer_config(config, group or config.default_group(stream), {})))
 

@@ -33,6 +33,7 @@ from pravega_connector.operations.pipe import (
     standard_input,
 )
 from pravega_connector.rows.options.sink import SinkOptions
+from pravega_connector.rows.registry_encoding import registry_serializer
 from pravega_connector.writer.event_writer import EventWriter
 from pravega_connector.writer.transactions import DEFAULT_LEASE, OpenTransaction
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
@@ -266,8 +267,6 @@ def _without_keys(encode: Encode, separator: str | None) -> Encode:
 def _encoder(options: SinkOptions) -> Encode:
     """Return the encoder of the lines. Raises ConfigError, SchemaError, RegistryErrors."""
     if options.from_registry:
-        from pravega_connector.rows.registry_encoding import registry_serializer  # noqa: PLC0415 - takes a second to import
-
         return _json_encoder(registry_serializer(options))
     if options.format in (None, "bytes"):
         return lambda lines: pa.array(lines, pa.large_binary())

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.operations.ingest.file_kinds import ROWS_AT_ONCE, conform, good_rows, open_file
 from pravega_connector.operations.ingest.replayable import Chunk, Rejected
+from pravega_serde.avro import AvroSerializer
+from pravega_serde.avro.container import Container, RecordBounds
+from pravega_serde.avro.schema import Union, branches_of, load
 from pravega_serde.errors import DeserializationError, SchemaError
-
-if TYPE_CHECKING:
-    from pravega_serde.avro import AvroSerializer
-    from pravega_serde.avro.container import Container
 
 #: Column of values that are not records.
 _VALUE = "value"
@@ -26,16 +24,13 @@ _VALUE = "value"
 class AvroFiles:
     """Avro object container files with any codec."""
 
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
+    def columns(self, path: str, *, whole: bool) -> pa.Schema:
         """Return the columns of the Avro schema in the file."""
         with open_file(path) as file, _damaged(path):
             return _columns(_opened(file)[1])
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Yield the records of each block; blocks before ``offset`` are not decoded."""
-        from pravega_serde.avro.container import RecordBounds  # noqa: PLC0415 - only this kind needs it
-        from pravega_serde.avro.schema import Union, branches_of, load  # noqa: PLC0415
-
         with open_file(path) as file, _damaged(path):
             container, serializer = _opened(file)
             kind, _ = load(container.schema)
@@ -91,9 +86,6 @@ def _told(error: DeserializationError) -> str:
 
 
 def _opened(file: object) -> tuple[Container, AvroSerializer]:
-    from pravega_serde.avro import AvroSerializer  # noqa: PLC0415 - only this kind needs it
-    from pravega_serde.avro.container import Container  # noqa: PLC0415
-
     container = Container(file)
     return container, AvroSerializer(container.schema)
 

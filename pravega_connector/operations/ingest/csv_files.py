@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import csv as arrow
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.operations.ingest.csv_lines import OPEN, broken, is_open
@@ -127,8 +128,6 @@ class CsvFiles:
         return None if len(batch) != len(lines) or is_open(lines.text(len(lines) - 1), self.delimiter) else batch
 
     def _read(self, lines: Lines, names: list[str], schema: pa.Schema) -> pa.RecordBatch:
-        from pyarrow import csv as arrow  # noqa: PLC0415 - only this kind needs it
-
         data = lines.joined()
         table = arrow.read_csv(
             pa.BufferReader(data),

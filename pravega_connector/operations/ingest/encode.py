@@ -18,6 +18,7 @@ from pravega_connector.rows.encoding import EventEncoder, encoder_for
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import SerializationError
+from pravega_serde.registry import registry_format
 
 _EVENT: Final = "event"
 #: Metadata of columns that are fields of records, even if the only one is called ``event``.
@@ -92,8 +93,6 @@ def encoding_for(
     if options.format is None and not options.from_registry and not lines:
         options = replace(options, format="json")
     if options.format is not None and (missing := options.derivable()) is not None and not options.from_registry:
-        from pravega_serde.registry import registry_format  # noqa: PLC0415 - its import costs as much as all else here
-
         name = options.registry_type or _NOT_IN_NAMES.sub("_", options.stream_name().stream)
         made = registry_format(options.format).derive(schema if values is None else values, name)
         options = replace(options, **{missing: made})

@@ -227,7 +227,7 @@ class TextFiles:
 
     encoding: str = "utf-8"
 
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the same for every text
+    def columns(self, path: str, *, whole: bool) -> pa.Schema:
         """Return the only column, ``event``."""
         return pa.schema([("event", pa.string())])
 

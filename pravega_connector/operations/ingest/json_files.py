@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import json
 
 from pravega_connector.errors import SourceUnreadableError
 from pravega_connector.operations.ingest.file_kinds import good_rows, open_text
 from pravega_connector.operations.ingest.lines import Lines, from_offset, lines_of, rejected
 from pravega_connector.operations.ingest.replayable import Chunk, Rejected
 from pravega_serde.errors import DeserializationError, SchemaError
+from pravega_serde.json.exact import ExactReader, Inference
 
 if TYPE_CHECKING:
     from pravega_serde.columnar.found import Found
-    from pravega_serde.json.exact import ExactReader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +32,6 @@ class JsonLines:
 
     def columns(self, path: str, *, whole: bool) -> Found:
         """Return the types of the first mebibyte, or of the whole file. Malformed lines are left out."""
-        from pravega_serde.json.exact import Inference  # noqa: PLC0415 - only this kind needs it
-
         inference = Inference()
         with open_text(path, self.encoding) as file:
             blocks = _blocks(file, path)
@@ -45,8 +44,6 @@ class JsonLines:
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Yield objects. A missing field is null; a field without a column makes the record malformed."""
-        from pravega_serde.json.exact import ExactReader  # noqa: PLC0415 - only this kind needs it
-
         reader = ExactReader(pa.struct(list(schema)))
         quick = all(map(_is_quick, schema))
         with open_text(path, self.encoding) as file:
@@ -73,8 +70,6 @@ def _is_quick(entry: pa.Field) -> bool:
 
 def _parsed(lines: Lines, schema: pa.Schema, reader: ExactReader) -> pa.RecordBatch | None:
     """Return the rows of lines, read by pyarrow's faster parser; None if a line may be malformed or lose something."""
-    from pyarrow import json  # noqa: PLC0415 - only this kind needs it
-
     # pyarrow ends the process at a null in the place of the first object.
     if not _are_objects(lines):
         return None

@@ -97,11 +97,11 @@ class KafkaSource:
         """Use the columns that a run has recorded for values without a schema."""
         self._recorded, self._schema = schema, None
 
-    def change(self, id_: str, mark: str) -> str | None:  # noqa: ARG002 - of a ReplayableSource
+    def change(self, id_: str, mark: str) -> str | None:
         """Return None: the feed has checked the topic after it has read the records."""
         return None
 
-    def size(self, id_: str) -> int:  # noqa: ARG002 - of a ReplayableSource
+    def size(self, id_: str) -> int:
         """Return 0: Kafka does not report the bytes of records."""
         return 0
 

@@ -113,18 +113,17 @@ class KafkaTopic:
     def __init__(self, address: KafkaAddress, config: Mapping[str, object]) -> None:
         """Set up; nothing is sent. Raises ConfigError for invalid settings, MissingExtraError."""
         try:
-            import confluent_kafka  # noqa: PLC0415 - only ingestion from Kafka needs it
-            from confluent_kafka import admin  # noqa: PLC0415
+            import confluent_kafka.admin  # noqa: PLC0415 - an optional package
         except ImportError as error:
             raise MissingExtraError("confluent-kafka", "kafka", purpose="ingestion from Kafka") from error
         if fixed := sorted({"bootstrap.servers", *_OWN} & config.keys()):
             raise ConfigError(f"the Kafka setting {fixed[0]!r} cannot be changed: remove it")
-        self._kafka, self._admin_module, self._address = confluent_kafka, admin, address
+        self._kafka, self._admin_module, self._address = confluent_kafka, confluent_kafka.admin, address
         self._failure: Any = None  # last error that librdkafka reported apart from a call
         wanted = {**_DEFAULTS, **config, **_OWN, "bootstrap.servers": address.servers, "error_cb": self._note}
         try:
             self._consumer = confluent_kafka.Consumer(wanted)
-            self._admin = admin.AdminClient(wanted)
+            self._admin = confluent_kafka.admin.AdminClient(wanted)
         except (confluent_kafka.KafkaException, TypeError, ValueError) as error:
             detail = error.args[0].str() if isinstance(error, confluent_kafka.KafkaException) else error
             raise ConfigError(f"invalid Kafka configuration: {detail}") from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from pravega_connector.errors import BadRecordError, SourceUnreadableError
 from pravega_connector.operations.ingest.file_kinds import ROWS_AT_ONCE, conform, reading
@@ -22,7 +23,7 @@ from pravega_serde.columnar.types import is_any_list, is_family, stored, with_le
 class ParquetFiles:
     """Parquet files; the records of a row group are read in parts."""
 
-    def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
+    def columns(self, path: str, *, whole: bool) -> pa.Schema:
         """Return the columns of the file's own schema, with the types of events."""
         with reading(path), self._open(path) as file:
             schema = file.schema_arrow
@@ -32,7 +33,7 @@ class ParquetFiles:
             raise SourceUnreadableError(f"{path} has two columns called {twice!r}: rename one of them")
         return pa.schema(list(with_leaves(pa.struct(list(schema)), _plain_type)))
 
-    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:  # noqa: ARG002
+    def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Yield rows; whole row groups before ``offset`` are not read."""
         with reading(path), self._open(path) as file:
             first, group, groups = 0, 0, file.metadata.num_row_groups
@@ -51,8 +52,6 @@ class ParquetFiles:
 
     @staticmethod
     def _open(path: str) -> Any:
-        from pyarrow import parquet  # noqa: PLC0415 - only this kind needs it
-
         file = pa.OSFile(os.fsencode(path))  # a name that is not UTF-8 must be bytes
         # Nanoseconds hold only the years 1677 to 2262, and INT96 any year.
         return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, coerce_int96_timestamp_unit="us")

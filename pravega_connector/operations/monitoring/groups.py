@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.errors import ReaderGroupError, ReaderGroupNotFoundError
 from pravega_connector.lag import SegmentLag, StreamLag, note_lag, stream_lag
 from pravega_connector.reader.slices import slices_between
@@ -77,8 +78,6 @@ class GroupView:
 
 def group_view(client: PravegaClient, name: str) -> GroupView:
     """Return the current state of a group. Raises ReaderGroupNotFoundError."""
-    from pravega_connector.client.reader_group import ReaderGroup  # noqa: PLC0415 - lag and watch do not need it
-
     found = client.name(name)
     config = client.controller.group_config(found.scope, found.stream)
     if config is None:

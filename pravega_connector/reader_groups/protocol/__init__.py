@@ -32,8 +32,6 @@ from pravega_connector.reader_groups.protocol.state import (
     Retention,
     Segment,
     by_stream,
-    group_of,
-    group_stream,
     state_of,
 )
 from pravega_connector.reader_groups.protocol.updates import (
@@ -94,7 +92,5 @@ __all__ = [
     "encode_config",
     "encode_position",
     "encode_update",
-    "group_of",
-    "group_stream",
     "state_of",
 ]

@@ -387,7 +387,7 @@ def _look_config(reader: Reader, state: GroupState, now: Now) -> Reader:
     return reader._set(config=now.seconds + _CONFIG_WINDOW)
 
 
-def _look_complete(reader: Reader, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _look_complete(reader: Reader, state: GroupState, now: Now) -> Reader:
     reader._place(state)
     if not reader.done or state.checkpoints.of(reader.id):
         return reader._to(Phase.RELEASE)
@@ -415,7 +415,7 @@ def _look_release(reader: Reader, state: GroupState, now: Now) -> Reader:
     return reader._set(release=wait, acquire=wait)._to(Phase.RELEASED, segment=segment)
 
 
-def _look_publish(reader: Reader, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _look_publish(reader: Reader, state: GroupState, now: Now) -> Reader:
     checkpoints = state.checkpoints
     if state.config.retention is Retention.AUTOMATIC and not checkpoints.published and checkpoints.last:
         return reader._to(Phase.TELL_CUTS, telling=checkpoints.last)
@@ -470,7 +470,7 @@ Reader.looks = {
 # ---- updates that follow from the state ------------------------------------------------------------------------------
 
 
-def _decide_join(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
+def _decide_join(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     if reader.id in state.assigned:
         raise ReaderOnlineError(
             f"the group has a reader {reader.id} already: choose another id, or take it offline if it has died, by "
@@ -479,7 +479,7 @@ def _decide_join(reader: Reader, state: GroupState, now: Now) -> list[StateUpdat
     return [AddReader(reader.id)]
 
 
-def _decide_leave(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
+def _decide_leave(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     try:
         reader._place(state)
     except ReaderOfflineError:  # the reader was removed, or another process uses its name
@@ -487,13 +487,13 @@ def _decide_leave(reader: Reader, state: GroupState, now: Now) -> list[StateUpda
     return [RemoveReader(reader.id, reader.position.positions)]
 
 
-def _decide_renew(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
+def _decide_renew(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     init = reader.pending
     assert isinstance(init, Init)
     return [init] if state.config.generation < init.config.generation else []
 
 
-def _decide_report(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
+def _decide_report(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     reader._place(state)
     name = reader.handed if reader.phase is Phase.REPORT else reader.checkpoint
     assert name is not None
@@ -502,7 +502,7 @@ def _decide_report(reader: Reader, state: GroupState, now: Now) -> list[StateUpd
     return [CheckpointReader(name, reader.id, reader.position.positions)]
 
 
-def _decide_completed(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
+def _decide_completed(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     assert reader.pending is not None
     owned = _owned(reader, state)
     return [reader.pending] if reader.segment in owned and not state.checkpoints.of(reader.id) else []
@@ -526,13 +526,13 @@ def _owned(reader: Reader, state: GroupState) -> Positions:
     return (reader if reader.segment in owned else reader._without(reader.segment))._place(state)
 
 
-def _decide_published(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
+def _decide_published(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     # A later checkpoint must still be published.
     is_told = state.checkpoints.last == reader.telling and not state.checkpoints.published
     return [UpdateCheckpointPublished(True)] if is_told else []
 
 
-def _decide_begin(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
+def _decide_begin(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     if state.checkpoints.waiting or reader.checkpoint in state.checkpoints.positions:
         return []
     return [CreateCheckpoint(reader.checkpoint), ClearCheckpointsBefore(reader.checkpoint)]
@@ -564,50 +564,50 @@ Reader.decisions = {
 # ---- reader after the answer -----------------------------------------------------------------------------------------
 
 
-def _joined(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _joined(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     return reader._to(Phase.READ)
 
 
-def _left(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _left(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     return reader._to(Phase.GONE, reading={}, done={}, ranges={})
 
 
-def _fetched(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _fetched(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     after = reader._set(fetch=now.seconds + state.config.refresh_ms / 1000)
     return after._to(Phase.DISTANCE if reader.phase is Phase.SEEN else reader.back, fetched=True)
 
 
-def _configured(reader: Reader, answer: Init, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _configured(reader: Reader, answer: Init, state: GroupState, now: Now) -> Reader:
     return reader._to(Phase.RENEW, pending=answer)
 
 
-def _renewed(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _renewed(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     after = reader._set(config=now.seconds + _CONFIG_WINDOW)
     return after._to(Phase.CONFIG, pending=None)
 
 
-def _reported(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _reported(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     return reader._to(Phase.COMPLETE, handed=None, finished=True)
 
 
-def _taken(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _taken(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     # It may have delayed segments that change readers after the checkpoint that this turn reported.
     return reader._to(Phase.COMPLETE if reader.finished else Phase.NEXT)
 
 
-def _succeeded(reader: Reader, answer: Succession, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _succeeded(reader: Reader, answer: Succession, state: GroupState, now: Now) -> Reader:
     assert reader.segment is not None
     return reader._to(Phase.COMPLETED, pending=_completed(reader, reader.segment, answer))
 
 
-def _passed_on(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _passed_on(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     segment = reader.segment
     assert segment is not None
     after = reader if segment in state.assigned.get(reader.id, {}) else reader._without(segment)
     return after._set(acquire=now.seconds)._to(Phase.COMPLETE, segment=None, pending=None)
 
 
-def _released(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _released(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     segment = reader.segment
     assert segment is not None
     after = reader if segment in state.assigned.get(reader.id, {}) else reader._without(segment)
@@ -615,19 +615,19 @@ def _released(reader: Reader, answer: None, state: GroupState, now: Now) -> Read
     return timed._to(Phase.PUBLISH, segment=None)
 
 
-def _told_cuts(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _told_cuts(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     return reader._to(Phase.PUBLISHED)
 
 
-def _published(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _published(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     return reader._to(Phase.NEXT, telling={})
 
 
-def _begun(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _begun(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     return reader._set(checkpoint=now.seconds + state.config.checkpoint_ms / 1000)._to(Phase.NEXT)
 
 
-def _acquired(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _acquired(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     reading, done, ranges = dict(reader.reading), dict(reader.done), dict(reader.ranges)
     for segment, offset in replace(reader, unsettled=True)._place(state).items():
         if segment in reading or segment in done:
@@ -639,7 +639,7 @@ def _acquired(reader: Reader, answer: None, state: GroupState, now: Now) -> Read
     return timed._to(Phase.DISTANCE, reading=reading, done=done, ranges=ranges)
 
 
-def _told(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
+def _told(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     return reader._to(Phase.SEEN)
 
 

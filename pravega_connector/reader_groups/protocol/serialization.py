@@ -53,6 +53,7 @@ from pravega_connector.wire.versioned import (
     put_revisions,
 )
 from pravega_serde.errors import DeserializationError
+from pravega_serde.java import protocol
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -87,8 +88,6 @@ def _get_utf(reader: CompactReader) -> str:
 
 def _modified_utf() -> Any:
     # Only names of checkpoints can need it, so most processes do not import the package.
-    from pravega_serde.java import protocol  # noqa: PLC0415
-
     return protocol
 
 

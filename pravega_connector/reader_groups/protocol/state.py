@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pravega_connector.errors import ConfigError, InvalidNameError
 from pravega_connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
+from pravega_serde.java.hashing import table_order
 
 DEFAULT_CHECKPOINT_MS: Final = 30_000
 DEFAULT_REFRESH_MS: Final = 3000
@@ -29,20 +30,8 @@ SILENT: Final = "_SILENT_"
 """Part of the names of checkpoints that readers take without notifying the user."""
 LEAST_DISTANCE: Final = 30_000
 """Minimum distance to the tail, in milliseconds, that every reader counts with (``ASSUMED_LAG_MILLIS``)."""
-GROUP_PREFIX: Final = "_RG"  # NameUtils.READER_GROUP_STREAM_PREFIX
 
 T = TypeVar("T")
-
-
-def group_stream(scope: str, group: str) -> StreamName:
-    """Return the stream with the state of a reader group."""
-    return StreamName(scope, GROUP_PREFIX + group)
-
-
-def group_of(stream: StreamName) -> str | None:
-    """Return the reader group with its state in ``stream``; None for other streams."""
-    name = stream.stream.removeprefix(GROUP_PREFIX)
-    return None if name == stream.stream else name
 
 
 class Segment(NamedTuple):
@@ -206,8 +195,6 @@ class Checkpoints(Written):
         if len(found) < 2:
             return found
         # Rarely needed, so most processes do not import the package.
-        from pravega_serde.java.hashing import table_order  # noqa: PLC0415
-
         places = 16  # initial size of a HashMap, which grows when it is three quarters full
         while 4 * len(self.waiting) > 3 * places:
             places *= 2

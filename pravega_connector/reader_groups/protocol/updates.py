@@ -45,7 +45,7 @@ class Init(Written):
     end: Positions = field(default_factory=dict)
     updating: bool = False
 
-    def _after(self, state: GroupState | None) -> GroupState:  # noqa: ARG002 - it replaces any state
+    def _after(self, state: GroupState | None) -> GroupState:
         if not self.start.positions:
             raise GroupStateError("a group cannot begin without segments to read")
         return state_of(self.config, self.start, self.end, updating=self.updating)

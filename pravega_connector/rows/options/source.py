@@ -18,12 +18,13 @@ from pravega_connector.rows.options import (
     registry_option,
     secret_option,
 )
+from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import StreamName
+from pravega_serde.routing import segment_key
 from pravega_serde.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pravega_connector.stores.segment_stores import SegmentStores
-    from pravega_connector.stores.segments import Lineage
     from pravega_serde.registry.registry_config import RegistryConfig
 
 # The Scala connector's columns, in its order.
@@ -160,8 +161,8 @@ class SourceOptions(CommonOptions):
     )
     raw_reader: str = option(
         "auto",
-        "`jvm` reads and decodes inside Spark's JVM, and needs `configure(spark)`. `python` does so in Python. `auto` uses "
-        "the JVM if it can",
+        "`jvm` reads and decodes inside Spark's JVM, and needs `configure(spark)`. `python` does so in Python. `auto` "
+        "uses the JVM if it can",
         choice("auto", "jvm", "python"),
     )
     metadata: str | None = option(
@@ -290,8 +291,6 @@ class SourceOptions(CommonOptions):
 
     def lineage(self, stores: SegmentStores, stream: StreamName) -> Lineage:
         """Return the segments of a stream that the options select, by their routing key."""
-        from pravega_connector.stores.segments import Lineage  # noqa: PLC0415 - column functions need no client
-
         return Lineage(stores, stream, self.key_position)
 
     @property
@@ -299,8 +298,6 @@ class SourceOptions(CommonOptions):
         """Position of the routing key to read on the key line, or None for all keys."""
         if self.routing_key is None:
             return None
-        from pravega_serde.routing import segment_key  # noqa: PLC0415 - most queries read all keys
-
         return segment_key(self.routing_key)
 
     @property

@@ -42,13 +42,13 @@ from pravega_connector.spark.fork_server import proxy
 _PROBE: Final = "pravega_connector.spark.fork_server.probe"
 #: Seconds until the files of the folder get a new time, because programs that clean temporary folders delete old files.
 _REFRESH: Final = 3600.0
-# Without pyspark.sql.worker.data_source_pushdown_filters: its presence shows that Spark pushes filters in a process.
 _IMPORTED: Final = (
     "pyspark.daemon",
     "pyspark.worker",
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.worker.commit_data_source_write",
     "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.data_source_pushdown_filters",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.worker.python_streaming_sink_runner",
     "pyspark.sql.worker.write_into_data_source",

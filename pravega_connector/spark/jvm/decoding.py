@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from pravega_connector.reader.rows import corrupt_names, has_required
 from pravega_connector.reader.slices import EventBatch
@@ -28,6 +27,7 @@ from pravega_connector.spark.jvm.avro_steps import avro_plan
 from pravega_connector.spark.jvm.json_steps import json_plan
 from pravega_connector.spark.jvm.messages import NotInJvmError
 from pravega_connector.spark.pickling import Exchanged
+from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.wire import FrameParser, StreamName, segment_name
 from pravega_serde.avro.serializer import AvroSerializer
 from pravega_serde.columnar import select
@@ -136,7 +136,7 @@ def decoded(request: Mapping[str, Any]) -> str:
     Raises the error of a malformed event in mode FAILFAST.
     """
     read = _typed_rows(request["rows"])
-    columns = to_arrow_schema(spark.StructType.fromJson(json.loads(request["columns"])), timezone="UTC")
+    columns = arrow_schema(spark.StructType.fromJson(json.loads(request["columns"])))
     stream, segment_id = StreamName(request["scope"], request["stream"]), request["segment_id"]
     times = SegmentTimes(*(np.array(request[name], np.int64) for name in ("places", "lows", "highs")))
     builder = row_builder(read.schema, read.options, read.serializer, times=times)
@@ -145,7 +145,8 @@ def decoded(request: Mapping[str, Any]) -> str:
     # Without columns, a batch would lose the number of its rows.
     sent = columns if len(columns) else pa.schema([pa.field("row", pa.bool_())])
     with pa.ipc.new_stream(sink, sent) as output:
-        for found in parser.feed_all(base64.b64decode(request["data"])):
+        found = parser.feed(base64.b64decode(request["data"]))
+        if found is not None:
             for rows in builder.build_all(EventBatch(stream, segment_id, found.payload, found.offsets)):
                 output.write_batch(_used(rows, columns) if len(columns) else _only_counted(rows, sent))
     return base64.b64encode(sink.getvalue()).decode()

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
 from pravega_connector.errors import ConfigError, UnsupportedModeError
-from pravega_connector.rows.columns import row_builder
+from pravega_connector.rows.columns import decoded_fields, row_builder
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.decoding import decoder_plan
@@ -274,8 +274,6 @@ def _obstacle(options: SourceOptions) -> str | None:
 
 def _other_column(options: SourceOptions, schema: StructType) -> str | None:
     """Return a column that is not one of a raw event with its type, or None."""
-    from pravega_connector.rows.columns import decoded_fields  # noqa: PLC0415
-
     known = {field.name: field.type for field in decoded_fields(options, None)}
     others = (each for each in arrow_schema(schema) if known.get(each.name) != each.type)
     return next((f"column {each.name!r} of type {each.type}" for each in others), None)

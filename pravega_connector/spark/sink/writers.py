@@ -209,11 +209,11 @@ class PravegaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore
     def __init__(self, options: SinkOptions, encoder: EventEncoder) -> None:
         super().__init__(options, encoder, streaming=True)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Exactly once: make the batch visible, unless it is. Other modes: the rows are already durable."""
         self._commit(messages, batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Exactly once: drop the rows, unless the batch is recorded.
 
         Other modes: the rows of the tasks stay, and are written again with the next attempt.

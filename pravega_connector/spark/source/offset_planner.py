@@ -31,6 +31,7 @@ from pravega_connector.errors import (
 from pravega_connector.lag import Loss
 from pravega_connector.reader.boundaries import Boundaries, divide
 from pravega_connector.reader.slices import SegmentSlice
+from pravega_connector.reader.tail_notifications import Arrivals
 from pravega_connector.rows.bounds import Positions
 from pravega_connector.rows.offsets import Offset, slices_of
 from pravega_connector.rows.options.source import SourceOptions
@@ -282,8 +283,6 @@ class QueryPlan:
         self._available: dict[StreamName, StreamCut] | None = None
         self._next_look = 0.0
         self._followed: _Followed | None = None
-        from pravega_connector.reader.tail_notifications import Arrivals  # noqa: PLC0415 - only the driver plans
-
         self._arrivals = Arrivals(client.stores)
         self._was_told = self._stopped = False
         self.is_idle = False

@@ -226,7 +226,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
 class PravegaFilteringReader(PravegaBatchReader):
     """Batch reader for processes in which Spark pushes filters down."""
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Apply filters on metadata columns; yield those that Spark must evaluate."""
         from pravega_connector.spark.source.pushdown import Pushed  # noqa: PLC0415 - not every Spark has filters
 
@@ -286,22 +286,22 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, available_now_base())
         self._asked = -math.inf
         self._interval = math.inf
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:
         """Return the start of each stream. Spark calls it twice, so "latest" is resolved once."""
         if self._first is None:
             self._first = self._plan.first().to_json()
         return self._first
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:
         """Return no limit: latestOffset applies the limits of the options, where both can apply at once."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable  # noqa: PLC0415 - older versions do not call this
 
         return ReadAllAvailable()
 
-    def latestOffset(  # noqa: N802
+    def latestOffset(
         self,
         start: dict[str, Any] | None = None,
-        limit: Any = None,  # noqa: ARG002
+        limit: Any = None,
     ) -> dict[str, Any]:
         """Return the end of the next batch, which begins at ``start``; return ``start`` if there is nothing to read.
 
@@ -361,7 +361,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, available_now_base())
         self._progress.measure(end.cuts)
         return end
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """Fix the current tail as the end of the run."""
         self._ends_now = True
         self._plan.end_here()
@@ -400,7 +400,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, available_now_base())
         self._planned = end.cuts
         return end.to_json()
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the end of the streams for the query progress; see ``pravega_connector.spark.source.progress``.
 
         Servers that do not answer delay the call by a few seconds. Then it returns the last report, with the outage.
@@ -466,12 +466,12 @@ class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         raise self._error.with_traceback(None)
 
     # A query that resumes from its checkpoint may call any of these first.
-    initialOffset = latestOffset = partitions = read = _raise  # noqa: N815
+    initialOffset = latestOffset = partitions = read = _raise
 
 
 # ---- filters on metadata columns -------------------------------------------------------------------------------------
 
 
 def filters_are_pushed() -> bool:
-    """Return True if this is the process in which Spark passes filters to a reader."""
-    return _PUSHING in sys.modules
+    """Return True if Spark started this process to pass filters to a reader: its command line names the module."""
+    return _PUSHING in sys.orig_argv

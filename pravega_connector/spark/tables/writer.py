@@ -152,11 +152,11 @@ class TableStreamWriter(_TableWriter, DataSourceStreamArrowWriter):  # type: ign
     def __init__(self, options: TableSinkOptions, schema: pa.Schema) -> None:
         super().__init__(options, schema, streaming=True)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Check the keys of all tasks. The entries are already durable. Raises TableKeyOrderError."""
         self._commit(messages, f"micro-batch {batchId}")
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing: the next attempt sets the same entries again."""
 
 

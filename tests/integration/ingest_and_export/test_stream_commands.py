@@ -32,7 +32,7 @@ def run(config: PravegaConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no profiles"))
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: object, code: int = 0, input: str | bytes | None = None) -> Result:  # noqa: A002 - as click calls it
+    def run(*arguments: object, code: int = 0, input: str | bytes | None = None) -> Result:
         if arguments[0] == "write" and input is not None:
             lines = tmp_path / "standard input"  # write reads a file descriptor, which the runner's input has not
             lines.write_bytes(input.encode() if isinstance(input, str) else input)

@@ -36,7 +36,7 @@ def resolve(monkeypatch):
     real = socket.getaddrinfo
 
     def having(places):
-        def getaddrinfo(host, port, family=0, type=0, proto=0, flags=0):  # noqa: A002 - as it is called
+        def getaddrinfo(host, port, family=0, type=0, proto=0, flags=0):
             if host != HOST:
                 return real(host, port, family, type, proto, flags)
             if flags & socket.AI_NUMERICHOST:

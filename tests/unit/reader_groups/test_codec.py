@@ -24,7 +24,6 @@ from pravega_connector.reader_groups.protocol.state import (
     Ranged,
     Retention,
     Segment,
-    group_stream,
     ordered_set,
 )
 from pravega_connector.reader_groups.protocol.updates import (
@@ -43,6 +42,7 @@ from pravega_connector.reader_groups.protocol.updates import (
     UpdatingConfig,
 )
 from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.wire.names import group_stream
 from pravega_serde.errors import DeserializationError
 
 STREAM, OTHER = StreamName("a", "b"), StreamName("a", "c")

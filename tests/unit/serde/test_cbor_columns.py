@@ -12,9 +12,6 @@ import pytest
 
 from pravega_serde import DeserializationError, LimitExceededError, SerializationError
 from pravega_serde.cbor import CborSerializer
-from pravega_serde.cbor.columns import column_reader
-from pravega_serde.cbor.rows import TypedReader
-from pravega_serde.columnar import PlainPath, decode_rows
 
 ROWS = CborSerializer()
 UTC_MICROS, LOCAL_MICROS = pa.timestamp("us", "UTC"), pa.timestamp("us")
@@ -26,14 +23,9 @@ def tag(number: int, content: Any) -> Any:
 
 
 def read(kind: pa.DataType, *values: Any) -> list[Any]:
-    """Values read by the fast path, which must be those of the plain one."""
-    column = pa.array([cbor2.dumps(value) for value in values], pa.binary())
-    reader = TypedReader(kind)
-    plain = PlainPath(reader, kind)
-    fast = decode_rows(column, plain=plain, fast=column_reader(reader, kind))
-    assert fast.equals(decode_rows(column, plain=plain))
-    fast.validate(full=True)
-    return fast.to_pylist()
+    column = CborSerializer(arrow_type=kind).decode_column(pa.array([cbor2.dumps(value) for value in values]))
+    column.validate(full=True)
+    return column.to_pylist()
 
 
 def refused(kind: pa.DataType, value: Any) -> DeserializationError:

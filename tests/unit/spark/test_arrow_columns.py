@@ -21,6 +21,7 @@ from pravega_connector.errors import ColumnTypeError
 from pravega_connector.rows.options.common import CommonOptions
 from pravega_connector.spark.arrow_columns import arrow_columns
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.writing import Writing
 from pravega_serde.columnar.variant import VARIANT
 from pravega_serde.errors import PravegaError, SchemaError
 
@@ -59,8 +60,7 @@ def test_two_columns_of_one_name_are_named() -> None:
 
 
 def writer(options: dict[str, str], kind: DataType) -> None:
-    source = PravegaDataSource(WHERE | options)
-    source._writer_arguments(source.options, StructType().add("id", IntegerType()).add("x", kind), streaming=False)
+    Writing(WHERE | options, {}).arguments(StructType().add("id", IntegerType()).add("x", kind), streaming=False)
 
 
 def reader(options: dict[str, str], kind: DataType) -> None:

@@ -1,7 +1,9 @@
 """Filters on metadata columns, applied to slices of segments."""
 
+import importlib
 import json
 import operator
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -175,5 +177,9 @@ def test_dead_letters_are_those_of_the_rows_that_can_pass(read, tmp_path: Path) 
     assert list(found.values()) == [[0, 3, 6, 9, 12, 15, 18], [0, 3, 6, 9]]
 
 
-def test_filters_are_taken_only_where_spark_hands_them_over() -> None:
+def test_a_reader_accepts_filters_only_in_the_process_in_which_spark_pushes_them(monkeypatch) -> None:
+    importlib.import_module("pyspark.sql.worker.data_source_pushdown_filters")
     assert not filters_are_pushed()
+    command = ["python", "-m", "pyspark.daemon", "pyspark.sql.worker.data_source_pushdown_filters"]
+    monkeypatch.setattr(sys, "orig_argv", command)
+    assert filters_are_pushed()

@@ -18,10 +18,10 @@ from pravega_connector.reader_groups.protocol import (
     StateUpdate,
     apply,
     create,
-    group_stream,
 )
 from pravega_connector.single_segment.revisioned import RevisionedStreamClient
 from pravega_connector.single_segment.synchronizer import _EntrySerializer
+from pravega_connector.wire.names import group_stream
 
 _LOOK_SECONDS: Final = 0.2
 _SERIALIZER: Final = _EntrySerializer(InitSerializer(), StateSerializer())
