@@ -94,6 +94,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/spark/sql.md": WITH_SPARK,
     "docs/spark/sql.md#Spark Connect": "tests/integration/spark/test_sql_elsewhere.py",
     "docs/spark/sql.md#Declarative Pipelines": "tests/integration/spark/test_sql_elsewhere.py",
+    "docs/spark/versions.md": WITH_SPARK,
     "docs/tools/test-kit.md": "tests/unit/testing/test_page.py",
     "docs/tools/test-kit.md#A Spark job": "tests/integration/spark/test_kit.py",
 }
