@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.spark.boundary import called_by_spark
-from pravega_connector.spark.versions import DataSource, check_spark, spark_schema
+from pravega_connector.spark.versions import DataSource, spark_schema
 from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pravega_connector.spark.tables.writer import TableBatchWriter, TableStreamWriter
 
 
-@called_by_spark("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
+@called_by_spark("schema", "reader", "streamReader", "writer", "streamWriter")
 class PravegaDataSource(DataSource):  # type: ignore[misc]
     """Data source that reads and writes Pravega streams and key-value tables.
 
@@ -41,10 +41,6 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     #: Options of the session: they apply to every read and write, unless it or its table sets them.
     defaults: ClassVar[Mapping[str, str]] = {}
-
-    def __init__(self, options: dict[str, str]) -> None:
-        check_spark("format('pravega')")
-        super().__init__(options)
 
     @classmethod
     def name(cls) -> str:

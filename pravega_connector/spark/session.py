@@ -67,9 +67,10 @@ def configure(
 
     A log line at level INFO has the reason if one of them is not possible.
 
-    Raises UnknownOptionError, and UnsupportedModeError before Spark 4.0.
+    Raises UnknownOptionError, and UnsupportedModeError in Spark 3.5, unless the JVM reader is used.
     """
-    check_spark("configure")
+    if low_latency or not jvm_reader:
+        check_spark("configure without jvm_reader, or with low_latency")
     known = all_names()
     for name in options:
         if name.lower() not in known:
@@ -80,12 +81,13 @@ def configure(
     given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
     # A class created in this function is pickled with its contents, not by its name.
     source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given})
-    if not (low_latency and _set_low_latency(session, source)):
+    if hasattr(session, "dataSource") and not (low_latency and _set_low_latency(session, source)):
         session.dataSource.register(source)
     if jvm_reader:
         from pravega_connector.spark.jvm.session import use_jvm_reader  # noqa: PLC0415 - loads the source
 
-        use_jvm_reader(session, source)
+        if not use_jvm_reader(session, source):
+            check_spark("a session without the JVM reader, for which the log has the reason")
     return session
 
 
