@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pravega_connector.spark.boundary import called_by_spark, is_spark_process
-from pravega_connector.spark.versions import DataSource, check_spark
+from pravega_connector.spark.versions import DataSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,6 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     is_configured: ClassVar[bool] = False
 
     def __init__(self, options: dict[str, str]) -> None:
-        check_spark("format('pravega')")
         super().__init__(options)
         if not self.is_configured:
             _note_missing_call()

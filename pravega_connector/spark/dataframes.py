@@ -118,14 +118,7 @@ def _messages(pickled: Iterable[bytes]) -> list[Any]:
     return [pickle.loads(each) for each in pickled]  # noqa: S301 - of the tasks of this program
 
 
-class _Source(PravegaDataSource):
-    """Data source that this program calls in place of Spark."""
-
-    def __init__(self, options: dict[str, str]) -> None:
-        self.options = options
-
-
-def _source(spark: SparkSession, stream: str | None, options: Mapping[str, Any]) -> _Source:
+def _source(spark: SparkSession, stream: str | None, options: Mapping[str, Any]) -> PravegaDataSource:
     """Return the data source with these options, and with the connection of the session as their defaults."""
     given = texts(options)
     if stream is not None:
@@ -134,7 +127,7 @@ def _source(spark: SparkSession, stream: str | None, options: Mapping[str, Any])
         given["path"] = stream
     config = PravegaConfig.resolve(properties=settings_of(spark))
     defaults = texts({"tls_validate_hostname": config.tls_validate_hostname, **config.options()})
-    kind: type[_Source] = type("_SessionSource", (_Source,), {"defaults": defaults})
+    kind: type[PravegaDataSource] = type("_SessionSource", (PravegaDataSource,), {"defaults": defaults})
     return kind(given)
 
 

@@ -79,9 +79,10 @@ def configure(
     ``spark.sql.execution.pandas.udf.buffer.size`` becomes 1 MiB in this session, unless it has a value. One log line
     has the reason for each part that is not possible: at level WARNING if the JVM reader was not built, else INFO.
 
-    Raises UnknownOptionError, and UnsupportedModeError before Spark 4.0.
+    Raises UnknownOptionError, and UnsupportedModeError in Spark 3.5, unless the JVM reader is used.
     """
-    check_spark("configure")
+    if not jvm_reader:
+        check_spark("configure without jvm_reader")
     known = all_names()
     for name in options:
         if name.lower() not in known:
@@ -92,6 +93,10 @@ def configure(
     given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
     # A class created in this function is pickled with its contents, not by its name.
     source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given, "is_configured": True})
+    if not hasattr(session, "dataSource"):  # Spark 3.5
+        if not use_jvm_reader(session, source):
+            check_spark(f"a session without the JVM reader ({obstacle(session)})")
+        return session
     session.dataSource.register(source)
     if _TRANSFER_BUFFER not in session.conf.getAll:
         session.conf.set(_TRANSFER_BUFFER, str(1 << 20))  # Spark accepts no units here

@@ -55,8 +55,14 @@ if VERSION >= (4, 0):
         WriterCommitMessage,
     )
 else:
-    # Bases of the classes that read and write without Spark's data sources.
-    DataSource = DataSourceReader = InputPartition = WriterCommitMessage = object
+
+    class DataSource:  # type: ignore[no-redef]
+        """Data source that this project's own functions call."""
+
+        def __init__(self, options: dict[str, str]) -> None:
+            self.options = options
+
+    DataSourceReader = InputPartition = WriterCommitMessage = object
     DataSourceArrowWriter = type("DataSourceArrowWriter", (), {})
     DataSourceStreamReader = type("DataSourceStreamReader", (), {})
 
@@ -83,7 +89,7 @@ HAS_REAL_TIME: Final = VERSION >= (4, 2)
 # First Spark with data sources in Python.
 _OLDEST: Final = (4, 0)
 # Versions on which the JVM reader was tested.
-_WITH_JVM_READER: Final = ("4.0", "4.1", "4.2", "4.3")
+_WITH_JVM_READER: Final = ("3.5", "4.0", "4.1", "4.2", "4.3")
 # Before 4.2, the Arrow types of Spark have no choice of a time zone: it is always UTC.
 _TIME_ZONE: Final[dict[str, Any]] = {"timezone": "UTC"} if VERSION >= (4, 2) else {}
 

@@ -13,11 +13,9 @@ import logging
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import SparkContext
-from pyspark.sql import datasource as spark_filters
-from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from pravega_connector.client.pravega_client import PravegaClient
@@ -31,9 +29,12 @@ from pravega_connector.spark.jvm.messages import NotInJvmError, TaskOptions, ans
 from pravega_connector.spark.known_clusters import client_of
 from pravega_connector.spark.source.readers import PravegaFilteringReader, PravegaStreamReader
 from pravega_connector.spark.source.tasks import SlicesPartition
-from pravega_connector.spark.versions import HAS_FILTERS, HAS_REAL_TIME, arrow_schema
+from pravega_connector.spark.versions import HAS_FILTERS, HAS_REAL_TIME, DataSourceStreamReader, arrow_schema
 from pravega_connector.wire import segment_name
 from pravega_serde.errors import PravegaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import datasource as spark_filters
 
 _log: Final = logging.getLogger(__name__)
 _NO_SCHEMA: Final = StructType()
@@ -286,6 +287,8 @@ def _other_than_raw(options: SourceOptions) -> str | None:
 
 
 def _filter(each: Mapping[str, Any]) -> spark_filters.Filter:
+    from pyspark.sql import datasource as spark_filters  # noqa: PLC0415 - not every Spark has it
+
     if each["kind"] == "Not":
         return spark_filters.Not(_filter(each["child"]))
     value = tuple(each["value"]) if each["kind"] == "In" else each["value"]

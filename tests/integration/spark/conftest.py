@@ -142,6 +142,8 @@ def jvm_session(spark: SparkSession, choose_processes: Callable[[SparkSession], 
     own = spark.newSession()
     choose_processes(own)
     assert use_jvm_reader(own), f"{JAR} is not usable"
+    if VERSION < (4, 0):  # a read does not make its session the active one
+        own._jvm.SparkSession.setActiveSession(own._jsparkSession)
     return own
 
 

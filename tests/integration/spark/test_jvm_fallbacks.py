@@ -99,7 +99,7 @@ def test_with_another_spark(
         patch.setattr(pyspark, "__version__", "4.9.1")
         patch.setattr(versions, "VERSION", (4, 9))
         configure(own)
-    assert "JVM reader, local checkpoint files (it is for Spark 4.0 to 4.3, not for 4.9.1)" in lines()[0]
+    assert "JVM reader, local checkpoint files (it is for Spark 3.5 to 4.3, not for 4.9.1)" in lines()[0]
     is_read_by_python(read, own)
 
 

@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
-import org.apache.spark.sql.classic.SparkSession;
 
 /** Requests to the driver's Python, which plans all reads. */
 public final class Planning {
@@ -37,7 +36,7 @@ public final class Planning {
 
   /** Return the id of the session in which a table is created: a stream query runs in a copy of it. */
   static String session() {
-    return SparkSession.active().sessionUUID();
+    return Session.id();
   }
 
   static ObjectNode request(String action, String session, Map<String, String> options, String schema) {

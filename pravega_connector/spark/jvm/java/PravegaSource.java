@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -13,7 +14,6 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -28,10 +28,14 @@ import org.slf4j.LoggerFactory;
 public final class PravegaSource implements TableProvider, DataSourceRegister {
   private static final Logger LOG = LoggerFactory.getLogger(PravegaSource.class);
 
-  private final PythonDataSourceV2 python = new PythonDataSourceV2();
+  private TableProvider python;
 
-  public PravegaSource() {
-    python.setShortName(shortName());
+  /** Return the Python source, which keeps what it has asked its process. */
+  private synchronized TableProvider python() {
+    if (python == null) {
+      python = Session.python(shortName());
+    }
+    return python;
   }
 
   @Override
@@ -47,27 +51,31 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
     if (!Planning.isAvailable()) {
-      return python.inferSchema(options);
+      return python().inferSchema(options);
     }
     JsonNode schema = Planning.ask(Planning.request("schema", Planning.session(), options.asCaseSensitiveMap(), null));
-    return schema.isNull() ? python.inferSchema(options) : (StructType) StructType.fromJson(schema.asText());
+    return schema.isNull() ? python().inferSchema(options) : (StructType) StructType.fromJson(schema.asText());
   }
 
   @Override
   public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    return new PravegaTable(schema, python, partitioning, properties);
+    return new PravegaTable(schema, this::python, partitioning, properties);
   }
 
   /** A stream, or several. The Python table is created when it is needed: that starts a Python process. */
   private static final class PravegaTable implements SupportsRead, SupportsWrite {
     private final StructType schema;
-    private final PythonDataSourceV2 source;
+    private final Supplier<TableProvider> source;
     private final Transform[] partitioning;
     private final Map<String, String> properties;
     private final String session = Planning.session();
     private Table python;
 
-    PravegaTable(StructType schema, PythonDataSourceV2 source, Transform[] partitioning, Map<String, String> properties) {
+    PravegaTable(
+        StructType schema,
+        Supplier<TableProvider> source,
+        Transform[] partitioning,
+        Map<String, String> properties) {
       this.schema = schema;
       this.source = source;
       this.partitioning = partitioning;
@@ -76,7 +84,7 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
 
     private synchronized Table python() {
       if (python == null) {
-        python = source.getTable(schema, partitioning, properties);
+        python = source.get().getTable(schema, partitioning, properties);
       }
       return python;
     }

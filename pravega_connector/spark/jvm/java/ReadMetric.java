@@ -1,6 +1,5 @@
 package pravegaserde.spark;
 
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -58,7 +57,7 @@ public final class ReadMetric extends CustomSumMetric {
 
   /** Return all metrics; none if Spark's UI cannot load this class: it would log a warning about each query. */
   static CustomMetric[] all() {
-    if (ReadMetric.class.getClassLoader() == SparkSession.active().sharedState().jarClassLoader()) {
+    if (ReadMetric.class.getClassLoader() == Session.jarClassLoader()) {
       return new CustomMetric[0];
     }
     CustomMetric[] found = new CustomMetric[Kind.values().length];
