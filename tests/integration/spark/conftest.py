@@ -14,7 +14,7 @@ from pravega_connector.client import PravegaClient, shared
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.fork_server.session import UnavailableError, register
-from pravega_connector.spark.jvm.session import JAR, leave_to_python, use_jvm_reader
+from pravega_connector.spark.jvm.session import JAR, leave_to_python, use_jvm_reader, use_local_checkpoint_files
 from pravega_connector.spark.versions import HAS_ADMISSION, HAS_REAL_TIME, VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
@@ -133,6 +133,23 @@ def spark(
     choose_reader(session)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def restored(
+    spark: SparkSession,
+    choose_processes: Callable[[SparkSession], None],
+    choose_reader: Callable[[SparkSession], None],
+) -> Iterator[None]:
+    """Undo what a program of the test changes with ``configure(SparkSession.builder)``: it gets the shared session."""
+    yield
+    spark.conf.unset("spark.pravega.controller.uri")
+    spark.conf.unset("spark.sql.execution.pandas.udf.buffer.size")
+    if VERSION >= (4, 0):
+        use_local_checkpoint_files(spark, False)
+        spark.dataSource.register(PravegaDataSource)
+        choose_processes(spark)
+        choose_reader(spark)
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,7 @@ def counted(client: PravegaClient, stream: StreamName) -> list[tuple[str, str, i
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("restored")
 def test_words_are_counted_once_for_each_window(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str
 ):
@@ -76,6 +77,7 @@ def test_words_are_counted_once_for_each_window(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("restored")
 def test_counts_are_shown(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName,
     capfd: pytest.CaptureFixture[str], tmp_path: Path,
@@ -110,6 +112,7 @@ def test_lines_of_a_socket_become_events(config: PravegaConfig, client: PravegaC
     assert all(before <= datetime.fromisoformat(event["at"]) <= datetime.now(UTC) for event in events)
 
 
+@pytest.mark.usefixtures("restored")
 def test_counts_of_java_strings_go_on_after_a_restart(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str, capsys
 ):
@@ -131,6 +134,7 @@ def test_a_killed_query_resumes(config: PravegaConfig, stream_name: StreamName, 
 
 
 @pytest.mark.long  # tests/interop has Java and Spark
+@pytest.mark.usefixtures("restored")
 def test_a_java_service_reads_invoices_of_its_orders(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str,
     tmp_path: Path,
@@ -162,6 +166,7 @@ def test_a_java_service_reads_invoices_of_its_orders(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("restored")
 def test_each_alert_comes_once(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, registry: str, stream_name: StreamName,
     checkpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],

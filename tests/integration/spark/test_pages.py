@@ -1,14 +1,11 @@
 """The code on the pages that needs Spark runs as it stands, after the page's blocks that do not."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
-from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.jvm.session import use_local_checkpoint_files
 from pravega_connector.spark.versions import VERSION
 from tests import pages
 
@@ -18,6 +15,7 @@ FIRST = ("README.md", "docs/get-started/quick-start.md", "docs/spark/read-and-wr
 OF_SPARK_3 = "docs/spark/spark-3.5.md"
 
 
+@pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize(
     "page",
     [
@@ -26,13 +24,7 @@ OF_SPARK_3 = "docs/spark/spark-3.5.md"
         if page != OF_SPARK_3 or VERSION < (4, 0)
     ],
 )
-def test_a_page_runs_as_it_stands(
-    page: str,
-    spark: SparkSession,
-    follower: pages.Follower,
-    choose_processes: Callable[[SparkSession], None],
-    choose_reader: Callable[[SparkSession], None],
-) -> None:
+def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: pages.Follower) -> None:
     database = "page_" + re.sub(r"\W", "_", page)  # its tables are its own
     spark.sql(f"CREATE DATABASE {database}")
     spark.sql(f"USE {database}")
@@ -42,17 +34,10 @@ def test_a_page_runs_as_it_stands(
             if block.page == page and pages.who_runs(block) in (pages.ON_SERVERS, pages.WITH_SPARK):
                 follower.run(block)
     finally:
-        # A page may configure the session, and listen to its queries.
+        # A page may listen to the queries of the session.
         for each in follower.names.values():
             if isinstance(each, StreamingQueryListener):
                 spark.streams.removeListener(each)
-        spark.conf.unset("spark.pravega.controller.uri")
-        spark.conf.unset("spark.sql.execution.pandas.udf.buffer.size")
-        if VERSION >= (4, 0):
-            use_local_checkpoint_files(spark, False)
-            spark.dataSource.register(PravegaDataSource)
-            choose_processes(spark)
-            choose_reader(spark)
         for view in spark.catalog.listTables():
             if view.isTemporary:
                 spark.catalog.dropTempView(view.name)
