@@ -156,6 +156,12 @@ class DataKeys:
         return max(self.entries)
 
     @property
+    def may_wait(self) -> bool:
+        """True if the key service may be on another machine."""
+        named = isinstance(self.service, str)
+        return bool(_PLACE.fullmatch(str(self.service))) if named else not isinstance(self.service, LocalKeys)
+
+    @property
     def text(self) -> str:
         """JSON of the set. The keys in it are wrapped, so it is no secret."""
         keys = [

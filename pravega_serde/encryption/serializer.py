@@ -57,9 +57,10 @@ class Encrypted(SerializerCalls):
             field: FieldCipher(keys, stream, field, deterministic=deterministic, missing_key=missing_key)
             for field in self._fields
         }
-        #: True if a read or a write may wait for a registry.
-        self.read_may_block: bool = getattr(serializer, "read_may_block", False)
-        self.write_may_block: bool = getattr(serializer, "write_may_block", False)
+        #: True if a read or a write may wait for a key service or a registry.
+        self.read_may_block: bool = keys.may_wait or getattr(serializer, "read_may_block", False)
+        self.write_may_block: bool = keys.may_wait or getattr(serializer, "write_may_block", False)
+        vars(self).update({name: getattr(serializer, name) for name in _SAME if hasattr(serializer, name)})
         self._known = _type_of(serializer)
         self._paths = [
             FieldPath.by_name(field) if self._known is None else FieldPath.in_type(field, self._known)
@@ -77,11 +78,6 @@ class Encrypted(SerializerCalls):
 
     def __repr__(self) -> str:
         return f"Encrypted({self._inner!r}, fields={list(self._fields)}, stream={self._stream!r})"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _SAME:
-            return getattr(self._inner, name)
-        raise AttributeError(name)
 
     @property
     def arrow_type(self) -> pa.DataType:

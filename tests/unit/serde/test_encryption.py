@@ -32,6 +32,7 @@ from pravega_serde import (
     SerdeError,
     SerializationError,
     UTF8StringSerializer,
+    avro_schema_of,
     protobuf_schema_of,
     typed,
 )
@@ -211,8 +212,15 @@ def test_it_works_inside_envelopes_and_with_classes():
 
     kind = pa.schema({"id": pa.int64(), "email": pa.string()})
     encrypted = Encrypted(JsonSerializer(arrow_type=kind), ["email"], KEYS, stream=STREAM)
-    objects = typed(encrypted, User)
-    assert objects.deserialize(objects.serialize(User(1, "a@b.c"))) == User(1, "a@b.c")
+    for inner in (
+        JsonSerializer(arrow_type=kind),
+        ProtobufSerializer(protobuf_schema_of(kind, name="shop.User")),
+        AvroSerializer(avro_schema_of(kind, name="User")),
+    ):
+        objects = typed(Encrypted(inner, ["email"], KEYS, stream=STREAM), User)
+        event = objects.serialize(User(1, "a@b.c"))
+        assert b"a@b.c" not in event
+        assert objects.deserialize(event) == User(1, "a@b.c")
     enveloped = Enveloped(encrypted, source="/shop", type="user")
     event = enveloped.serialize(Envelope({"id": 1, "email": "a@b.c"}))
     assert b"a@b.c" not in event
@@ -435,7 +443,10 @@ class Kms:
 
 def test_key_services_by_name_fail_without_their_text():
     keys = DataKeys.create(f"{__name__}:Kms", "orders")
-    event = Encrypted(JsonSerializer(), ["a"], keys, stream=STREAM).serialize({"a": "x"})
+    serializer = Encrypted(JsonSerializer(), ["a"], keys, stream=STREAM)
+    event = serializer.serialize({"a": "x"})
+    assert serializer.read_may_block, "a KMS can be slow"
+    assert not Encrypted(JsonSerializer(), ["a"], KEYS, stream=STREAM).read_may_block
     broken = DataKeys.load(DataKeys.create(Kms(), "broken").text, Kms())
     with pytest.raises(
         EncryptionKeyError, match="failed for the key-encryption key 'broken': ConnectionError"
