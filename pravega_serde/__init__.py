@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pravega_serde.errors import UnsupportedTargetError as UnsupportedTargetError
     from pravega_serde.format_table import formats as formats
     from pravega_serde.format_table import serializer_for as serializer_for
+    from pravega_serde.framings import Framed as Framed
     from pravega_serde.generating import GeneratedCode as GeneratedCode
     from pravega_serde.generating import generate as generate
     from pravega_serde.java import ClassDescriptor as ClassDescriptor
@@ -129,6 +130,7 @@ else:
                 "UnsupportedCodecError UnsupportedFormatError UnsupportedTargetError"
             ),
             "format_table": "formats serializer_for",
+            "framings": "Framed",
             "generating": "GeneratedCode generate",
             "serializer_interface": "Deserializer OnError Serializer",
             "java": "ClassDescriptor JavaObject JavaSerializer",

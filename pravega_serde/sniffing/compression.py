@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from typing import Any, Final
 
 from pravega_serde.errors import DeserializationError, MissingExtraError
 from pravega_serde.registry.codecs import CODEC_SNAPPY
@@ -14,16 +14,31 @@ _GZIP: Final = b"\x1f\x8b\x08"
 
 def gunzipped(data: bytes) -> bytes | None:
     """Return the payload of a gzip event, empty if it exceeds ``MAX_EVENT``; None for other or damaged events."""
-    if not data.startswith(_GZIP):
-        return None
-    member = zlib.decompressobj(zlib.MAX_WBITS + 16)
+    return _inflated(data, zlib.decompressobj(zlib.MAX_WBITS + 16)) if data.startswith(_GZIP) else None
+
+
+def inflated(data: bytes) -> bytes | None:
+    """Return the payload of a zlib event, as :func:`gunzipped` does."""
+    return _inflated(data, zlib.decompressobj()) if _has_zlib_header(data) else None
+
+
+def is_compressed(data: bytes) -> bool:
+    """Return True if an event begins as gzip and zlib do."""
+    return data.startswith(_GZIP) or _has_zlib_header(data)
+
+
+def _has_zlib_header(data: bytes) -> bool:
+    return len(data) >= 8 and data[0] & 0x8F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+
+
+def _inflated(data: bytes, stream: Any) -> bytes | None:
     try:
-        payload = member.decompress(data, MAX_EVENT + 1)
+        payload: bytes = stream.decompress(data, MAX_EVENT + 1)
     except zlib.error:
         return None
     if len(payload) > MAX_EVENT:
         return b""
-    return payload if member.eof else None
+    return payload if stream.eof else None
 
 
 def unsnapped(data: bytes) -> bytes | None:

@@ -6,6 +6,10 @@
 | confluent | 00, schema id of 4 bytes; for Protobuf, also message indexes |
 | apicurio | 00, schema id of 8 bytes |
 | avro-single-object | C3 01, fingerprint of 8 bytes |
+| aws-glue | 03, 00 or 05, UUID of 16 bytes |
+| azure | 00000000, schema id as 32 hex digits |
+| grpc | 00 or 01, length of 4 bytes |
+| delimited | length as a varint |
 
 Numbers before other data look the same. A framing is therefore accepted if the format of its payloads is recognized.
 Otherwise, ids and sizes must be as in a registry: not lengths, times or counters.
@@ -17,7 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import RFC_4122, UUID
 
+from pravega_serde.errors import DeserializationError
+from pravega_serde.framings.layouts import LAYOUTS
 from pravega_serde.registry import header
 
 #: Distinct ids of a stream; more are numbers of another kind.
@@ -48,6 +55,10 @@ class Framing:
     """Largest id, if the format of the payloads is unknown."""
     names_format: str = ""
     """Format of all payloads."""
+    is_certain: bool = False
+    """True if no numbers look like its header."""
+    show: Callable[[int], int | str] = int
+    """Id as the registry writes it."""
 
     def is_plausible(self, found: Sequence[Framed], total: int, *, recognized: bool) -> bool:
         """True if events have this framing, of ``total`` events that show no format by themselves.
@@ -64,7 +75,7 @@ class Framing:
             and max(ids) <= self.largest_id
             and (len(ids) <= max(len(found) // 3, 1) or max(ids) < 16)
             and len(ids) <= MAX_IDS
-            and not self._are_numbers(found)
+            and (self.is_certain or not self._are_numbers(found))
         )
 
     def _are_enough(self, count: int, total: int) -> bool:
@@ -125,12 +136,59 @@ def _single_object(event: bytes) -> Framed | None:
     return Framed(event, int.from_bytes(event[2:10], "little"), event[10:])
 
 
-#: Every framing. No event has two of them.
+def _glue(event: bytes) -> Framed | None:
+    if len(event) < 18 or event[0] != 3 or event[1] not in (0, 5):
+        return None
+    found = UUID(bytes=event[2:18])
+    # Glue's ids are random UUIDs; other 16 bytes are none.
+    return Framed(event, found.int, event[18:]) if found.variant == RFC_4122 and found.version == 4 else None
+
+
+def _azure(event: bytes) -> Framed | None:
+    try:
+        payload = LAYOUTS["azure"].open(event) if event.startswith(b"\0\0\0\0") else None
+    except DeserializationError:
+        return None
+    return None if payload is None else Framed(event, int(event[4:36], 16), payload)
+
+
+#: Every framing with an id. No event has two of them, but an event of Azure's looks like one of Confluent's.
 FRAMINGS: Final = (
+    Framing("aws-glue", _glue, fewest=3, largest_id=1 << 128, is_certain=True, show=lambda each: str(UUID(int=each))),
+    Framing("azure", _azure, fewest=3, largest_id=1 << 128, is_certain=True, show=lambda each: f"{each:032x}"),
     Framing("pravega-registry", _of_registry(header.PRAVEGA), fewest=1, largest_id=1000),
     Framing("confluent", _of_registry(header.CONFLUENT), fewest=3, largest_id=1 << 24),
     Framing("apicurio", _of_registry(header.APICURIO), fewest=3, largest_id=1 << 31),
     Framing("avro-single-object", _single_object, fewest=3, largest_id=1 << 64, names_format="avro"),
+)
+
+
+def _grpc(event: bytes) -> bytes | None:
+    # A compressed payload shows its compression by itself.
+    is_one = len(event) >= 5 and event[0] <= 1 and int.from_bytes(event[1:5], "big") == len(event) - 5
+    return event[5:] if is_one else None
+
+
+def _delimited(event: bytes) -> bytes | None:
+    try:
+        return LAYOUTS["delimited"].open(event)
+    except DeserializationError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LengthFraming:
+    """Framing that is a length of the payload. ``formats`` are those of payloads that confirm it."""
+
+    name: str
+    payload: Callable[[bytes], bytes | None]
+    """Payload of an event; None for an event without it."""
+    formats: frozenset[str]
+
+
+LENGTHS: Final = (
+    LengthFraming("grpc", _grpc, frozenset({"avro", "cbor", "json", "protobuf"})),
+    LengthFraming("delimited", _delimited, frozenset({"protobuf"})),
 )
 
 

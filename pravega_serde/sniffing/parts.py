@@ -12,7 +12,15 @@ from pravega_serde.errors import DeserializationError
 from pravega_serde.json.rows import parse as parse_json
 from pravega_serde.sniffing import compression, protobuf_fields
 from pravega_serde.sniffing.evidence import is_significant
-from pravega_serde.sniffing.framings import FRAMINGS, Framed, Framing, envelope_of, without_message_indexes
+from pravega_serde.sniffing.framings import (
+    FRAMINGS,
+    LENGTHS,
+    Framed,
+    Framing,
+    LengthFraming,
+    envelope_of,
+    without_message_indexes,
+)
 from pravega_serde.sniffing.payloads import EMPTY, UNKNOWN, Guess, detect
 
 #: Formats that a payload shows by itself, so that they confirm a framing before it.
@@ -23,6 +31,10 @@ _TEXT_BONUS: Final = 13.0
 _MAX_UNPACKED: Final = 32 << 20
 #: Share of the binary events that must be Protobuf messages. Of other structures, a few events are messages, too.
 _LEAST_SHARE: Final = 0.25
+#: Events whose first bytes are their length, so that it is no coincidence.
+_FEWEST_LENGTHS: Final = 3
+#: Compression that an event shows by itself -> its payload.
+_COMPRESSED: Final = {"gzip": compression.gunzipped, "zlib": compression.inflated}
 #: Compression in a framing, and a compressed container in that.
 _MAX_DEPTH: Final = 3
 
@@ -36,7 +48,7 @@ class Group:
     rows: list[int]
     payloads: list[bytes]
     bits: float = 0.0
-    ids: set[int] = field(default_factory=set)
+    ids: set[int | str] = field(default_factory=set)
 
     @property
     def padded(self) -> bool:
@@ -76,8 +88,8 @@ class Splitter:
         found: list[Group] = []
         for name, chosen in rows.items():
             bits = sum(guesses[row].bits for row in chosen)
-            if name == "gzip":
-                found += self._unpacked("gzip", payloads, chosen, compression.gunzipped, depth)
+            if name in _COMPRESSED:
+                found += self._unpacked(name, payloads, chosen, _COMPRESSED[name], depth)
             elif name == "avro container":
                 found.append(_group(("avro-container",), "avro", chosen, payloads, bits))
             elif name == "json":
@@ -92,6 +104,10 @@ class Splitter:
         if depth == 0:
             for framing in FRAMINGS:
                 groups = self._framed(framing, payloads, left)
+                found += groups
+                left = _without(left, groups)
+            for length in LENGTHS:
+                groups = self._after_length(length, payloads, left)
                 found += groups
                 left = _without(left, groups)
         for search in (self._avro_bodies, self._snappy, self._messages):
@@ -117,9 +133,25 @@ class Splitter:
             return []
         for found in groups:
             found.framing = (framing.name, *found.framing)
-            found.ids = {split[rows[at]].id for at in found.rows}
+            found.ids = {framing.show(split[rows[at]].id) for at in found.rows}
             found.rows = [rows[at] for at in found.rows]
             found.format = UNKNOWN if found.format in ("string", EMPTY) else found.format
+        return groups
+
+    def _after_length(self, framing: LengthFraming, payloads: list[bytes], left: list[int]) -> list[Group]:
+        """Return the groups of payloads after their length, if nearly all have a format that confirms it."""
+        bodies = {row: body for row in left if (body := framing.payload(payloads[row])) is not None}
+        if len(bodies) < _FEWEST_LENGTHS or len(bodies) < _LEAST_SHARE * len(left):
+            return []
+        rows = list(bodies)
+        groups = self._inside(list(bodies.values()), depth=1)
+        confirmed = sum(len(each.rows) for each in groups if each.format in framing.formats)
+        if confirmed * 10 < len(rows) * 9:
+            return []
+        for found in groups:
+            found.framing = (framing.name, *found.framing)
+            found.rows = [rows[at] for at in found.rows]
+            found.format = found.format if found.format in _STRUCTURED else UNKNOWN
         return groups
 
     def _without_indexes(self, groups: list[Group]) -> list[Group]:
@@ -161,7 +193,8 @@ class Splitter:
             body = unpack(payloads[row]) if self._room > 0 and depth < _MAX_DEPTH else None
             if body:
                 self._room -= len(body)
-                bodies[row] = body.rstrip(b"\0")
+                # Java's writers add zeros to a payload. The last bytes of a compressed one can be zeros, too.
+                bodies[row] = body if compression.is_compressed(body) else body.rstrip(b"\0")
         rows = list(bodies)
         groups = self._inside(list(bodies.values()), depth + 1)
         for each in groups:
@@ -242,8 +275,9 @@ def _withdrawn(rows: dict[str, list[int]], guesses: Sequence[Guess], payloads: S
     rows["string"] = [row for row in texts if row not in gone]
     left += sorted(gone)
     total = sum(map(len, rows.values())) + _unknown(guesses) + len(left)
-    if _are_counters([payloads[row] for row in rows.get("utf-16", [])], len(left) + _unknown(guesses)):
-        left += rows.pop("utf-16")
+    for name in ("utf-16", "utf-32"):
+        if _are_counters([payloads[row] for row in rows.get(name, [])], len(left) + _unknown(guesses)):
+            left += rows.pop(name)
     for name in list(rows):
         bits = sum(guesses[row].bits for row in rows[name])
         if name in ("string", "xml") and len(rows[name]) * 2 >= total:
@@ -258,7 +292,7 @@ def _unknown(guesses: Sequence[Guess]) -> int:
 
 
 def _are_counters(events: Sequence[bytes], binary: int) -> bool:
-    """True if events that look like UTF-16 are more likely small numbers of two bytes."""
+    """True if events that look like UTF-16 or UTF-32 are more likely small numbers of two or four bytes."""
     return 0 < len(events) < binary or (len(events) >= 3 and len({len(event) for event in events}) == 1)
 
 

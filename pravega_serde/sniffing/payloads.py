@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pravega_serde.cbor import scan
 from pravega_serde.columnar import MalformedError
@@ -61,8 +61,10 @@ _SIGNATURES: Final = {
     b"%PDF-": "pdf",
     b"\xca\xfe\xba\xbe": "java class file",
     b"ARROW1": "arrow file",
+    b"\xe0\x01\x00\xea": "ion",
 }
 
+_BYTE_ORDER_MARK: Final = 0xFEFF
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 #: Characters of a text that are searched for control characters, after the first one.
 _EXAMINED: Final = 10_000
@@ -73,7 +75,7 @@ def detect(data: bytes) -> Guess:
     """Return the format of one payload, or unknown. Large or malformed payloads raise no error."""
     if not data:
         return Guess(EMPTY)
-    for known in (_by_signature, _text, _cbor, _messagepack, _utf16):
+    for known in (_by_signature, _text, _cbor, _messagepack, _utf32, _utf16):
         guess = known(data)
         if guess is not None:
             return guess
@@ -103,11 +105,19 @@ def _is_bson(data: bytes) -> bool:
     return data[4] in range(1, 20) and len(name) > 0 and name.isascii() and name.decode().isprintable()
 
 
+def _is_smile(data: bytes) -> bool:
+    # A smiley, the version 0 with three flags, and a token that text lacks.
+    return len(data) > 4 and data.startswith(b":)\n") and data[3] < 8 and not data.isascii()
+
+
 #: Formats with a check of the whole event, and the bits of evidence of each.
 _CHECKED: Final[tuple[tuple[Callable[[bytes], bool], str, float], ...]] = (
     (java_classes.is_java, "java", 64.0),
     (lambda data: avro_container.schema_of(data) is not None, "avro container", 64.0),
     (lambda data: compression.gunzipped(data) is not None, "gzip", 56.0),
+    # A check of the header and 32 bits of the checksum.
+    (lambda data: compression.inflated(data) is not None, "zlib", 40.0),
+    (_is_smile, "smile", 32.0),
     (_is_pickle, "pickle", 40.0),
     (_is_bson, "bson", 48.0),
 )
@@ -166,6 +176,19 @@ def _utf16(data: bytes) -> Guess | None:
         zeros, letters = data[first::2], data[1 - first :: 2]
         if zeros.count(0) * 10 >= len(zeros) * 9 and sum(32 <= each < 127 for each in letters) * 10 >= len(letters) * 9:
             return Guess("utf-16", 4.0 * len(data))
+    return None
+
+
+def _utf32(data: bytes) -> Guess | None:
+    """Return UTF-32 of mostly Latin text, with or without a byte order mark."""
+    if len(data) < 12 or len(data) % 4:
+        return None
+    orders: tuple[Literal["little", "big"], ...] = ("little", "big")
+    for order in orders:
+        codes = [int.from_bytes(data[at : at + 4], order) for at in range(0, min(len(data), 4 * _EXAMINED), 4)]
+        codes = codes[1:] if codes[0] == _BYTE_ORDER_MARK else codes
+        if sum(32 <= each < 127 for each in codes) * 10 >= len(codes) * 9:
+            return Guess("utf-32", 4.0 * len(data))
     return None
 
 

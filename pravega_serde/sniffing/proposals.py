@@ -14,10 +14,11 @@ from pravega_serde.envelopes import enveloped_fields
 from pravega_serde.envelopes.debezium import change_schema
 from pravega_serde.errors import SchemaError
 from pravega_serde.format_table import FORMATS
+from pravega_serde.framings.layouts import LAYOUTS
 from pravega_serde.java import JavaSerializer
 from pravega_serde.json import json_schema_of
 from pravega_serde.sniffing.java_classes import JavaClasses
-from pravega_serde.sniffing.payloads import READ_AS
+from pravega_serde.sniffing.payloads import READ_AS, UNKNOWN
 from pravega_serde.sniffing.results import SniffedProposal
 
 #: Address of a registry in a proposal.
@@ -30,6 +31,10 @@ _OTHER_REGISTRIES: Final = {
 #: Bytes of an event that a proposal shows as sample of its Java class.
 _LARGEST_SAMPLE: Final = 1024
 _ENVELOPES: Final = frozenset({"cloudevents", "debezium", "kafka-connect"})
+_WITH_SCHEMA: Final = {
+    "avro": 'pravega_serde.AvroSerializer("events.avsc")',
+    "protobuf": 'pravega_serde.ProtobufSerializer("events.desc")',
+}
 _CLASSES: Final = {
     "bytes": "pravega_serde.ByteArraySerializer()",
     "cbor": "pravega_serde.CborSerializer()",
@@ -81,6 +86,8 @@ def _framed(
         return _from_registry(stream, format_name, columns, uri or _REGISTRY, group)
     if len(framing) == 1 and framing[0] in _OTHER_REGISTRIES:
         return _from_other_registry(stream, framing[0], uri, group)
+    if all(name in LAYOUTS for name in framing):
+        return _in_frames(stream, framing, format_name, columns, avro_schema)
     return _bytes(stream, _unwrapping(framing, format_name), format_name, columns, avro_schema)
 
 
@@ -236,6 +243,27 @@ def _from_other_registry(stream: str, framing: str, registry: str | None, group:
     return SniffedProposal({"registry": registry, "group": group}, "", _read(stream, call), notes=tuple(notes))
 
 
+def _in_frames(
+    stream: str, framing: Sequence[str], format_name: str, columns: pa.Schema | None, avro_schema: str
+) -> SniffedProposal:
+    """Return the proposal for events that :class:`~pravega_serde.Framed` reads."""
+    notes = []
+    # The payloads of registries whose format is not visible are Avro: the others show theirs.
+    inner = _WITH_SCHEMA.get(format_name) or _CLASSES.get(READ_AS.get(format_name, ""), _CLASSES["bytes"])
+    if format_name == UNKNOWN and framing[0] in ("aws-glue", "azure"):
+        inner = _WITH_SCHEMA["avro"]
+        notes.append("the payloads are probably Avro: save the schema of the id as events.avsc")
+    if framing[0] in ("aws-glue", "grpc"):
+        framing = framing[:1]  # it decompresses its payload, too
+    for name in reversed(framing):
+        inner = f'pravega_serde.Framed({inner}, "{name}")'
+    return replace(
+        _bytes(stream, tuple(notes), format_name, columns, avro_schema),
+        client=_read(stream, inner),
+        registry_format=FORMATS[format_name].registry_name if format_name in FORMATS else "",
+    )
+
+
 def _unwrapping(framing: Sequence[str], format_name: str) -> tuple[str, ...]:
     """Return how to get the payload of an event without a serializer for its framing."""
     steps = {
@@ -244,6 +272,7 @@ def _unwrapping(framing: Sequence[str], format_name: str) -> tuple[str, ...]:
         "avro-single-object": "the fingerprint of the schema is in event[2:10], the body is event[10:]",
         "avro-container": "each event is a file: read it with fastavro.reader(io.BytesIO(event))",
         "gzip": "decompress each payload with gzip.decompress",
+        "zlib": "decompress each payload with zlib.decompress",
         "snappy": "decompress each payload with cramjam.snappy.decompress_raw",
     }
     notes = [steps[name] for name in framing if name in steps]

@@ -38,6 +38,7 @@ def _named(part: SniffedPart, store: SchemaStore, texts: dict[int, str]) -> Snif
         return part
     known: dict[int, EncodingInfo] = {}
     for each in part.ids:
+        assert isinstance(each, int), "the ids of these registries are numbers"
         try:
             known[each] = store.writer(framing, each)
         except RegistryNotFoundError:

@@ -70,8 +70,8 @@ class SniffedPart:
     """Reason for the format, or for the lack of one, in one sentence."""
     sizes: tuple[int, int, int]
     """Smallest, median and largest number of bytes of an event."""
-    ids: tuple[int, ...]
-    """Distinct ids of the framing: encoding ids, schema ids or fingerprints."""
+    ids: tuple[int | str, ...]
+    """Distinct ids of the framing: encoding ids, schema ids or fingerprints. Those of AWS Glue and Azure are text."""
     fields: tuple[SniffedField, ...]
     """Fields of JSON, CBOR and Protobuf events."""
     classes: Mapping[str, int]

@@ -244,9 +244,9 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "guide, see [serializers](../../serialization/serializers.md).",
         {
             _SERDE: "serializer_for formats typed TypedSerializer Serializer Deserializer FunctionSerializer "
-            "UTF8StringSerializer ByteArraySerializer ByteBufferSerializer Enveloped Envelope ChangeDeserializer "
-            "RowChange change_type distinct_changes arrow_type_of ColumnSerializer ColumnReader ColumnWriter PlainPath "
-            "bisecting per_row"
+            "UTF8StringSerializer ByteArraySerializer ByteBufferSerializer Enveloped Envelope Framed "
+            "ChangeDeserializer RowChange change_type distinct_changes arrow_type_of ColumnSerializer ColumnReader "
+            "ColumnWriter PlainPath bisecting per_row"
         },
         values={
             _SERDE: {

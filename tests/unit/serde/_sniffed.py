@@ -155,6 +155,18 @@ ORDER = ClassDescriptor.of(
 _java = JavaSerializer()
 
 
+def glue(version: int, body: bytes, flag: int = 0) -> bytes:
+    return bytes([3, flag]) + uuid.UUID(int=0xB7B4A7F0_9C96_4E4A_A687_FB5DE9EF0C00 + version).bytes + body
+
+
+def azure(body: bytes) -> bytes:
+    return bytes(4) + b"0a1b2c3d4e5f60718293a4b5c6d7e8f9" + body
+
+
+def grpc(body: bytes, flag: int = 0) -> bytes:
+    return bytes([flag]) + struct.pack(">I", len(body)) + body
+
+
 def registry(encoding: int, payload: bytes) -> bytes:
     return b"\1" + struct.pack(">i", encoding) + payload
 
@@ -389,6 +401,75 @@ def _gzip_text(rng, i):
     return gzip.compress(words(rng, 4, 9).encode())
 
 
+@stream("json", "zlib")
+def _zlib_json(rng, i):
+    return zlib.compress(text_json(reading(rng, i)), i % 10)
+
+
+@stream("unknown", "aws-glue")
+def _glue_avro(rng, i):
+    return glue(i % 2, avro_body(rng, i))
+
+
+@stream("json", "aws-glue", Holds("json", "aws-glue+zlib", 0.5), share=0.5)
+def _glue_json_partly_compressed(rng, i):
+    body = text_json(reading(rng, i))
+    return glue(0, zlib.compress(body), 5) if i % 2 else glue(0, body)
+
+
+@stream("unknown", "azure")
+def _azure_avro(rng, i):
+    return azure(avro_body(rng, i))
+
+
+@stream("json", "azure")
+def _azure_json(rng, i):
+    return azure(text_json(reading(rng, i)))
+
+
+@stream("protobuf", "delimited")
+def _delimited_protobuf(rng, i):
+    return _delimited(proto_body(rng, i))
+
+
+@stream("protobuf", "grpc")
+def _grpc_protobuf(rng, i):
+    return grpc(proto_body(rng, i))
+
+
+@stream("json", "grpc")
+def _grpc_json(rng, i):
+    return grpc(text_json(reading(rng, i)))
+
+
+@stream("protobuf", "grpc+gzip")
+def _grpc_compressed(rng, i):
+    return grpc(gzip.compress(proto_body(rng, i)), 1)
+
+
+@stream("utf-32")
+def _utf_32(rng, i):
+    return words(rng, 3, 9).encode("utf-32")
+
+
+@stream("utf-32")
+def _utf_32_big_endian(rng, i):
+    return words(rng, 3, 9).encode("utf-32-be")
+
+
+@stream("ion")
+def _ion(rng, i):
+    # A struct of a field with the symbol 10 and a text.
+    body = bytes([0x8A, 0x80 | len(word := rng.choice(WORDS).encode()[:12])]) + word
+    return b"\xe0\x01\x00\xea" + bytes([0xDE, 0x80 | len(body)]) + body
+
+
+@stream("smile")
+def _smile(rng, i):
+    word = rng.choice(WORDS).encode()
+    return b":)\n\x01\xfa\x83item" + bytes([0x40 + len(word) - 1]) + word + b"\xfb"
+
+
 # ---- mixtures ----
 
 
@@ -474,12 +555,6 @@ def _near_miss_data_output_time_and_text(rng, i):
 
 
 @stream("unknown")
-def _near_miss_grpc_frames(rng, i):
-    body = proto_body(rng, i)
-    return b"\0" + struct.pack(">I", len(body)) + body
-
-
-@stream("unknown")
 def _near_miss_little_endian_record_of_version_1(rng, i):
     raw = words(rng).encode()
     return struct.pack("<iI", 1, len(raw)) + raw
@@ -521,7 +596,21 @@ NEVER_ELSE: dict[str, tuple[Callable[[random.Random, int], bytes], str]] = {
         lambda rng, i: varint(2 * rng.randint(0, 400)) + _avro_text(rng) + bytes([rng.choice([0, 2, 4])]),
         "",
     ),
-    "Protobuf after its length": (lambda rng, i: _delimited(proto_body(rng, i)), ""),
+    "Protobuf after its length": (lambda rng, i: _delimited(proto_body(rng, i)), "delimited+protobuf"),
+    "text after its length": (lambda rng, i: _delimited(words(rng).encode()), ""),
+    "random bytes after their length": (lambda rng, i: _delimited(rng.randbytes(rng.randint(1, 90))), ""),
+    "random bytes after a flag and their length": (lambda rng, i: grpc(rng.randbytes(rng.randint(1, 90))), ""),
+    "3 and a random UUID": (lambda rng, i: b"\3\0" + uuid.UUID(int=rng.getrandbits(128), version=4).bytes, ""),
+    "3 and random bytes": (lambda rng, i: b"\3\0" + rng.randbytes(rng.randint(16, 40)), ""),
+    "little-endian numbers of four bytes": (
+        lambda rng, i: struct.pack("<5i", *(rng.randint(33, 120) for _ in "12345")),
+        "utf-32",
+    ),
+    "a digest and random bytes": (lambda rng, i: rng.randbytes(16).hex().encode() + rng.randbytes(20), ""),
+    "4 zeros, a digest and random bytes": (
+        lambda rng, i: bytes(4) + rng.randbytes(16).hex().encode() + rng.randbytes(20),
+        "",
+    ),
     "Protobuf of one text": (lambda rng, i: field(1, words(rng)), "protobuf"),
     "Protobuf of one number": (lambda rng, i: field(1, i), "protobuf"),
     "CBOR text": (lambda rng, i: cbor2.dumps(words(rng)), "cbor"),
@@ -544,7 +633,7 @@ NEVER_ELSE: dict[str, tuple[Callable[[random.Random, int], bytes], str]] = {
         "utf-16",
     ),
     "little-endian longs": (lambda rng, i: struct.pack("<q", rng.randint(0, 3000)), ""),
-    "zlib": (lambda rng, i: zlib.compress(text_json(reading(rng, i))), ""),
+    "zlib": (lambda rng, i: zlib.compress(text_json(reading(rng, i))), "zlib+json"),
     "Thrift": (lambda rng, i: b"\x0b\x00\x01\0\0\0\x05hello\x08\x00\x02" + struct.pack(">ib", i, 0), ""),
     "Latin-1": (lambda rng, i: f"{words(rng)} café".encode("latin-1"), ""),
     "letters Y and N": (lambda rng, i: rng.choice([b"Y", b"N"]), "string"),

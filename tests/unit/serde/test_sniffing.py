@@ -12,6 +12,7 @@ import random
 import struct
 import sys
 import tracemalloc
+import zlib
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+import pravega_serde
 from pravega_serde import (
     ChangeDeserializer,
     Enveloped,
@@ -41,8 +43,11 @@ from tests.unit.serde._sniffed import (
     Stream,
     apicurio,
     avro_body,
+    azure,
     confluent,
     field,
+    glue,
+    grpc,
     proto_body,
     reading,
     registry,
@@ -512,3 +517,77 @@ def test_a_pickle_is_named_and_not_loaded():
     (part,) = sniff([pickle.dumps(Harm(), protocol=4)]).parts
     assert part.format == "pickle"
     assert part.proposal.spark == {}
+
+
+# ---- framings that Framed reads ----
+
+
+def proposed(part):
+    """Return the serializer of a proposal's call."""
+    call = part.proposal.client.removeprefix('client.read("scope/stream", ').removesuffix(")")
+    return eval(call, {"pravega_serde": pravega_serde})
+
+
+@pytest.mark.parametrize(
+    ("name", "frame"),
+    [
+        ("aws-glue", lambda body: glue(0, body)),
+        ("aws-glue", lambda body: glue(0, zlib.compress(body), 5)),
+        ("azure", azure),
+        ("grpc", grpc),
+        ("grpc", lambda body: grpc(gzip.compress(body), 1)),
+        ("gzip", gzip.compress),
+        ("zlib", zlib.compress),
+        ("zlib", lambda body: zlib.compress(gzip.compress(body))),
+    ],
+)
+def test_the_proposal_for_a_framing_reads_its_events(name, frame):
+    rng = random.Random(1)
+    values = [reading(rng, i) for i in range(30)]
+    (part,) = sniff([frame(text_json(each)) for each in values]).parts
+    assert (part.framing[0], part.format, part.confidence) == (name, "json", "high")
+    read = proposed(part)
+    assert [read.deserialize(frame(text_json(each))) for each in values] == values
+
+
+def test_bodies_of_glue_and_azure_are_read_with_the_schema_of_the_user(tmp_path, monkeypatch):
+    rng = random.Random(2)
+    bodies = [avro_body(rng, i) for i in range(30)]
+    monkeypatch.chdir(tmp_path)
+    Path("events.avsc").write_text(json.dumps(AVRO))
+    for frame, ids in (
+        (lambda body: glue(7, body), ("b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c07",)),
+        (azure, ("0a1b2c3d4e5f60718293a4b5c6d7e8f9",)),
+    ):
+        (part,) = sniff([frame(body) for body in bodies]).parts
+        assert (part.format, part.ids) == ("unknown", ids)
+        assert json.loads(json.dumps(part.to_dict()))["ids"] == list(ids)
+        read = proposed(part)
+        assert [read.deserialize(frame(body)) for body in bodies] == [
+            serializer_for("avro", schema=AVRO).deserialize(body) for body in bodies
+        ]
+        (part,) = sniff([frame(body) for body in bodies], avro_schema=AVRO).parts
+        assert part.format == "avro"
+
+
+def test_named_formats_are_not_decoded():
+    for name, events in (
+        ("ion", [bytes.fromhex("e00100eade838a8161")]),
+        ("smile", [b":)\n\x01\xfa\x83item\x42tea\xfb"]),
+        ("utf-32", [text.encode("utf-32") for text in ("tea", "tea and milk", "coffee")]),
+    ):
+        (part,) = sniff(events).parts
+        assert (part.format, part.framing) == (name, ())
+        assert part.proposal.client == 'client.read("scope/stream")'
+        assert "No format here reads it" in part.reason
+
+
+def test_a_small_event_of_zlib_does_not_fill_the_memory():
+    bomb = zlib.compress(bytes(100 << 20), 9)
+    for event in (bomb, grpc(bomb, 1), glue(0, bomb, 5)):
+        tracemalloc.start()
+        try:
+            sniff([event] * 5)
+            assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        finally:
+            tracemalloc.stop()
