@@ -55,12 +55,13 @@ class ProtobufSerializer(ColumnSerializer):
 
     def __init__(self, schema: ProtobufSchema, *, message_type: str | None = None) -> None:
         self._message = load(schema, message_type)
-        self._plan = plan(descriptor_of(self._message))
-        self._read = RowReader(self._message, self._plan)
-        self._to_bytes = StableBytes(self._plan)
-        self._write = RowWriter(self._message, filler(self._plan, arrow=False), self._to_bytes)
-        self._natural = value_reader(self._plan, arrow=False)
-        self._meter = Meter(self._plan, value_cost)
+        #: Fields of the message type, as readers and writers use them.
+        self.plan = plan(descriptor_of(self._message))
+        self._read = RowReader(self._message, self.plan)
+        self._to_bytes = StableBytes(self.plan)
+        self._write = RowWriter(self._message, filler(self.plan, arrow=False), self._to_bytes)
+        self._natural = value_reader(self.plan, arrow=False)
+        self._meter = Meter(self.plan, value_cost)
 
     def _arguments(self) -> dict[str, Any]:
         if is_importable(self._message):
@@ -69,7 +70,7 @@ class ProtobufSerializer(ColumnSerializer):
         return {"schema": descriptor_set(descriptor).SerializeToString(), "message_type": descriptor.full_name}
 
     def __repr__(self) -> str:
-        return f"ProtobufSerializer({self._plan.name})"
+        return f"ProtobufSerializer({self.plan.name})"
 
     @property
     def message_class(self) -> type[Message]:
@@ -79,7 +80,7 @@ class ProtobufSerializer(ColumnSerializer):
     @cached_property
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns; raises :class:`SchemaError` for a message that contains itself."""
-        return arrow_type(self._plan)
+        return arrow_type(self.plan)
 
     @cached_property
     def bytes_at_once(self) -> int:
@@ -101,9 +102,7 @@ class ProtobufSerializer(ColumnSerializer):
             return self._write(value)
         if not same_type(descriptor_of(value), descriptor_of(self._message)):
             name = descriptor_of(value).full_name
-            raise SerializationError(
-                f"invalid message: {name} is not the {self._plan.name} of this serializer's schema"
-            )
+            raise SerializationError(f"invalid message: {name} is not the {self.plan.name} of this serializer's schema")
         return self._to_bytes(value)
 
     def deserialize(self, data: bytes) -> Any:
@@ -117,18 +116,18 @@ class ProtobufSerializer(ColumnSerializer):
         return value_of(message, self._natural)
 
     def _make_reader(self) -> ColumnReader:
-        kind, wire = self.arrow_type, wire_type(self._plan)
-        read = RowReader(self._message, self._plan, value_reader(self._plan, arrow=True))
+        kind, wire = self.arrow_type, wire_type(self.plan)
+        read = RowReader(self._message, self.plan, value_reader(self.plan, arrow=True))
         plain = PlainPath(read, wire)
-        fast: FastPath | None = fast_path(self._plan, wire)
+        fast: FastPath | None = fast_path(self.plan, wire)
         if kind != wire:
             plain, fast = _declared_paths(plain, fast, kind)
         return ColumnReader(plain, fast, few=_FEW_TO_READ)
 
     def _make_writer(self) -> ProtobufColumnWriter:
-        arrow_type(self._plan)  # raises SchemaError for a message that contains itself
-        write = RowWriter(self._message, filler(self._plan, arrow=True), self._to_bytes)
-        return ProtobufColumnWriter(self._plan, descriptor_of(self._message), write)
+        arrow_type(self.plan)  # raises SchemaError for a message that contains itself
+        write = RowWriter(self._message, filler(self.plan, arrow=True), self._to_bytes)
+        return ProtobufColumnWriter(self.plan, descriptor_of(self._message), write)
 
 
 def _declared_paths(plain: PlainPath, fast: FastPath | None, kind: pa.DataType) -> tuple[PlainPath, FastPath | None]:

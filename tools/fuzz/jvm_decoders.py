@@ -37,7 +37,7 @@ from tools.fuzz import jvm_schemas
 from tools.fuzz._mutate import mutate
 from tools.fuzz._target import Target
 
-FORMATS: Final = ("avro", "json")
+FORMATS: Final = ("avro", "json", "protobuf")
 _HARNESS: Final = Path(__file__).parents[2] / "tests/unit/spark/java/DecodeEvents.java"
 _AT_ONCE: Final = 150
 _GOOD: Final = 0.4
@@ -201,7 +201,7 @@ def _targets(name: str, chance: random.Random) -> tuple[Iterator[Target], Sequen
     def targets() -> Iterator[Target]:
         while True:
             yield from known
-            for _ in range(2 * len(known)):
+            for _ in range(2 * len(known) + 2):
                 random_one = jvm_schemas.RANDOM[name](chance)
                 if random_one.corpus and _is_decoded(random_one):
                     yield random_one

@@ -9,9 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+from google.protobuf import timestamp_pb2, wrappers_pb2
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto as F
 
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.json import JsonSerializer
+from pravega_serde.protobuf import ProtobufSerializer
+from tools.fuzz._messages import fill
 from tools.fuzz._target import Target
 
 _DEEPEST: Final = 3
@@ -237,5 +242,78 @@ def _json(chance: random.Random) -> Target:
     return Target(name=f"json {kind}", serializer=JsonSerializer(arrow_type=kind), corpus=corpus)
 
 
+_KINDS: Final = tuple(range(1, 19))
+_OUTSIDE: Final = ("Timestamp", "Int32Value", "StringValue", "DoubleValue", "UInt64Value", "BoolValue")
+
+
+class _Protobuf:
+    """Random message types of one file."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._set = FileDescriptorSet()
+        for module in (timestamp_pb2, wrappers_pb2):
+            module.DESCRIPTOR.CopyToProto(self._set.file.add())
+        syntax = chance.choice(("proto2", "proto3", "proto3"))
+        self._file = self._set.file.add(name="random.proto", package="r", syntax=syntax)
+        self._file.dependency.extend(each.name for each in self._set.file[:2])
+        colors = self._file.enum_type.add(name="Color")
+        for number, name in enumerate(("NONE", "RED", "BLUE")):
+            colors.value.add(name=name, number=number * 100 if number else 0)
+        self.message("M0", 0)
+
+    def message(self, name: str, depth: int) -> str:
+        chance = self._chance
+        made = self._file.message_type.add(name=name)
+        numbers = chance.sample([*range(1, 20), 127, 128, 5000], chance.randrange(1, 8))
+        choice = chance.random() < 0.3 and bool(made.oneof_decl.add(name="choice"))
+        for index, number in enumerate(numbers):
+            field = made.field.add(name=f"f{index}", number=number, label=chance.choice((1, 1, 3)))
+            field.type = chance.choice([kind for kind in _KINDS if kind != F.TYPE_GROUP])
+            if index and chance.random() < 0.15:
+                self._map(made, field, depth)
+                continue
+            if choice and (index == 0 or (field.label == F.LABEL_OPTIONAL and chance.random() < 0.5)):
+                field.label, field.oneof_index = F.LABEL_OPTIONAL, 0
+            if field.type == F.TYPE_ENUM:
+                field.type_name = ".r.Color"
+            elif field.type == F.TYPE_MESSAGE:
+                own = depth < _DEEPEST and chance.random() < 0.6
+                inner = f".r.{self.message(f'{name}_{index}', depth + 1)}" if own else ""
+                field.type_name = inner or f".google.protobuf.{chance.choice(_OUTSIDE)}"
+        return name
+
+    def _map(self, made: DescriptorProto, field: F, depth: int) -> None:
+        """Make a field a map."""
+        chance = self._chance
+        entry = made.nested_type.add(name=f"F{field.name[1:]}Entry")
+        entry.options.map_entry = True
+        key = entry.field.add(name="key", number=1, label=F.LABEL_OPTIONAL)
+        key.type = chance.choice(
+            (F.TYPE_STRING, F.TYPE_STRING, F.TYPE_INT32, F.TYPE_UINT64, F.TYPE_BOOL, F.TYPE_FIXED32)
+        )
+        value = entry.field.add(name="value", number=2, label=F.LABEL_OPTIONAL)
+        value.type = chance.choice((F.TYPE_STRING, F.TYPE_SINT64, F.TYPE_DOUBLE, F.TYPE_ENUM, F.TYPE_MESSAGE))
+        if value.type == F.TYPE_ENUM:
+            value.type_name = ".r.Color"
+        elif value.type == F.TYPE_MESSAGE:
+            value.type_name = f".r.{self.message(f'{made.name}{field.name}', depth + 2)}"
+        field.type, field.label = F.TYPE_MESSAGE, F.LABEL_REPEATED
+        field.type_name = f".r.{made.name}.{entry.name}"
+
+    def target(self) -> Target:
+        serializer = ProtobufSerializer(self._set, message_type="r.M0")
+        corpus = []
+        for _ in range(_EVENTS):
+            message = serializer.message_class()
+            fill(message, self._chance, 4)
+            corpus.append(message.SerializeToString())
+        return Target(name=f"protobuf {self._file}"[:1500], serializer=serializer, corpus=corpus)
+
+
 #: Return a target with a random schema and events of it.
-RANDOM: Final[Mapping[str, Callable[[random.Random], Target]]] = {"avro": _avro, "json": _json}
+RANDOM: Final[Mapping[str, Callable[[random.Random], Target]]] = {
+    "avro": _avro,
+    "json": _json,
+    "protobuf": lambda chance: _Protobuf(chance).target(),
+}

@@ -11,7 +11,7 @@ import base64
 import functools
 import json
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -23,15 +23,11 @@ from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.rows.columns import Decoder, row_builder
 from pravega_connector.rows.options.source import SourceOptions
-from pravega_connector.spark.jvm.avro_steps import avro_plan
-from pravega_connector.spark.jvm.json_steps import json_plan
 from pravega_connector.spark.jvm.messages import NotInJvmError
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.wire import FrameParser, StreamName, segment_name
-from pravega_serde.avro.serializer import AvroSerializer
 from pravega_serde.columnar import select
-from pravega_serde.json import JsonSerializer
 from pravega_serde.serializer_interface import Serializer
 
 # Types of the decoder's columns, in addition to those with parts.
@@ -48,7 +44,6 @@ _TYPES: Final = (
     ),
     *(spark.StringType, spark.BinaryType, spark.DateType, spark.TimestampType, spark.TimestampNTZType),
 )
-_PLANS: Final[Mapping[type, Callable[[Any], dict[str, Any]]]] = {AvroSerializer: avro_plan, JsonSerializer: json_plan}
 
 
 class TypedRows(Exchanged):
@@ -81,10 +76,21 @@ def decoder_plan(
 
 def steps(serializer: Serializer[Any]) -> dict[str, Any]:
     """Return the steps that decode the events of a serializer. Raises NotInJvmError if Java has no such decoder."""
-    plan = _PLANS.get(type(serializer))
-    if plan is None:
-        raise NotInJvmError(f"{type(serializer).__name__}, which the JVM reader cannot decode")
-    return plan(serializer)
+    kind = type(serializer)
+    match f"{kind.__module__}.{kind.__qualname__}":
+        case "pravega_serde.avro.serializer.AvroSerializer":
+            from pravega_connector.spark.jvm.avro_steps import avro_plan  # noqa: PLC0415 - a query has one format
+
+            return avro_plan(serializer)  # type: ignore[arg-type]
+        case "pravega_serde.json.serializer.JsonSerializer":
+            from pravega_connector.spark.jvm.json_steps import json_plan  # noqa: PLC0415
+
+            return json_plan(serializer)  # type: ignore[arg-type]
+        case "pravega_serde.protobuf.serializer.ProtobufSerializer":
+            from pravega_connector.spark.jvm.protobuf_steps import protobuf_plan  # noqa: PLC0415
+
+            return protobuf_plan(serializer)  # type: ignore[arg-type]
+    raise NotInJvmError(f"{kind.__name__}, which the JVM reader cannot decode")
 
 
 def _check_options(options: SourceOptions) -> None:

@@ -1,8 +1,12 @@
 """Typed columns inside the JVM: the rows, errors and modes of Python, and only the columns that a query uses."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +49,23 @@ COLUMNS = (
 FORMATS: dict[str, tuple[dict[str, str], bytes, str | None]] = {
     "avro": (OPTIONS, BAD, None),
     "json": ({"format": "json"}, b'{"id": "seven"}', COLUMNS),
+    "protobuf": ({"format": "protobuf", "protobuf_message": "test.Order"}, b"\x08", None),
 }
+PROTO = """
+syntax = "proto3";
+package test;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+message Item { string sku = 1; optional double price = 2; }
+message Order {
+  int64 id = 1;
+  optional string note = 2;
+  repeated Item items = 3;
+  map<string, int32> counts = 4;
+  google.protobuf.Int64Value total = 5;
+  google.protobuf.Timestamp at = 6;
+}
+"""
 QUERIES = ["*", "id", "items.price", "counts, note", "total, at, offset", "count(*)", "sum(size(items)), max(note)"]
 
 
@@ -68,13 +88,28 @@ def form() -> str:
 
 
 @pytest.fixture
-def orders(client: PravegaClient, stream_name: StreamName, form: str) -> StreamName:
+def descriptor(tmp_path: Path) -> str:
+    """The path of the compiled form of ``PROTO``."""
+    (tmp_path / "order.proto").write_text(PROTO)
+    made = tmp_path / "order.pb"
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{tmp_path}", "--include_imports"]
+    subprocess.run([*command, f"--descriptor_set_out={made}", "order.proto"], check=True, cwd=tmp_path)
+    return str(made)
+
+
+@pytest.fixture
+def orders(client: PravegaClient, stream_name: StreamName, form: str, request: pytest.FixtureRequest) -> StreamName:
     """A stream of orders."""
     client.create_stream(stream_name)
-    made = serializer_for("avro", schema=AVRO) if form == "avro" else serializer_for(form)
-    with client.writer(stream_name, made) as writer:
-        for number in range(COUNT):
-            writer.write(order(number))
+    given: dict[str, Any] = {"schema": AVRO} if form == "avro" else {}
+    values = [order(number) for number in range(COUNT)]
+    if form == "protobuf":
+        given = {"schema": request.getfixturevalue("descriptor"), "message_type": "test.Order"}
+        times = [datetime.fromtimestamp(value["at"] / 1000, UTC) for value in values]
+        values = [value | {"total": int(value["total"]), "at": at} for value, at in zip(values, times, strict=True)]
+    with client.writer(stream_name, serializer_for(form, **given)) as writer:
+        for value in values:
+            writer.write(value)
     return stream_name
 
 
@@ -87,9 +122,13 @@ def malformed(client: PravegaClient, orders: StreamName, form: str) -> StreamNam
 
 
 @pytest.fixture
-def read(jvm_session: SparkSession, config: PravegaConfig, form: str) -> Callable[..., DataFrame]:
+def read(
+    jvm_session: SparkSession, config: PravegaConfig, form: str, request: pytest.FixtureRequest
+) -> Callable[..., DataFrame]:
     """``read(stream, reader, **options)`` reads orders with one of the readers."""
     given, _, columns = FORMATS[form]
+    if form == "protobuf":
+        given = given | {"protobuf_descriptor": request.getfixturevalue("descriptor")}
 
     def read(stream: StreamName, reader: str, **options: str) -> DataFrame:
         source = jvm_session.read.format("pravega").options(controller=config.controller, raw_reader=reader)

@@ -38,6 +38,7 @@ abstract class Decoder {
     return switch (plan.get("format").asText()) {
       case "avro" -> new AvroDecoder(plan, wanted);
       case "json" -> new JsonDecoder(plan, wanted);
+      case "protobuf" -> new ProtobufDecoder(plan, wanted);
       default -> throw new ReadException("this version of the JVM reader cannot decode " + plan.get("format"));
     };
   }

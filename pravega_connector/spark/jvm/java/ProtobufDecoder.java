@@ -1,0 +1,749 @@
+package pravegaserde.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Decoder of Protobuf events.
+ *
+ * <p>Fields may have any order. A field that occurs twice without being repeated, two members of a oneof, and groups are
+ * left to Python.
+ */
+final class ProtobufDecoder extends Decoder {
+  private static final int VARINT = 0;
+  private static final int FIXED64 = 1;
+  private static final int DELIMITED = 2;
+  private static final int FIXED32 = 5;
+  private static final int MOST_VARINT = 10;
+  private static final long MICROS = 1_000_000;
+  /** Seconds whose microseconds surely fit 64 bits. */
+  private static final long MOST_SECONDS = Long.MAX_VALUE / MICROS - 3000;
+
+  private final Message root;
+
+  ProtobufDecoder(JsonNode plan, StructType wanted) {
+    super(wanted, plan.get("largest").asInt());
+    root = new Message(plan.get("root"), columns);
+  }
+
+  @Override
+  void event() {
+    root.add();
+  }
+
+  // ---- the wire ----
+
+  private long varint() {
+    byte next = data[at++];
+    if (next >= 0) {
+      return next;
+    }
+    long value = next & 0x7f;
+    for (int i = 1; i < MOST_VARINT; i++) {
+      next = data[at++];
+      value |= (next & 0x7fL) << (7 * i);
+      if (next >= 0) {
+        if (i == MOST_VARINT - 1 && next > 1) {
+          throw doubt();
+        }
+        return value;
+      }
+    }
+    throw doubt();
+  }
+
+  /** Read a tag of at most 32 bits, without needless bytes. */
+  private int tag() {
+    int start = at;
+    long tag = varint();
+    int size = at - start;
+    if (tag < 8 || tag >>> 32 != 0 || size > 1 && tag >>> 7 * (size - 1) == 0) {
+      throw doubt();
+    }
+    return (int) tag;
+  }
+
+  private int length() {
+    long length = varint();
+    if (length < 0 || length > end - at) {
+      throw doubt();
+    }
+    return (int) length;
+  }
+
+  private void skip(int wire) {
+    switch (wire) {
+      case VARINT -> varint();
+      case FIXED64 -> at += Long.BYTES;
+      case DELIMITED -> {
+        int length = length();
+        at += length;
+      }
+      case FIXED32 -> at += Integer.BYTES;
+      default -> throw doubt();
+    }
+  }
+
+  // ---- values ----
+
+  /** Reads one value after its tag, and adds it to its column, if it has one. */
+  private abstract static class Value {
+    final int wire;
+    final Vectors.Vector to;
+
+    Value(int wire, Vectors.Vector to) {
+      this.wire = wire;
+      this.to = to;
+    }
+
+    abstract void read();
+
+    /** Add the value that is not written. */
+    abstract void addDefault();
+
+    /** Read a value as a number in the order of the values, without adding it. */
+    long order() {
+      throw new IllegalStateException("a key of this type");
+    }
+
+    long orderOfZero() {
+      return 0;
+    }
+  }
+
+  private Value value(JsonNode plan, Vectors.Vector to) {
+    String kind = plan.get("kind").asText();
+    return switch (kind) {
+      case "int32", "int64", "uint32", "sint32", "sint64" -> new Varint(kind, to);
+      case "fixed32", "sfixed32", "sfixed64" -> new Fixed(kind, to);
+      case "uint64", "fixed64" -> new Unsigned(kind, (Vectors.Decimals) to);
+      case "bool" -> new Flag((Vectors.Booleans) to);
+      case "float", "double" -> new Floating(kind, to);
+      case "string", "bytes" -> new Text(kind, (Vectors.Texts) to);
+      case "enum" -> new Symbol(plan, (Vectors.Texts) to);
+      case "message" -> new Struct(plan, (Vectors.Structs) to);
+      case "timestamp" -> new Moment((Vectors.Longs) to);
+      case "wrapper" -> new Wrapper(plan, to);
+      default -> throw new IllegalArgumentException(plan.toString());
+    };
+  }
+
+  private abstract static class Numeric extends Value {
+    Numeric(int wire, Vectors.Vector to) {
+      super(wire, to);
+    }
+
+    @Override
+    void addDefault() {
+      if (to != null) {
+        to.add(0L);
+      }
+    }
+  }
+
+  private final class Varint extends Numeric {
+    private final boolean zigzag;
+    private final boolean narrow;
+    private final boolean unsigned;
+
+    Varint(String kind, Vectors.Vector to) {
+      super(VARINT, to);
+      zigzag = kind.startsWith("s");
+      narrow = kind.equals("int32");
+      unsigned = kind.equals("uint32") || kind.equals("sint32");
+    }
+
+    @Override
+    long order() {
+      long value = varint();
+      if (narrow && value != (int) value || unsigned && value >>> 32 != 0) {
+        throw doubt(); // Google's parsers drop the other bits
+      }
+      return zigzag ? value >>> 1 ^ -(value & 1) : value;
+    }
+
+    @Override
+    void read() {
+      long value = order();
+      if (to != null) {
+        to.add(value);
+      }
+    }
+  }
+
+  private final class Fixed extends Numeric {
+    private final boolean unsigned;
+
+    Fixed(String kind, Vectors.Vector to) {
+      super(kind.endsWith("64") ? FIXED64 : FIXED32, to);
+      unsigned = kind.equals("fixed32");
+    }
+
+    @Override
+    long order() {
+      long value = wire == FIXED64 ? fixed64() : fixed32();
+      return unsigned ? value & 0xffffffffL : value;
+    }
+
+    @Override
+    void read() {
+      long value = order();
+      if (to != null) {
+        to.add(value);
+      }
+    }
+  }
+
+  private final class Unsigned extends Numeric {
+    private final Vectors.Decimals decimals;
+
+    Unsigned(String kind, Vectors.Decimals to) {
+      super(kind.equals("fixed64") ? FIXED64 : VARINT, to);
+      decimals = to;
+    }
+
+    private long number() {
+      return wire == FIXED64 ? fixed64() : varint();
+    }
+
+    @Override
+    long order() {
+      return number() ^ Long.MIN_VALUE;
+    }
+
+    @Override
+    long orderOfZero() {
+      return Long.MIN_VALUE;
+    }
+
+    @Override
+    void read() {
+      long value = number();
+      if (decimals != null && value < 0) {
+        decimals.add(new BigInteger(Long.toUnsignedString(value)));
+      } else if (decimals != null) {
+        decimals.add(value);
+      }
+    }
+  }
+
+  private final class Flag extends Value {
+    private final Vectors.Booleans flags;
+
+    Flag(Vectors.Booleans to) {
+      super(VARINT, to);
+      flags = to;
+    }
+
+    @Override
+    long order() {
+      long value = varint();
+      if (value >>> 1 != 0) {
+        throw doubt();
+      }
+      return value;
+    }
+
+    @Override
+    void read() {
+      long value = order();
+      if (flags != null) {
+        flags.add(value == 1);
+      }
+    }
+
+    @Override
+    void addDefault() {
+      if (flags != null) {
+        flags.add(false);
+      }
+    }
+  }
+
+  private final class Floating extends Value {
+    private final Vectors.Floats floats;
+    private final Vectors.Doubles doubles;
+
+    Floating(String kind, Vectors.Vector to) {
+      super(kind.equals("float") ? FIXED32 : FIXED64, to);
+      floats = to instanceof Vectors.Floats column ? column : null;
+      doubles = to instanceof Vectors.Doubles column ? column : null;
+    }
+
+    private void add(float single, double value) {
+      if (floats != null) {
+        floats.add(single);
+      } else if (doubles != null) {
+        doubles.add(value);
+      }
+    }
+
+    @Override
+    void read() {
+      if (wire == FIXED32) {
+        add(Float.intBitsToFloat(fixed32()), 0);
+      } else {
+        add(0, Double.longBitsToDouble(fixed64()));
+      }
+    }
+
+    @Override
+    void addDefault() {
+      add(0, 0);
+    }
+  }
+
+  private final class Text extends Value {
+    private final Vectors.Texts texts;
+    private final boolean utf8;
+
+    Text(String kind, Vectors.Texts to) {
+      super(DELIMITED, to);
+      texts = to;
+      utf8 = kind.equals("string");
+    }
+
+    @Override
+    void read() {
+      int length = length();
+      if (utf8) {
+        checkText(at, length);
+      }
+      if (texts != null) {
+        texts.add(at, length);
+      }
+      at += length;
+    }
+
+    @Override
+    void addDefault() {
+      if (texts != null) {
+        texts.add(0, 0);
+      }
+    }
+  }
+
+  /** Enum: the text of its number's name. A number without a name is left to Python. */
+  private final class Symbol extends Value {
+    private final Vectors.Texts texts;
+    private final Map<Long, int[]> names = new HashMap<>();
+    /** Positions and lengths of the names of small numbers. */
+    private final int[][] small = new int[64][];
+
+    Symbol(JsonNode plan, Vectors.Texts to) {
+      super(VARINT, to);
+      texts = to;
+      for (JsonNode each : plan.get("names")) {
+        byte[] name = each.get(1).asText().getBytes(StandardCharsets.UTF_8);
+        long number = each.get(0).asLong();
+        int[] place = {bytes.constant(name), name.length};
+        names.put(number, place);
+        if (number >= 0 && number < small.length) {
+          small[(int) number] = place;
+        }
+      }
+    }
+
+    private void add(long number) {
+      int[] place = number >= 0 && number < small.length ? small[(int) number] : names.get(number);
+      if (place == null) {
+        throw doubt();
+      }
+      if (texts != null) {
+        texts.add(place[0], place[1]);
+      }
+    }
+
+    @Override
+    void read() {
+      add(varint());
+    }
+
+    @Override
+    void addDefault() {
+      add(0);
+    }
+  }
+
+  // ---- messages ----
+
+  /** Read the length of a message, then its fields. */
+  private void inside(Message message) {
+    int length = length();
+    int outer = end;
+    end = at + length;
+    message.add();
+    end = outer;
+  }
+
+  private final class Struct extends Value {
+    private final Message message;
+
+    Struct(JsonNode plan, Vectors.Structs to) {
+      super(DELIMITED, to);
+      message = new Message(plan, to);
+    }
+
+    @Override
+    void read() {
+      inside(message);
+    }
+
+    @Override
+    void addDefault() {
+      throw new IllegalStateException("a message has no default");
+    }
+  }
+
+  /** Google's wrapper of one value: its message is the value. */
+  private final class Wrapper extends Value {
+    private final Value value;
+
+    Wrapper(JsonNode plan, Vectors.Vector to) {
+      super(DELIMITED, to);
+      value = value(plan.get("value"), to);
+    }
+
+    @Override
+    void read() {
+      int length = length();
+      int outer = end;
+      end = at + length;
+      if (at == end) {
+        value.addDefault();
+      } else if (tag() == (1 << 3 | value.wire)) {
+        value.read();
+      } else {
+        throw doubt();
+      }
+      if (at != end) {
+        throw doubt();
+      }
+      end = outer;
+    }
+
+    @Override
+    void addDefault() {
+      throw new IllegalStateException("a message has no default");
+    }
+  }
+
+  /** Google's timestamp: seconds and nanoseconds, of which microseconds remain. */
+  private final class Moment extends Value {
+    private final Vectors.Longs longs;
+
+    Moment(Vectors.Longs to) {
+      super(DELIMITED, to);
+      longs = to;
+    }
+
+    @Override
+    void read() {
+      int length = length();
+      int stop = at + length;
+      long seconds = 0;
+      long nanos = 0;
+      if (at < stop && data[at] == (1 << 3 | VARINT)) {
+        at++;
+        seconds = varint();
+      }
+      if (at < stop && data[at] == (2 << 3 | VARINT)) {
+        at++;
+        nanos = varint();
+      }
+      if (at != stop || nanos < 0 || nanos >= 1_000_000_000 || seconds > MOST_SECONDS || seconds < -MOST_SECONDS) {
+        throw doubt();
+      }
+      if (longs != null) {
+        longs.add(seconds * MICROS + nanos / 1000);
+      }
+    }
+
+    @Override
+    void addDefault() {
+      throw new IllegalStateException("a message has no default");
+    }
+  }
+
+  /** Fields of a message. */
+  private final class Message {
+    private final Vectors.Structs to;
+    private final boolean unknownMatter;
+    private final Field[] fields;
+    private final Field[] small = new Field[128];
+    private final int[] oneofs;
+    private int message;
+
+    Message(JsonNode plan, Vectors.Structs to) {
+      this.to = to;
+      unknownMatter = plan.get("unknown_matter").asBoolean();
+      oneofs = new int[plan.get("oneofs").asInt()];
+      fields = new Field[plan.get("fields").size()];
+      for (int i = 0; i < fields.length; i++) {
+        JsonNode field = plan.get("fields").get(i);
+        fields[i] = new Field(field, to == null ? null : to.child(field.get("name").asText()));
+        if (fields[i].number < small.length) {
+          small[fields[i].number] = fields[i];
+        }
+      }
+    }
+
+    private Field field(int number) {
+      if (number < small.length) {
+        return small[number];
+      }
+      for (Field field : fields) {
+        if (field.number == number) {
+          return field;
+        }
+      }
+      return null;
+    }
+
+    /** Read the fields up to {@code end}, and add a value to each column. */
+    void add() {
+      if (to != null) {
+        to.add();
+      }
+      message++;
+      for (Field field : fields) {
+        field.begin();
+      }
+      while (at < end) {
+        int tag = tag();
+        Field field = field(tag >>> 3);
+        if (field != null) {
+          field.read(tag & 7, this);
+        } else if (unknownMatter) {
+          throw doubt();
+        } else {
+          skip(tag & 7);
+        }
+      }
+      if (at != end) {
+        throw doubt();
+      }
+      for (Field field : fields) {
+        field.finish(message);
+      }
+    }
+  }
+
+  private final class Field {
+    private final int number;
+    private final boolean repeated;
+    private final boolean implicit;
+    private final int oneof;
+    private final Vectors.Vector to;
+    private final Vectors.Lists lists;
+    private final Value value;
+    /** Null unless the field is a map. */
+    private final Entries entries;
+    /** Number of the last message that had the field; first item of the list. */
+    private int seen;
+    private int first;
+
+    Field(JsonNode plan, Vectors.Vector to) {
+      this.to = to;
+      number = plan.get("number").asInt();
+      repeated = plan.get("label").asText().equals("repeated");
+      implicit = plan.get("label").asText().equals("implicit");
+      oneof = plan.get("oneof").asInt();
+      boolean isMap = plan.get("label").asText().equals("map");
+      lists = repeated || isMap ? (Vectors.Lists) to : null;
+      entries = isMap ? new Entries(plan.get("value"), lists) : null;
+      value = isMap ? null : value(plan.get("value"), lists != null ? lists.items : repeated ? null : to);
+    }
+
+    void begin() {
+      if (lists != null) {
+        first = lists.items.count;
+      }
+      if (entries != null) {
+        entries.count = 0;
+      }
+    }
+
+    void read(int wire, Message message) {
+      if (entries != null) {
+        entries.note(wire);
+        return;
+      }
+      if (repeated) {
+        readItems(wire);
+        return;
+      }
+      if (wire != value.wire || seen == message.message) {
+        throw doubt();
+      }
+      seen = message.message;
+      if (oneof >= 0) {
+        if (message.oneofs[oneof] == message.message) {
+          throw doubt();
+        }
+        message.oneofs[oneof] = message.message;
+      }
+      value.read();
+    }
+
+    private void readItems(int wire) {
+      if (wire == value.wire) {
+        value.read();
+      } else if (wire == DELIMITED) {
+        int length = length();
+        int stop = at + length;
+        while (at < stop) {
+          value.read();
+        }
+        if (at != stop) {
+          throw doubt();
+        }
+      } else {
+        throw doubt();
+      }
+    }
+
+    void finish(int message) {
+      if (entries != null && entries.count > 0) {
+        entries.read();
+      }
+      if (lists != null) {
+        lists.addFrom(first);
+      } else if (entries == null && !repeated && to != null && seen != message) {
+        if (implicit) {
+          value.addDefault();
+        } else {
+          to.addNull();
+        }
+      }
+    }
+  }
+
+  /** Entries of a map, which are read in the order of their keys when the message has ended. */
+  private final class Entries {
+    private static final int MOST_SORTED = 64;
+
+    private final Value key;
+    private final Value value;
+    private final int keyTag;
+    private final int valueTag;
+    private final boolean hasTextKeys;
+    private final boolean valueHasDefault;
+    private int count;
+    private int[] starts = new int[16];
+    private int[] ends = new int[16];
+    /** Numbers of keys in their order; or positions and lengths of text keys. */
+    private long[] numbers = new long[16];
+    private int[] keys = new int[16];
+    private int[] keyLengths = new int[16];
+    private int[] order = new int[16];
+
+    Entries(JsonNode plan, Vectors.Lists to) {
+      key = value(plan.get("key"), to == null ? null : to.items);
+      value = value(plan.get("value"), to == null ? null : to.values);
+      keyTag = 1 << 3 | key.wire;
+      valueTag = 2 << 3 | value.wire;
+      hasTextKeys = key instanceof Text;
+      valueHasDefault = plan.get("has_default").asBoolean();
+    }
+
+    /** Note the place of an entry. */
+    void note(int wire) {
+      if (wire != DELIMITED) {
+        throw doubt();
+      }
+      int length = length();
+      if (count == starts.length) {
+        starts = Arrays.copyOf(starts, 2 * count);
+        ends = Arrays.copyOf(ends, 2 * count);
+        numbers = Arrays.copyOf(numbers, 2 * count);
+        keys = Arrays.copyOf(keys, 2 * count);
+        keyLengths = Arrays.copyOf(keyLengths, 2 * count);
+        order = Arrays.copyOf(order, 2 * count);
+      }
+      starts[count] = at;
+      at += length;
+      ends[count++] = at;
+    }
+
+    void read() {
+      int position = at;
+      int outer = end;
+      for (int i = 0; i < count; i++) {
+        at = starts[i];
+        end = ends[i];
+        findKey(i);
+        insert(i);
+      }
+      for (int i = 0; i < count; i++) {
+        at = starts[order[i]];
+        end = ends[order[i]];
+        readEntry();
+      }
+      at = position;
+      end = outer;
+    }
+
+    /** Find the key of an entry, which the writers put first. */
+    private void findKey(int entry) {
+      boolean isThere = at < end && data[at] == keyTag;
+      at++;
+      if (hasTextKeys) {
+        keyLengths[entry] = isThere ? length() : 0;
+        keys[entry] = at;
+      } else {
+        numbers[entry] = isThere ? key.order() : key.orderOfZero();
+      }
+    }
+
+    /** Put an entry into the order. Most writers sort, so it is mostly the last one. */
+    private void insert(int entry) {
+      int place = entry;
+      while (place > 0) {
+        int compared = compare(order[place - 1], entry);
+        if (compared == 0 || compared > 0 && count > MOST_SORTED) {
+          throw doubt(); // of equal keys, the last one counts
+        }
+        if (compared < 0) {
+          break;
+        }
+        order[place] = order[place - 1];
+        place--;
+      }
+      order[place] = entry;
+    }
+
+    private int compare(int one, int other) {
+      if (!hasTextKeys) {
+        return Long.compare(numbers[one], numbers[other]);
+      }
+      return Arrays.compareUnsigned(
+          data, keys[one], keys[one] + keyLengths[one], data, keys[other], keys[other] + keyLengths[other]);
+    }
+
+    private void readEntry() {
+      if (at < end && data[at] == keyTag) {
+        at++;
+        key.read();
+      } else {
+        key.addDefault();
+      }
+      if (at < end && data[at] == valueTag) {
+        at++;
+        value.read();
+      } else if (valueHasDefault) {
+        value.addDefault();
+      } else {
+        throw doubt();
+      }
+      if (at != end) {
+        throw doubt();
+      }
+    }
+  }
+}
