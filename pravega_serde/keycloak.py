@@ -59,7 +59,7 @@ class ServiceAccount:
     def read(cls, file: str) -> ServiceAccount:
         """Read the file that Keycloak exports. Raises :class:`SerdeError`."""
         try:
-            told = json.loads(Path(file).read_text(encoding="utf-8"))
+            answer = json.loads(Path(file).read_text(encoding="utf-8"))
         except OSError as error:
             raise SerdeError(
                 f"the Keycloak service account cannot be read from {file}: {error.strerror}; check keycloak_file, "
@@ -68,7 +68,7 @@ class ServiceAccount:
         except ValueError:
             raise SerdeError(f"invalid JSON in the Keycloak service account {file}") from None
         wanted = ("realm", "auth-server-url", "resource", "credentials.secret")
-        found = [_at(told, key) for key in wanted]
+        found = [_at(answer, key) for key in wanted]
         for key, value in zip(wanted, found, strict=True):
             if not isinstance(value, str) or not value:
                 raise SerdeError(
@@ -80,12 +80,12 @@ class ServiceAccount:
             raise SerdeError(
                 f"invalid auth-server-url in {file}: write https://host:port/path, without a user and a password"
             )
-        spare = _at(told, "token-minimum-time-to-live")
+        spare = _at(answer, "token-minimum-time-to-live")
         return cls(
             f"{server.rstrip('/')}/realms/{quote(realm, safe='')}/protocol/openid-connect/token",
             name,
             secret,
-            _at(told, "public-client") is True,
+            _at(answer, "public-client") is True,
             float(spare) if isinstance(spare, int) and spare > 0 else _SPARE,
         )
 
@@ -169,8 +169,8 @@ def _post(account: ServiceAccount, form: dict[str, str], headers: dict[str, str]
     if len(body) > _MAX_ANSWER:
         raise _away(account, f"its answer is larger than {_MAX_ANSWER} bytes")
     try:
-        told = json.loads(body)
-        token, life = told["access_token"], float(told["expires_in"])
+        answer = json.loads(body)
+        token, life = answer["access_token"], float(answer["expires_in"])
         if _TOKEN.fullmatch(token) and 0 < life < math.inf:
             return token, life
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -243,8 +243,8 @@ def _server(url: str) -> str:
 def _reason(body: bytes) -> str:
     """Return Keycloak's text for an error, in parentheses; empty if there is none."""
     try:
-        told = json.loads(body)
-        text = str(told.get("error_description") or told["error"])
+        answer = json.loads(body)
+        text = str(answer.get("error_description") or answer["error"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ""
     return f" ({' '.join(text.split())[:_QUOTED]})"

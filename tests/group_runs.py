@@ -112,7 +112,7 @@ class _Life:
                 if segment not in self.segments and self.random.random() < 0.5:
                     reader = reader.ended(segment)
                 elif self.random.random() < 0.7:
-                    reader = reader.handed_out(segment, reader.reading[segment] + self.random.randrange(100))
+                    reader = reader.delivered_up_to(segment, reader.reading[segment] + self.random.randrange(100))
             try:
                 self._drive(name, _Member(reader.turn(member.seen, self.now), member.seen))
             except ReaderGroupError:
@@ -173,7 +173,7 @@ class _Life:
 
     def _drive(self, name: str, member: _Member) -> None:
         reader, seen = member.reader, member.seen
-        while not reader.rests:
+        while not reader.is_idle:
             request = reader.request(self.now)
             seen, answer = self._answer(request, seen)
             reader = reader.answered(answer, seen, self.now)

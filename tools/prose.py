@@ -229,7 +229,6 @@ PENDING: Final = frozenset(
         "pravega_connector/operations/cli/registry.py",
         "pravega_connector/controller/methods.py",
         "pravega_connector/local/download.py",
-        "pravega_connector/reader_groups/protocol/machine.py",
         "pravega_connector/spark/sql_tables.py",
         "pravega_connector/spark/source/data_loss.py",
         "pravega_connector/spark/source/progress.py",

@@ -43,7 +43,7 @@ from pravega_connector.core.arguments import (
     FollowOptions,
     KeyOptions,
     NamedTable,
-    Place,
+    Position,
     ReadOptions,
     Stream,
     Streams,
@@ -276,8 +276,8 @@ class AsyncPravegaClient(ProcessBound):
         self,
         stream: Streams,
         *,
-        start: Place | None = None,
-        end: Place | None = None,
+        start: Position | None = None,
+        end: Position | None = None,
         **by_key: Unpack[KeyOptions],
     ) -> AsyncEvents[EventBatch]:
         """Return the events between two positions as Arrow columns; see PravegaClient.read_columns."""

@@ -116,19 +116,19 @@ class _Lock:
         if not blocking:
             return False
         loop = asyncio.get_running_loop()
-        handed = loop.create_future()
-        timer = loop.call_later(timeout, handed.cancel) if timeout >= 0 else None
-        self._waiters.append(handed)
+        granted = loop.create_future()
+        timer = loop.call_later(timeout, granted.cancel) if timeout >= 0 else None
+        self._waiters.append(granted)
         try:
-            _wait(asyncio.wait({handed}))
+            _wait(asyncio.wait({granted}))
         except BaseException:
-            if not handed.cancel() and not handed.cancelled():
+            if not granted.cancel() and not granted.cancelled():
                 self.release()  # it was handed over just now
             raise
         finally:
             if timer is not None:
                 timer.cancel()
-        return not handed.cancelled()
+        return not granted.cancelled()
 
     def release(self) -> None:
         while self._waiters:

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from pravega_connector.client.reads import Reads
 from pravega_connector.config import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, PravegaConfig
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import NamedTable, Place, Stream, Streams
+from pravega_connector.core.arguments import NamedTable, Position, Stream, Streams
 from pravega_connector.core.connection import ConnectionPool, Tls
 from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize
 from pravega_connector.core.retry import ClusterHealth, Counters
@@ -464,8 +464,8 @@ class PravegaClient(Reads):
         name: Stream,
         streams: Streams | None = None,
         *,
-        start: Place | None = None,
-        end: Place | None = None,
+        start: Position | None = None,
+        end: Position | None = None,
         retention: str = "none",
         checkpoint_interval: float | None = 30.0,
         refresh: float = 3.0,

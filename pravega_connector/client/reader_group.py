@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, Unpack
 
 from pravega_connector.controller.targets import check_target
 from pravega_connector.core import arguments, io
-from pravega_connector.core.arguments import Place, Stream, Streams
+from pravega_connector.core.arguments import Position, Stream, Streams
 from pravega_connector.core.connection import ProcessBound
 from pravega_connector.core.values import SubscriberId
 from pravega_connector.error_hints import HintedNames
@@ -139,7 +139,7 @@ class GroupChanges(TypedDict, total=False):
 
     streams: Streams
     """All that the group reads from now on."""
-    end: Place | None
+    end: Position | None
     """Where the group ends; None is no end. Without it the streams that it reads still end where they did."""
     retention: str
     """``none``, ``manual``, or ``automatic`` at each checkpoint."""
@@ -156,8 +156,8 @@ def open_group(
     name: Stream,
     streams: Streams | None,
     *,
-    start: Place | None,
-    end: Place | None,
+    start: Position | None,
+    end: Position | None,
     retention: str,
     checkpoint_interval: float | None,
     refresh: float,
@@ -196,7 +196,7 @@ def open_group(
 
 
 def _bounds(
-    client: SupportsGroups, streams: Collection[StreamName], place: Place | None, what: str
+    client: SupportsGroups, streams: Collection[StreamName], place: Position | None, what: str
 ) -> dict[StreamName, Bound]:
     # Without an end Java's builder names each stream as well; and the head is wherever it is when the group begins.
     if place is None or (what == "start" and place in ("earliest", "head")):
@@ -440,7 +440,7 @@ class ReaderGroup(HintedNames, ProcessBound):
 
     def reset(
         self,
-        to: GroupCheckpoint | Place | Mapping[StreamName, StreamCut] | None = None,
+        to: GroupCheckpoint | Position | Mapping[StreamName, StreamCut] | None = None,
         **changes: Unpack[GroupChanges],
     ) -> None:
         """Restart the group at a checkpoint or a position, by default at its last checkpoint. Its readers go offline.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from pravega_connector.client.administration import Administration
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import FollowOptions, IfExists, Place, ReadOptions, Stream, Streams
+from pravega_connector.core.arguments import FollowOptions, IfExists, Position, ReadOptions, Stream, Streams
 from pravega_connector.core.events import SupportsDeserialize
 from pravega_connector.reader.key_filter import WantedKey
 from pravega_connector.reader.positions import cuts_of
@@ -58,8 +58,8 @@ class Reads(Administration):
         stream: Streams,
         serializer: Deserializer[Any] | str | type[str] | type[bytes] | None = None,
         *,
-        start: Place | None = None,
-        end: Place | None = None,
+        start: Position | None = None,
+        end: Position | None = None,
         metadata: Sequence[str] | None = None,
         on_error: OnError | None = None,
         key: str | None = None,
@@ -84,7 +84,7 @@ class Reads(Administration):
         return EventColumns(self.stores, found, chosen, metadata=metadata, on_error=on_error, select=select)
 
     def _ranges(
-        self, names: list[StreamName], start: Place | None, end: Place | None, key: WantedKey | None
+        self, names: list[StreamName], start: Position | None, end: Position | None, key: WantedKey | None
     ) -> list[ReadRange]:
         """Return the range to read of each stream, with a key only its segments."""
         if start is None and end is None and key is None:
@@ -133,8 +133,8 @@ class Reads(Administration):
         stream: Streams,
         serializer: Any = None,
         *,
-        start: Place | None = None,
-        end: Place | None = None,
+        start: Position | None = None,
+        end: Position | None = None,
         limit: int | None = None,
         key: str | None = None,
         router: EventRouter | None = None,
@@ -266,7 +266,7 @@ class Reads(Administration):
         stream: Streams,
         serializer: Any = None,
         *,
-        start: Place | None = None,
+        start: Position | None = None,
         key: str | None = None,
         router: EventRouter | None = None,
         keep_other_keys: bool = False,

@@ -18,7 +18,7 @@ from pravega_connector.config import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, 
 from pravega_connector.controller import methods as calls
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.rpc import PASSING_SECONDS, ControllerChannel, Rpc, Target, not_found
-from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.core.retry import ClusterHealth
 from pravega_connector.core.values import (
     CreatedTransaction,
@@ -73,8 +73,8 @@ _COMMIT_PAUSE: Final = 0.01
 
 # Number of further polls after a commit without an answer, if the status is UNKNOWN, and seconds before each. During a
 # failover, the controller may read the records from a segment store that has lost them.
-_DOUBTS: Final = 3
-_DOUBT: Final = 1.0
+_UNKNOWN_POLLS: Final = 3
+_UNKNOWN_PAUSE: Final = 1.0
 
 # Addresses that a server publishes if it listens on all interfaces, or if its name was not configured.
 _NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
@@ -505,8 +505,8 @@ class ControllerClient:
         status: TransactionStatus, watch: CommitWatch, transaction: uuid.UUID, deadline: Deadline
     ) -> TransactionStatus:
         """Return the status of a decided transaction: COMMITTED if it is visible by the deadline."""
-        looks = Looks(deadline, first=_COMMIT_PAUSE)
-        while status is not TransactionStatus.COMMITTED and looks.again():
+        polls = Polls(deadline, first=_COMMIT_PAUSE)
+        while status is not TransactionStatus.COMMITTED and polls.again():
             try:
                 status = watch.status(transaction, deadline)
             except AuthenticationError:
@@ -574,7 +574,7 @@ class ControllerClient:
         self._channel.check_open()
         with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
             while True:
-                doubts = 0  # number of UNKNOWN answers that are not trusted
+                polls_left = 0  # number of UNKNOWN answers that are not trusted
                 try:
                     # Half of the time left: an unresponsive controller must leave time to poll the status.
                     answer = self._call(rpc, request, stream, Deadline(deadline.left / 2))
@@ -585,7 +585,7 @@ class ControllerClient:
                     raise
                 except ControllerError as error:
                     trouble = ControllerFailureError(error.message)
-                    doubts = _DOUBTS if commits else 0
+                    polls_left = _UNKNOWN_POLLS if commits else 0
                 except ConfigError as closed:
                     raise unknown(closed) from None
                 status = None
@@ -600,9 +600,9 @@ class ControllerClient:
                         continue
                     except ConfigError as closed:
                         raise unknown(closed) from None
-                    if status is TransactionStatus.UNKNOWN and doubts:
-                        doubts -= 1
-                        deadline.pause(_DOUBT)
+                    if status is TransactionStatus.UNKNOWN and polls_left:
+                        polls_left -= 1
+                        deadline.pause(_UNKNOWN_PAUSE)
                     elif status is not TransactionStatus.OPEN:
                         return status
                 attempts.again(trouble, unknown(trouble))
@@ -765,7 +765,7 @@ class ControllerClient:
 
     def _call(self, rpc: Rpc[Q, R], request: Q, target: Target, deadline: Deadline | None = None) -> R:
         deadline = deadline or self.health.deadline()
-        looks = Looks(Deadline(min(_CREATION_SECONDS, deadline.left)))
+        polls = Polls(Deadline(min(_CREATION_SECONDS, deadline.left)))
         while True:
             try:
                 return self._channel.call(rpc, request, target, deadline, lambda: self._is_well(target, deadline))
@@ -774,7 +774,7 @@ class ControllerClient:
                 error = self._missing(rpc.name, target, deadline)
             # A stream exists when its creation begins, and has its segments and configuration when it ends.
             there = not isinstance(error, StreamNotFoundError | ScopeNotFoundError)
-            if not there or rpc.name not in _OF_EVERY_STREAM or not looks.again():
+            if not there or rpc.name not in _OF_EVERY_STREAM or not polls.again():
                 raise error
 
     def _is_well(self, target: Target, deadline: Deadline) -> bool:
@@ -862,9 +862,9 @@ class ControllerClient:
     def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
         statuses = pb.ScaleStatusResponse
         request = pb.ScaleStatusRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
-        looks = Looks(deadline)
+        polls = Polls(deadline)
         while (status := self._call(calls.CHECK_SCALE, request, stream, deadline).status) == statuses.IN_PROGRESS:
-            if not looks.again():
+            if not polls.again():
                 raise DeadlineExceededError(
                     f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller continues: check "
                     "current_segments later, or set a longer timeout"

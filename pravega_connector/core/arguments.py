@@ -27,7 +27,7 @@ NamedTable = TableName | str
 #: One stream, or several to be read together.
 Streams = Stream | Iterable[Stream]
 #: A position in a stream: a cut, its text, ``earliest``, ``latest`` or a time. For several streams, a cut for each.
-Place = StreamCut | str | Iterable[StreamCut | str]
+Position = StreamCut | str | Iterable[StreamCut | str]
 
 
 class KeyOptions(TypedDict, total=False):
@@ -41,13 +41,13 @@ class KeyOptions(TypedDict, total=False):
 class FollowOptions(KeyOptions, total=False):
     """Options of :meth:`PravegaClient.follow`."""
 
-    start: Place | None
+    start: Position | None
 
 
 class ReadOptions(FollowOptions, total=False):
     """Options of :meth:`PravegaClient.read`."""
 
-    end: Place | None
+    end: Position | None
     limit: int | None
 
 
@@ -132,7 +132,7 @@ def stream_names(streams: Streams, scope: str | None) -> list[StreamName]:
     return names
 
 
-def places(place: Place | None, streams: list[StreamName], what: str) -> list[StreamCut | str | None]:
+def places(place: Position | None, streams: list[StreamName], what: str) -> list[StreamCut | str | None]:
     """Return a position for each stream: the same for all, or a separate cut for each.
 
     Raises ConfigError for an invalid position. Raises MalformedStreamCutError for a cut of another stream, and if a

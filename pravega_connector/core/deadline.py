@@ -69,7 +69,7 @@ class Deadline:
         return True
 
 
-class Looks:
+class Polls:
     """Polls of the progress of others, up to a deadline. Each pause is longer than the last one."""
 
     def __init__(

@@ -267,14 +267,19 @@ def _proxy(scheme: str, host: str) -> str | None:
 class _Transfer:
     """Download of one jar into a folder. Each attempt resumes where the last one ended.
 
-    ``tell`` is called with the number of bytes that arrived, which is negative for dropped bytes. It is also called
-    with the reason of each further attempt.
+    ``on_progress`` is called with the number of bytes that arrived, which is negative for dropped bytes. It is also
+    called with the reason of each further attempt.
     """
 
     def __init__(
-        self, jar: Jar, folder: Path, source: Repository, stop: threading.Event, tell: Callable[[int | str], None]
+        self,
+        jar: Jar,
+        folder: Path,
+        source: Repository,
+        stop: threading.Event,
+        on_progress: Callable[[int | str], None],
     ) -> None:
-        self._jar, self._folder, self._source, self._stop, self._tell = jar, folder, source, stop, tell
+        self._jar, self._folder, self._source, self._stop, self._on_progress = jar, folder, source, stop, on_progress
         self._have = self._most = self._failures = 0
 
     def run(self) -> None:
@@ -287,7 +292,7 @@ class _Transfer:
                     raise JarDownloadError(
                         f"cannot fetch {self._jar.path} from {self._source.root}: {error.reason}; {error.advice}"
                     ) from error
-                self._tell(error.reason)
+                self._on_progress(error.reason)
                 pause: float = max(_FIRST_PAUSE * 2 ** (self._failures - 1), error.pause)
             self._stop.wait(min(pause, _LONGEST_PAUSE))
 
@@ -328,7 +333,7 @@ class _Transfer:
                 if self._stop.is_set():
                     raise _StoppedError
                 self._have += len(piece)
-                self._tell(len(piece))
+                self._on_progress(len(piece))
                 file.write(piece)
                 if self._have > self._jar.size:
                     return
@@ -347,7 +352,7 @@ class _Transfer:
 
     def _drop(self, file: BufferedRandom) -> None:
         file.truncate(0)
-        self._tell(-self._have)
+        self._on_progress(-self._have)
         self._have = 0
 
 

@@ -21,7 +21,7 @@ from pravega_connector.reader.slices import SegmentSlice, read_chunks
 from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import EVENT_HEADER_SIZE, READ_CHUNK, StreamName, segment_name, walk_frames
 
-Place = tuple[StreamName, int]
+SegmentKey = tuple[StreamName, int]
 # Above this mean size, a request for each header is faster than reading the bytes between headers.
 _LARGE_EVENT: Final = 64 * 1024
 # Bytes to read past a goal, so that one request finds the event that crosses it.
@@ -38,7 +38,7 @@ class Boundaries:
 
     def __init__(self, stores: SegmentStores) -> None:
         self._stores = stores
-        self._known: dict[Place, list[int]] = {}
+        self._known: dict[SegmentKey, list[int]] = {}
 
     def note(self, stream: StreamName, segment_id: int, offset: int) -> None:
         """Remember that an event ends at ``offset``."""
@@ -49,7 +49,7 @@ class Boundaries:
             if len(known) > _MAX_KNOWN:
                 del known[::2]
 
-    def keep_only(self, places: Collection[Place]) -> None:
+    def keep_only(self, places: Collection[SegmentKey]) -> None:
         """Forget all other segments."""
         for place in self._known.keys() - set(places):
             del self._known[place]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pravega_connector.core import arguments
-from pravega_connector.core.arguments import Place, Stream
+from pravega_connector.core.arguments import Position, Stream
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.wire import StreamCut, StreamName, segment_epoch
 from pravega_serde.suggestions import did_you_mean
@@ -113,7 +113,7 @@ def needs_stream(text: str) -> bool:
 
 
 def cuts_of(
-    client: SupportsCuts, streams: list[StreamName], place: Place | None, what: str, *, default: str
+    client: SupportsCuts, streams: list[StreamName], place: Position | None, what: str, *, default: str
 ) -> list[StreamCut]:
     """Return the cut of each stream at a position, or at ``default`` without one.
 

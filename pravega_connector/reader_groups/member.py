@@ -136,7 +136,7 @@ class GroupMember:
     @property
     def checkpoint(self) -> str | None:
         """Checkpoint to deliver if the last turn ended with one, otherwise None."""
-        return self._reader.handed if self._reader.phase is Phase.CHECKPOINT else None
+        return self._reader.delivered if self._reader.phase is Phase.CHECKPOINT else None
 
     @property
     def at_end(self) -> bool:
@@ -156,11 +156,11 @@ class GroupMember:
 
         An interrupted turn continues, because its last write may have taken effect.
         """
-        if self._asking and not self._reader.rests:
+        if self._asking and not self._reader.is_idle:
             self._reader = self._reader.outcome_unknown()
         else:
             self._reader = self._reader.turn(self.state, self._clock())
-        return not self._reader.rests
+        return not self._reader.is_idle
 
     def finish_turn(self) -> None:
         """Send the requests of the turn and wait for the servers. Raises the errors of :meth:`turn`."""
@@ -170,9 +170,9 @@ class GroupMember:
         """Return the seconds until the next turn may have work although no event was read."""
         return max(0.0, self._reader.due(self.state) - self._clock().seconds)
 
-    def handed_out(self, segment: Segment, offset: int) -> None:
+    def delivered_up_to(self, segment: Segment, offset: int) -> None:
         """Record that the events of a segment before an offset were delivered."""
-        self._reader = self._reader.handed_out(segment, offset)
+        self._reader = self._reader.delivered_up_to(segment, offset)
 
     def ended(self, segment: Segment, *, sealed: bool = True) -> None:
         """Record the end of a segment or, with ``sealed=False``, the offset at which the group ends in it."""
@@ -220,7 +220,7 @@ class GroupMember:
         """Answer the requests of the state machine until it rests."""
         self._asking = True
         try:
-            while not self._reader.rests:
+            while not self._reader.is_idle:
                 now = self._clock()
                 answer = self._answer(self._reader.request(now), now)
                 self._reader = self._reader.answered(answer, self.state, self._clock())

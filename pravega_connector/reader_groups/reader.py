@@ -409,7 +409,7 @@ class GroupReader(HintedNames, ProcessBound, Generic[T]):
         if segment is None or segment not in self._member.reading:
             return True
         at = self._delivery.offset
-        self._member.handed_out(segment, at)
+        self._member.delivered_up_to(segment, at)
         if self.has_events:
             return False
         end = self._member.state.end.get(segment)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
-from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.errors import ConfigError, OutcomeUnknownError, SegmentTruncatedError, StreamSealedError
 from pravega_connector.reader.slices import SegmentSlice, data_loss, read_chunks
 from pravega_connector.single_segment.conditional_append import SegmentAppender, _Append
@@ -209,13 +209,13 @@ class RawByteReader(io.RawIOBase):
 
     def _await_end(self) -> int:
         """Wait for bytes after the position, or for the time limit. Return the end offset."""
-        looks = Looks(Deadline(self._wait), longest=_LONGEST_PAUSE, to_the_end=True)
+        polls = Polls(Deadline(self._wait), longest=_LONGEST_PAUSE, to_the_end=True)
         while True:
             info = self._calls.info()
             if self._position < info.start_offset:
                 error = SegmentTruncatedError("truncated", start_offset=info.start_offset)
                 raise data_loss(self._stream, self._id, self._position, error)
-            if info.write_offset > self._position or info.sealed or not looks.again():
+            if info.write_offset > self._position or info.sealed or not polls.again():
                 return info.write_offset
 
     def _drop(self) -> None:

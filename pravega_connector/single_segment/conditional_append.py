@@ -44,7 +44,7 @@ from typing import Final, TypeVar
 
 from pravega_connector.core import io
 from pravega_connector.core.connection import Connection
-from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.errors import (
     ConfigError,
     ConnectionLostError,
@@ -209,11 +209,11 @@ class SegmentAppender:
 
     def _await_longer(self, length: int, deadline: Deadline) -> None:
         """Return when the segment is longer. If it does not grow soon, raise ConnectionLostError to retry."""
-        looks = Looks(Deadline(_SETTLING), _FIRST_PAUSE, _SETTLING, to_the_end=True)
+        polls = Polls(Deadline(_SETTLING), _FIRST_PAUSE, _SETTLING, to_the_end=True)
         while (now := self._calls.info(deadline).write_offset) <= length:
             if now < length:
                 raise ConfigError(f"cannot append at offset {length} of segment {self._name}: it ends at {now}")
-            if not looks.again():
+            if not polls.again():
                 raise ConnectionLostError(
                     f"segment {self._name} refused an append because it had grown, but it had not"
                 )

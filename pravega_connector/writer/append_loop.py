@@ -221,7 +221,7 @@ class AppendLoop:
     @property
     def _in_flight(self) -> int:
         """Bytes that were handed over and are not durable."""
-        return self._inbox.handed - self._durable
+        return self._inbox.enqueued - self._durable
 
     @property
     def has_room(self) -> bool:
@@ -239,7 +239,7 @@ class AppendLoop:
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until everything handed over before is durable. Later events of other threads do not extend the wait."""
-        mark = self._inbox.handed
+        mark = self._inbox.enqueued
         self._wait_until(lambda: self._settled >= mark, deadline)
         self.raise_failure()
 
@@ -335,7 +335,7 @@ class AppendLoop:
             rows, now = self._inbox.rows, time.time()
             # Rows that are not handed over yet were accepted since then.
             past = self._now - rows.since if rows.values else 0.0
-            self._noting = int((now - max(0.0, past)) * 1000), rows.handed
+            self._noting = int((now - max(0.0, past)) * 1000), rows.enqueued
         if self._note_at <= self._now:
             self._note_at = self._now + NOTE_SECONDS
         millis, mark = self._noting

@@ -30,11 +30,11 @@ _LINGER: Final = 0.01
 class Rows:
     """Events that wait for company, and the blocks that were handed over before them."""
 
-    __slots__ = ("before", "events", "handed", "previous", "room", "since", "values")
+    __slots__ = ("before", "enqueued", "events", "previous", "room", "since", "values")
 
-    def __init__(self, before: Blocks, handed: int, events: int, previous: Rows | None) -> None:
-        """``handed`` bytes of ``events`` were handed over in all; ``previous`` are the rows of ``before``."""
-        self.before, self.handed, self.events, self.previous = before, handed, events, previous
+    def __init__(self, before: Blocks, enqueued: int, events: int, previous: Rows | None) -> None:
+        """``enqueued`` bytes of ``events`` were handed over in all; ``previous`` are the rows of ``before``."""
+        self.before, self.enqueued, self.events, self.previous = before, enqueued, events, previous
         self.values: list[Any] = []
         """Each event, followed by its routing key or None."""
         self.room = -1
@@ -62,9 +62,9 @@ class Inbox:
         self.closed = False
 
     @property
-    def handed(self) -> int:
+    def enqueued(self) -> int:
         """Bytes that were handed over in all."""
-        return self.rows.handed
+        return self.rows.enqueued
 
     @property
     def accepted(self) -> int:
@@ -80,9 +80,9 @@ class Inbox:
 
     def hand_over(self, blocks: Blocks) -> None:
         """Hand over blocks, with the lock held. They replace the present rows, whose events they contain."""
-        size, events = self.rows.handed, self.rows.events
+        size, events = self.rows.enqueued, self.rows.events
         for _, block in blocks:
-            block.mark = self.rows.handed
+            block.mark = self.rows.enqueued
             size += len(block.data)
             events += len(block.ends)
         self.rows = Rows(blocks, size, events, self.rows)

@@ -143,14 +143,14 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 
 def _timestamp(kind: pa.DataType, *, local: bool) -> Lower | None:
     if is_family(kind, "timestamp") and (kind.tz is None) == local:
-        return lambda column: to_micros(column, kind.unit, what="timestamp")
+        return lambda column: to_micros(column, kind.unit, noun="timestamp")
     return None
 
 
 def _timestamp_millis(kind: pa.DataType, *, local: bool) -> Lower | None:
     if fits_bits(kind, 64):
         # Numbers are written unchanged: milliseconds.
-        return lambda column: to_micros(column, "ms", what="timestamp")
+        return lambda column: to_micros(column, "ms", noun="timestamp")
     return _timestamp(kind, local=local)
 
 
@@ -229,7 +229,7 @@ def _record(schema: Record, kind: pa.DataType, path: str) -> Lower:
         lower=lambda index, inner, path: lowering(fields[index].type, inner, path),
         absent=absent,
         path=path,
-        what=f"record {schema.name}",
+        owner=f"record {schema.name}",
     )
 
 
@@ -253,7 +253,7 @@ def _members(schema: Union, others: list[Type], kind: pa.DataType, path: str) ->
         lower=lambda index, inner, path: lowering(others[index], inner, path),
         absent=lambda index, _: partial(pa.nulls, type=storage_type(others[index])),
         path=path,
-        what="the union",
+        owner="the union",
     )
 
 

@@ -66,7 +66,7 @@ class _Values(Walk[RowValues]):
         first, last = _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1
 
         def values(column: pa.Array) -> Any:
-            micros = to_micros(column, kind.unit, what="timestamp")
+            micros = to_micros(column, kind.unit, noun="timestamp")
             check_between(micros, first, last, "a timestamp beyond the years 1 to 9999")
             return micros.cast(pa.timestamp("us", kind.tz and "UTC")).to_pylist()
 

@@ -285,10 +285,10 @@ def floor_divide(column: pa.Array, by: int) -> pa.Array:
     return pa.array(values, column.type, mask=column.is_null().to_numpy(zero_copy_only=False))
 
 
-def to_micros(column: pa.Array, unit: str, *, what: str) -> pa.Array:
+def to_micros(column: pa.Array, unit: str, *, noun: str) -> pa.Array:
     """Return times, or numbers of ``unit``, as numbers of microseconds; finer ones are rounded down.
 
-    Raises :class:`SerializationError`, which calls them ``what``, if they do not fit 64 bits.
+    Raises :class:`SerializationError`, which calls them ``noun``, if they do not fit 64 bits.
     """
     numbers = column.cast(pa.int64())
     if unit == "us":
@@ -298,7 +298,7 @@ def to_micros(column: pa.Array, unit: str, *, what: str) -> pa.Array:
     try:
         return pc.multiply_checked(numbers, _MICROS_OF[unit])
     except pa.ArrowInvalid as error:
-        raise SerializationError(f"invalid {what}: beyond the range of microseconds: {error}") from error
+        raise SerializationError(f"invalid {noun}: beyond the range of microseconds: {error}") from error
 
 
 def days_of(column: pa.Array) -> pa.Array:

@@ -88,18 +88,18 @@ def struct_lowering(
     lower: Callable[[int, pa.DataType, str], Lower],
     absent: Callable[[int, str], Absent],
     path: str,
-    what: str,
+    owner: str,
 ) -> Lower:
     """Return the lowering of structs into the fields ``names``, in that order.
 
     ``lower`` returns the lowering of a field's column, from its index, the column's type and its path. ``absent``
     returns the values of a field without a column, or raises :class:`SchemaError`. A column that is not a field of
-    ``what`` also raises it.
+    ``owner`` also raises it.
     """
     columns = [entry.name for entry in kind]
     for name in columns:
         if name not in names or columns.count(name) > 1:
-            why = " twice" if name in names else f", but {what} has no such field; drop it"
+            why = " twice" if name in names else f", but {owner} has no such field; drop it"
             raise SchemaError(f"the column {path}.{name} exists{why}")
     parts: list[tuple[int | None, Any]] = []
     for index, name in enumerate(names):

@@ -126,7 +126,7 @@ def times_of(texts: pa.StringArray) -> pa.TimestampArray:
 
 def texts_of(times: pa.TimestampArray) -> pa.StringArray:
     """Return times as text in UTC. Raises :class:`SerializationError` beyond the years 0 to 9999."""
-    micros = to_micros(times, times.type.unit, what="time")
+    micros = to_micros(times, times.type.unit, noun="time")
     check_between(micros, _FIRST, _LAST, "a time beyond the years 0 to 9999 of RFC 3339")
     texts = pc.replace_substring(micros.cast(pa.timestamp("us")).cast(pa.string()), " ", "T")
     return pc.binary_join_element_wise(texts, text_column(["Z"])[0], text_column([""])[0])

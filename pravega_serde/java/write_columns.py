@@ -295,7 +295,7 @@ def _lowered_leaf(column: pa.Array, target: pa.DataType) -> pa.Array:
     kind, name = column.type, family(target)
     same = family(kind) == name
     if name == "timestamp":
-        micros = to_micros(column, kind.unit, what="timestamp") if same else column
+        micros = to_micros(column, kind.unit, noun="timestamp") if same else column
         made = micros.cast(pa.timestamp("us", target.tz and "UTC"))
         _check_years(made.cast(pa.int64()), 86_400_000_000)
         return made
@@ -306,7 +306,7 @@ def _lowered_leaf(column: pa.Array, target: pa.DataType) -> pa.Array:
     if name == "time":
         return time_of_day(column if same else column.cast(target))
     if name == "duration" and same:
-        return to_micros(column, kind.unit, what="duration").cast(pa.duration("us"))
+        return to_micros(column, kind.unit, noun="duration").cast(pa.duration("us"))
     # A decimal is written with its own digits.
     return column if kind == target or (name == "decimal" and same) else column.cast(target)
 

@@ -208,7 +208,7 @@ class _Renderers(Walk[Render]):
 
         def render(column: pa.Array) -> Parts:
             # The text is in UTC for any zone of the column.
-            micros = to_micros(column, kind.unit, what="timestamp")
+            micros = to_micros(column, kind.unit, noun="timestamp")
             check_between(micros, first, last, "a timestamp beyond the years 0 to 9999 of ISO 8601")
             return ['"', _with_letter(micros.cast(pa.timestamp("us")).cast(pa.string())), f'{zone}"']
 

@@ -144,7 +144,7 @@ def _from_date(column: pa.Array, _: pa.DataType, __: pa.DataType) -> pa.Array:
 
 
 def _from_timestamp(column: pa.Array, kind: pa.DataType, _: pa.DataType) -> pa.Array:
-    return to_micros(column, kind.unit, what="time")
+    return to_micros(column, kind.unit, noun="time")
 
 
 def _from_time(column: pa.Array, kind: pa.DataType, _: pa.DataType) -> pa.Array:
@@ -192,7 +192,7 @@ def raising(wire: pa.DataType, declared: pa.DataType) -> Lower:
             lower=lambda index, inner, _: _in_field(declared.field(index).name, raising(inner, declared[index].type)),
             absent=lambda *_: lambda _: None,
             path="$",
-            what="the message",
+            owner="the message",
         )
     if name == "items":
         return list_lowering(raising(wire.value_type, declared.value_type), declared)

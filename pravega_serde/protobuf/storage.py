@@ -127,13 +127,13 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 def _timestamp(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not is_family(kind, "timestamp") or kind.tz is None:
         raise misfit(kind, f"Protobuf's {message.name}", path, "it requires timestamps with a time zone")
-    return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
+    return at_path(lambda column: to_micros(column, kind.unit, noun="time"), path)
 
 
 def _duration(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not is_family(kind, "duration"):
         raise misfit(kind, f"Protobuf's {message.name}", path, "it requires durations")
-    return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
+    return at_path(lambda column: to_micros(column, kind.unit, noun="time"), path)
 
 
 def _json(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
@@ -165,7 +165,7 @@ def _struct(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
         lower=lambda index, inner, path: _field(fields[index], inner, path),
         absent=absent,
         path=path,
-        what=message.name,
+        owner=message.name,
     )
 
 

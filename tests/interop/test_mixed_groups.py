@@ -67,14 +67,14 @@ def test_a_group_that_java_makes(
 
     # A checkpoint that Java asks for waits for both.
     for segment in member.reading:
-        member.handed_out(segment, tail[segment])
+        member.delivered_up_to(segment, tail[segment])
     java.begin("first")
 
-    def handed_out() -> bool:
+    def delivered_up_to() -> bool:
         member.turn()
         return member.checkpoint == "first"
 
-    eventually(handed_out)
+    eventually(delivered_up_to)
     member.turn()
     assert java.completed("first", SILENCE) is None
     eventually(lambda: read_all(java, "java")[0] == [JavaTaken("first")])
@@ -144,7 +144,7 @@ def test_both_go_on_to_what_follows_segments(
             for segment, offset in dict(member.reading).items():
                 if offset < lengths[segment]:
                     assert offset == 0, "nobody lets go of a part of a segment"
-                    member.handed_out(segment, lengths[segment])
+                    member.delivered_up_to(segment, lengths[segment])
                     ours.append(segment)
                 elif segment in sealed:
                     member.ended(segment)

@@ -166,7 +166,7 @@ def faults(config: Config, state: State, number: int, member: Member) -> Iterato
             f"{who} is taken for dead",
             removed(config, with_member(after, number, member._replace(zombie=True)), number),
         )
-    if budget.leave and member.reader.rests:
+    if budget.leave and member.reader.is_idle:
         after = state._replace(budget=budget._replace(leave=budget.leave - 1))
         after, closed = done_with(after, number, member)
         yield f"{who} is to go", moved(config, after, number, closed, closed.reader.leave(), EARLY)
@@ -174,7 +174,7 @@ def faults(config: Config, state: State, number: int, member: Member) -> Iterato
 
 def acts(config: Config, state: State, number: int, member: Member) -> Iterator[Step]:
     reader, who = member.reader, f"{name(number)} ({member.reader.phase.name})"
-    if not reader.rests:
+    if not reader.is_idle:
         yield from asks(config, state, number, member)
         return
     if reader.phase is Phase.READ:
@@ -199,7 +199,7 @@ def delivered(config: Config, state: State, number: int, member: Member, segment
         raise ViolationError(f"DUPLICATE: the event of {segment.id} is delivered again")
     if not predecessors(config, segment) <= state.delivered:
         raise ViolationError(f"ORDER: the event of {segment.id} is delivered before those of its predecessors")
-    reader = replace(member.reader.handed_out(segment, 1), last=None)
+    reader = replace(member.reader.delivered_up_to(segment, 1), last=None)
     return with_member(state, number, member._replace(reader=reader, out=member.out | {segment}))
 
 
@@ -257,17 +257,17 @@ def written(config: Config, state: State, updates: Any) -> State:
 
 def moved(config: Config, state: State, number: int, member: Member, reader: Reader, now: Now) -> State:
     """The state with a reader in its next phase; looks at the group's state are made at once."""
-    while reader.phase in (Phase.FETCH, Phase.SEEN):
+    while reader.phase in (Phase.FETCH, Phase.FETCH_SHARED):
         try:
             reader = reader.answered(None, state.group, now)
         except ReaderGroupError:
             return with_member(state, number, "gone")
     if reader.phase is Phase.GONE:
         return with_member(state, number, "gone")
-    if reader.rests:
+    if reader.is_idle:
         reader = replace(reader, finished=False, fetched=False, segment=None, checkpoint="")
     stale = None
-    if not config.conditional and not reader.rests and reader.request(EARLY).decide is not None:
+    if not config.conditional and not reader.is_idle and reader.request(EARLY).decide is not None:
         decide = reader.request(EARLY).decide
         assert decide is not None
         stale = tuple(decide(state.group))
@@ -280,7 +280,7 @@ def named(state: State, reader: Reader) -> Reader:
     taken = {*state.group.checkpoints.names, *state.group.checkpoints.positions}
     for member in state.members:
         if isinstance(member, Member):
-            taken |= {member.reader.checkpoint, member.reader.handed or ""}
+            taken |= {member.reader.checkpoint, member.reader.delivered or ""}
     free = next(f"c{number}" for number in range(99) if f"c{number}" not in taken)
     return replace(reader, new_name=lambda: free)
 
@@ -381,8 +381,13 @@ def canonical(config: Config) -> Callable[[State], Any]:
         if isinstance(member, str):
             return member
         reader = member.reader
-        rest = reader.phase.value, positions(reader.reading), positions(reader.done), names.get(reader.handed or "", -1)
-        if reader.rests:
+        rest = (
+            reader.phase.value,
+            positions(reader.reading),
+            positions(reader.done),
+            names.get(reader.delivered or "", -1),
+        )
+        if reader.is_idle:
             return *rest, positions(dict.fromkeys(member.out, 0)), member.zombie
         return (
             *rest,

@@ -52,7 +52,7 @@ class RepairNotRecorded(Commit):
 
     def _after(self, answer: Any) -> Commit:
         after = super()._after(answer)
-        if self.phase is not Phase.WEIGH or after.phase is not Phase.PING_OWN:
+        if self.phase is not Phase.EVALUATE or after.phase is not Phase.PING_OWN:
             return after
         kept = [Status.OPEN if status.is_aborted else status for status in after.statuses]
         return replace(after, phase=Phase.PING_RECORDED, recorded=after.proposed, proposed=None, statuses=tuple(kept))
@@ -154,8 +154,8 @@ class TargetsShared(Commit):
 class PingsKept(Commit):
     """A ping counts for its time, whatever is learned of its transaction meanwhile."""
 
-    def _told(self, answer: Any) -> Commit:
-        return replace(super()._told(answer), fresh=self.fresh | super()._told(answer).fresh)
+    def _observed(self, answer: Any) -> Commit:
+        return replace(super()._observed(answer), fresh=self.fresh | super()._observed(answer).fresh)
 
 
 @dataclass(frozen=True)

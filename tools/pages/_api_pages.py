@@ -440,7 +440,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "Stream": f"{_CONNECTOR}.core.arguments",
     "Streams": f"{_CONNECTOR}.core.arguments",
     "NamedTable": f"{_CONNECTOR}.core.arguments",
-    "Place": f"{_CONNECTOR}.core.arguments",
+    "Position": f"{_CONNECTOR}.core.arguments",
     "IfExists": f"{_CONNECTOR}.core.arguments",
     "SupportsSerialize": f"{_CONNECTOR}.core.events",
     "SupportsDeserialize": f"{_CONNECTOR}.core.events",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Final
 
 from pravega_connector.controller.targets import name_of
-from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.core.io import side_by_side
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import DeadlineExceededError
@@ -39,7 +39,7 @@ def decided_cuts(
 
     Waits while a batch is partially visible. Raises DeadlineExceededError after ``timeout`` seconds.
     """
-    looks, batches = Looks(Deadline(timeout), _PAUSE, _LONGEST_PAUSE), _Batches(stores, ledger, streams)
+    polls, batches = Polls(Deadline(timeout), _PAUSE, _LONGEST_PAUSE), _Batches(stores, ledger, streams)
     while True:
         before = batches.whole_at()
         if not isinstance(before, str):
@@ -49,7 +49,7 @@ def decided_cuts(
             if after == before:
                 return cuts
             before = after if isinstance(after, str) else "batches follow each other too fast"
-        if not looks.again():
+        if not polls.again():
             raise DeadlineExceededError(
                 f"no cut of {', '.join(map(str, streams))} divides no batch of ledger {ledger.name} within "
                 f"{timeout:.3g} s: {before}. Wait longer. If a crash has left the batch, restart its query, or run "

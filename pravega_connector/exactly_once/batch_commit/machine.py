@@ -141,7 +141,7 @@ class Commit:
 
     def answered(self, answer: Any) -> Commit:
         """Return the machine after an answer. Phases without a request are skipped."""
-        machine = self._told(answer)._after(answer)
+        machine = self._observed(answer)._after(answer)
         while machine.phase in _TRANSACTIONS and not machine.request().transactions:
             machine = machine._after({})
         return machine
@@ -151,7 +151,7 @@ class Commit:
         left = frozenset() if transactions is None else self.fresh.difference(transactions)
         return self if left == self.fresh else replace(self, fresh=left)
 
-    def _told(self, answer: Any) -> Commit:
+    def _observed(self, answer: Any) -> Commit:
         """Return the machine with the pings that count.
 
         Any answer other than OPEN invalidates the ping of its transaction.
@@ -470,7 +470,7 @@ _ENTRIES: Final = {
 
 #: Phases with requests about transactions: the kind, and the method that selects the transactions.
 _TRANSACTIONS: Final = {
-    Phase.WEIGH: (Ask.STATUS, "_all"),
+    Phase.EVALUATE: (Ask.STATUS, "_all"),
     Phase.ABORT_PILOT: (Ask.ABORT, "_pilot"),
     Phase.ABORT_RECORDED: (Ask.ABORT, "_open"),
     Phase.AWAIT: (Ask.STATUS, "_settling"),
@@ -486,7 +486,7 @@ _TRANSACTIONS: Final = {
 
 _JUDGES: Final = {
     Phase.READ: "_judge_read",
-    Phase.WEIGH: "_judge_statuses",
+    Phase.EVALUATE: "_judge_statuses",
     Phase.EXIST: "_judge_existing",
     Phase.ABORT_PILOT: "_judge_aborted_pilot",
     Phase.ABORT_RECORDED: "_judge_aborted_set",

@@ -160,7 +160,7 @@ def check(machine: Commit, target: StreamName) -> None:
     if outcome in _ERRORS:
         kind, text = _ERRORS[outcome]
         batch = machine.recorded.batch if machine.recorded is not None else job.batch
-        told = text.format(
+        reason = text.format(
             batch=batch,
             last=machine.last,
             known=machine.known,
@@ -168,7 +168,7 @@ def check(machine: Commit, target: StreamName) -> None:
             own=job.batch,
             target=_recoverable(machine, target),
         )
-        raise kind(f"batch {batch} of {job.app or 'a query'} for {place}: {told}{_parts(machine)}")
+        raise kind(f"batch {batch} of {job.app or 'a query'} for {place}: {reason}{_parts(machine)}")
     if outcome is Outcome.SKIPPED:
         _log.info("batch %d for %s was committed before; it was not written again", job.batch, place)
     if outcome in (Outcome.COMMITTED, Outcome.SKIPPED) and job.role is not Role.OPERATOR:
@@ -190,8 +190,8 @@ def check_program(machine: Commit, ledger: StreamName, *, lease: float, fate: st
         check(machine, ledger)
         return
     kind, text = _OF_PROGRAMS[outcome]
-    told = text.format(target=_recoverable(machine, ledger), lease=lease, fate=fate)
-    raise kind(f"transaction {job.batch} of {job.app} with ledger {ledger}: {told}{_parts(machine)}")
+    reason = text.format(target=_recoverable(machine, ledger), lease=lease, fate=fate)
+    raise kind(f"transaction {job.batch} of {job.app} with ledger {ledger}: {reason}{_parts(machine)}")
 
 
 def _recoverable(machine: Commit, target: StreamName) -> str:

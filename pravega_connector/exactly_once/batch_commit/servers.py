@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.controller.targets import is_deleted, name_of
-from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.core.io import in_background, side_by_side
 from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import (
@@ -217,12 +217,12 @@ def carry_out(machine: Commit, servers: Servers) -> Commit:
 
     Raises OutcomeUnknownError after the deadline, and ControllerUnavailableError.
     """
-    looks = Looks(servers.deadline, _FIRST_PAUSE, to_the_end=True)
+    polls = Polls(servers.deadline, _FIRST_PAUSE, to_the_end=True)
     while not machine.ended:
         phase, answer = machine.phase, _answer(machine, servers)
         machine = machine.aged(servers.stale(machine.fresh)).answered(answer)
         if phase in _LOOKS and machine.phase in (phase, _LOOKS[phase]):
-            looks.again()  # after the deadline, the next answer raises
+            polls.again()  # after the deadline, the next answer raises
     return machine
 
 
@@ -245,14 +245,14 @@ def await_visible(
     The function only polls and does not commit. Raises DeadlineExceededError after ``timeout`` seconds.
     """
     pending, streams = list(transactions), _Streams(controller)
-    looks = Looks(Deadline(timeout), _FIRST_PAUSE)
+    polls = Polls(Deadline(timeout), _FIRST_PAUSE)
     while True:
         statuses = side_by_side(streams.status, pending, MAX_CALLS)
         seen = list(zip(pending, statuses, strict=True))
         pending = [id_ for id_, status in seen if status is TransactionStatus.COMMITTING]
         if not pending:
             return
-        if not looks.again():
+        if not polls.again():
             raise DeadlineExceededError(
                 f"{len(pending)} transactions were not visible within {timeout:.3g} s, such as {pending[0]}; they will "
                 "be committed"

@@ -66,17 +66,17 @@ class Leader(ABC):
         steps: StepLog,
         me: Owner,
         *,
-        what: str,
+        label: str,
         log: logging.Logger,
         lease: float,
         takeover_after: float | None = None,
         resolution: Mapping[UUID, bool] | None = None,
     ) -> None:
-        """``what`` names the work in log lines, such as "ingestion into shop/orders"."""
+        """``label`` names the work in log lines, such as "ingestion into shop/orders"."""
         self._stores, self._target, self._steps, self._me = stores, target, steps, me
-        self._what, self._log, self._lease = what, log, lease
+        self._label, self._log, self._lease = label, log, lease
         self._takeover, self._resolution = Takeover(me, after=takeover_after), resolution or {}
-        self._trouble = Trouble(what, stores.health.failover_timeout, log)
+        self._trouble = Trouble(label, stores.health.failover_timeout, log)
         self._keeper = LeaseKeeper()
         self._others: set[StreamName] = set()  # streams of parts
         self._last: Step | None = None  # committed, but not yet recorded as committed
@@ -182,7 +182,7 @@ class Leader(ABC):
                 self._take_over(owner, step, was_decided=status.is_aborted)
                 continue
             if waited_for != run:
-                self._log.info("%s waits: %s is active", self._what, owner)
+                self._log.info("%s waits: %s is active", self._label, owner)
                 waited_for = run
             self._trouble.is_over()
             self._report(f"waiting: {owner} is active")
@@ -204,7 +204,7 @@ class Leader(ABC):
         if not mine:
             self._count_step("recovered")
             outcome = "committed" if committed else "aborted"
-            self._log.info("%s taken over from %s: its last step is %s", self._what, owner, outcome)
+            self._log.info("%s taken over from %s: its last step is %s", self._label, owner, outcome)
             if not was_decided:
                 self._takeover.note(owner, committed=committed)
         elif not committed:
@@ -404,12 +404,12 @@ class Trouble:
 
     def __init__(self, what: str, limit: float, log: logging.Logger) -> None:
         """``what`` names the work, and ``limit`` is the timeout without progress in seconds."""
-        self._what, self.limit, self._log = what, limit, log
+        self._label, self.limit, self._log = what, limit, log
         self._moved = time.monotonic()  # time of the last success
         self._since: float | None = None  # time of the last success before the first error
         self._reason = ""
         self._warned = self._redone = -math.inf  # times of the last log messages
-        self._told = False  # True if the current outage was logged
+        self._reported = False  # True if the current outage was logged
 
     def note(self, reason: str) -> bool:
         """Record that a call failed, or is not finished yet. Return True if there is time left for it."""
@@ -420,12 +420,12 @@ class Trouble:
         if left > 0 and stands_still >= _WARN_AFTER and now - self._warned >= _WARN_EVERY:
             self._log.warning(
                 "%s: no progress for %.0f s, retrying for %.0f s more; last error: %s",
-                self._what,
+                self._label,
                 stands_still,
                 left,
                 reason,
             )
-            self._warned, self._told = now, True
+            self._warned, self._reported = now, True
         return left > 0
 
     def moves(self) -> None:
@@ -435,13 +435,13 @@ class Trouble:
     def is_over(self) -> None:
         """Record that an operation was completed."""
         self.moves()
-        if self._told and self._since is not None:
-            self._log.warning("%s: recovered after %.0f s", self._what, self._moved - self._since)
-        self._since, self._reason, self._told = None, "", False
+        if self._reported and self._since is not None:
+            self._log.warning("%s: recovered after %.0f s", self._label, self._moved - self._since)
+        self._since, self._reason, self._reported = None, "", False
 
     def redo(self) -> None:
         """Record that a step has failed, and is repeated."""
         now = time.monotonic()
         if now - self._redone >= _WARN_EVERY:
-            self._log.warning("%s: retrying a step: %s", self._what, self._reason or "its transaction was aborted")
+            self._log.warning("%s: retrying a step: %s", self._label, self._reason or "its transaction was aborted")
             self._redone = now

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pravega_connector.controller.service import CommitWatch
 from pravega_connector.core import io
-from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.core.values import STATE_TAG, StreamConfig, TransactionStatus
 from pravega_connector.errors import (
@@ -38,8 +38,8 @@ _LARGEST: Final = MAX_EVENT_SIZE - 64
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.5
 # The controller reads its records from segments. If a store has lost them unnoticed, the answer may be UNKNOWN.
-_DOUBTS: Final = 3
-_DOUBT_SECONDS: Final = 1.0
+_UNKNOWN_POLLS: Final = 3
+_UNKNOWN_PAUSE: Final = 1.0
 
 
 def synchronizer(stores: SegmentStores, name: StreamName) -> StateSynchronizer[StepsState, StepsState, Update]:
@@ -110,7 +110,7 @@ class StepLog:
         outcome.
         """
         deadline = Deadline(self._health.failover_timeout)
-        polls = Looks(deadline, _FIRST_PAUSE, _LONGEST_PAUSE)
+        polls = Polls(deadline, _FIRST_PAUSE, _LONGEST_PAUSE)
         if known and turn.phase is Phase.READ:
             # An outdated state costs one refused append.
             turn = turn.answered((self.revision, self.state))
@@ -129,11 +129,11 @@ class StepLog:
         watch = self._watches.get(stream)
         if watch is None:
             watch = self._watches[stream] = CommitWatch(self._controller, stream)
-        for _ in range(_DOUBTS):
+        for _ in range(_UNKNOWN_POLLS):
             status = watch.status(transaction)
             if status is not TransactionStatus.UNKNOWN:
                 return status
-            io.sleep(_DOUBT_SECONDS)
+            io.sleep(_UNKNOWN_PAUSE)
         return watch.status(transaction)
 
     def is_forgotten(self, named: Named) -> bool:

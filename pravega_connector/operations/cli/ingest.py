@@ -297,7 +297,7 @@ def _run(
             dead_letters=given["dead_letters"],
             takeover_after=given["takeover_after"],
             resolve=given["resolve"],
-            tell=show,
+            on_progress=show,
             **common,
         )
     if given["as_json"]:

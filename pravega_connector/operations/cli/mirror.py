@@ -136,7 +136,7 @@ def _run(source: str, destination: str, common: dict[str, Any], given: dict[str,
         settings=settings,
         takeover_after=given["takeover_after"],
         resolve=given["resolve"],
-        tell=_Progress(given["interval"], shown=not given["quiet"], as_json=given["as_json"]),
+        on_progress=_Progress(given["interval"], shown=not given["quiet"], as_json=given["as_json"]),
         **common,
     )
     if not given["quiet"]:

@@ -23,7 +23,7 @@ from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
 _LARGE: Final = 1 << 16
 _PARTS: Final = 64
 # Seconds between two checks of a source that is being read.
-_LOOK: Final = 1.0
+_REPORT_EVERY: Final = 1.0
 _DIGITS: Final = 8
 
 
@@ -65,15 +65,15 @@ class ContentWriter:
         transaction: OpenTransaction[bytes],
         draft: Draft,
         encoding: Encoding,
-        tell: Callable[[str, Counts], None],
+        on_progress: Callable[[str, Counts], None],
         *,
         again: bool = False,
     ) -> Counts:
         """Write the events of a draft to a transaction; the caller flushes it. Raises SourceError, TransactionError.
 
         Events of other streams go to parts of the step. With ``again``, a part of a step is written again, without the
-        events of other streams and the malformed records, which were written the first time. ``tell`` is called with
-        each source and the counts so far.
+        events of other streams and the malformed records, which were written the first time. ``on_progress`` is called
+        with each source and the counts so far.
         """
 
         def write(chunks: list[tuple[str, Chunk]]) -> None:
@@ -100,8 +100,8 @@ class ContentWriter:
             done.events += chunk.batch.num_rows
             done.rejected += len(chunk.rejected)
             done.bytes += chunk.bytes
-            tell(id_, done)
-            if time.monotonic() - looked > _LOOK:  # a source that grows as fast as it is read would never end
+            on_progress(id_, done)
+            if time.monotonic() - looked > _REPORT_EVERY:  # a source that grows as fast as it is read would never end
                 self._check_unchanged(pieces[id_])
                 looked = time.monotonic()
         if waiting:

@@ -67,21 +67,21 @@ class Ingester(Leader):
         dead_letters: DeadLetters | None = None,
         takeover_after: float | None = None,
         resolution: Mapping[UUID, bool] | None = None,
-        tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
+        on_progress: Callable[[str, Counts], None] = lambda _what, _counts: None,
     ) -> None:
         super().__init__(
             client.stores,
             target,
             steps,
             me,
-            what=f"ingestion into {target}",
+            label=f"ingestion into {target}",
             log=_log,
             lease=settings.lease,
             takeover_after=takeover_after,
             resolution=resolution,
         )
         self.counts = Counts()
-        self._label, self._feed, self._settings, self._tell = str(target), feed, settings, tell
+        self._label, self._feed, self._settings, self._on_progress = str(target), feed, settings, on_progress
         self._columns = Columns(source, encoding)
         self._transactions: TransactionalWriter[bytes] = client.transactions(target, lease=settings.lease)
         self._require_part = require
@@ -94,7 +94,7 @@ class Ingester(Leader):
         self._require_part(stream)
 
     def _report(self, what: str) -> None:
-        self._tell(what, self.counts)
+        self._on_progress(what, self.counts)
 
     def _count_step(self, outcome: str) -> None:
         setattr(self.counts, outcome, getattr(self.counts, outcome) + 1)
@@ -162,7 +162,7 @@ class Ingester(Leader):
             self._begin_feed()
             if self._feed.pending or self._feed.settled:
                 return True
-            self._tell("waiting for new sources", self.counts)
+            self._on_progress("waiting for new sources", self.counts)
             # Listing many files takes time; spend at most a tenth of the time on it.
             time.sleep(max(2 * POLL, 9 * (time.monotonic() - began)))
 
@@ -202,10 +202,10 @@ class Ingester(Leader):
         _, encoding = self._columns.agree(self._steps.state.note.get("schema"))
         if encoding.target is None or encoding.target.name != content["column"]:
             raise StepsStateError(
-                f"{self._what}: stream {stream} lacks records of a committed step, which named their streams in column "
-                f"{content['column']!r}: set target_column to it once more"
+                f"{self._label}: stream {stream} lacks records of a committed step, which named their streams in "
+                f"column {content['column']!r}: set target_column to it once more"
             )
-        self._log.warning("%s: writing records to %s again, as their transaction expired", self._what, stream)
+        self._log.warning("%s: writing records to %s again, as their transaction expired", self._label, stream)
         draft = self._feed.again([Piece(*piece) for piece in content["pieces"]])
         transaction = self._parts.begin(StreamName.parse(stream))
         step = self._new_step(transaction, {owed_item(stream): (content, None)})
@@ -232,7 +232,7 @@ class Ingester(Leader):
 
     def _tell_content(self, id_: str, done: Counts) -> None:
         self._trouble.moves()
-        self._tell(id_, self.counts.with_content(done))
+        self._on_progress(id_, self.counts.with_content(done))
 
     def _count(self, draft: Draft, done: Counts) -> None:
         self.counts = self.counts.with_content(done)

@@ -75,7 +75,7 @@ def ingest(
     dead_letters: str | os.PathLike[str] | None = None,
     takeover_after: float | None = None,
     resolve: Mapping[UUID, Resolution] | Mapping[str, Resolution] | None = None,
-    tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
+    on_progress: Callable[[str, Counts], None] = lambda _what, _counts: None,
 ) -> IngestSummary:
     """Ingest the records of a source that are not in the stream yet: each record becomes one event, once.
 
@@ -87,8 +87,8 @@ def ingest(
     ``target_column`` is the column with the stream of each record, as ``scope/stream`` or a stream in the scope of
     ``stream``. It is not part of the event. Records without a value go to ``stream``. The records of one transaction
     are in all of their streams or in none; they become visible in one stream after the other. ``resolve`` has the
-    operator's decision about each transaction that the servers have forgotten, by its id. ``tell`` is called with the
-    current activity and the counts so far.
+    operator's decision about each transaction that the servers have forgotten, by its id. ``on_progress`` is called
+    with the current activity and the counts so far.
 
     On return all events are durable and committed. If the run ends earlier, the next run resumes there. Raises
     SourceErrors, StepUndecidedError, StepsStateError, ConfigErrors, and the errors of the client. For a Kafka topic,
@@ -112,7 +112,7 @@ def ingest(
                 resolution=resolution,
                 settings=settings or Settings(),
                 dead_letters=None if dead_letters is None else DeadLetters(dead_letters),
-                tell=tell,
+                on_progress=on_progress,
             )
             ingester.run()
     return IngestSummary(ingester.counts, feed.failed, feed.changed)

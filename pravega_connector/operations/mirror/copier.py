@@ -109,7 +109,7 @@ class Copier(Leader):
         settings: MirrorSettings,
         takeover_after: float | None = None,
         resolution: Mapping[UUID, bool] | None = None,
-        tell: Callable[[str, MirrorCounts], None] = lambda _what, _counts: None,
+        on_progress: Callable[[str, MirrorCounts], None] = lambda _what, _counts: None,
     ) -> None:
         """``clients`` are of the source and of the destination. ``start`` is the position of the first run."""
         origin, client = clients
@@ -118,7 +118,7 @@ class Copier(Leader):
             target,
             steps,
             me,
-            what=f"mirror of {source.stream} to {target}",
+            label=f"mirror of {source.stream} to {target}",
             log=_log,
             lease=settings.lease,
             takeover_after=takeover_after,
@@ -127,7 +127,7 @@ class Copier(Leader):
         self.counts = MirrorCounts()
         self.sealed = False
         """True if the source is sealed, and all its events are mirrored."""
-        self._source, self._start, self._settings, self._tell = source, start, settings, tell
+        self._source, self._start, self._settings, self._on_progress = source, start, settings, on_progress
         self._destination = Destination(client.stores, target)
         self._transactions: TransactionalWriter[bytes] = client.transactions(
             target, lease=settings.lease, max_event_size=MAX_EVENT_SIZE
@@ -139,7 +139,7 @@ class Copier(Leader):
     # ---------------------------------------------------------------- the program
 
     def _report(self, what: str) -> None:
-        self._tell(what, self.counts)
+        self._on_progress(what, self.counts)
 
     def _count_step(self, outcome: str) -> None:
         setattr(self.counts, outcome, getattr(self.counts, outcome) + 1)
@@ -266,7 +266,7 @@ class Copier(Leader):
     def _count_skipped(self, view: View) -> None:
         for segment_id, (before, after) in view.skipped.items():
             what = "offset " + str(after) if after != GONE else "its unknown end"
-            _log.warning("%s: skipped %s from offset %d to %s", self._what, self._item(segment_id), before, what)
+            _log.warning("%s: skipped %s from offset %d to %s", self._label, self._item(segment_id), before, what)
             self.counts.skipped_bytes += after - before if after != GONE else 0
 
     # ---------------------------------------------------------------- between steps

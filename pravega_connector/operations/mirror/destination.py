@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.core.values import ScalingPolicy, StreamConfig
 from pravega_connector.errors import (
     AuthenticationError,
@@ -64,7 +64,7 @@ class Destination:
 
         All events of the segments ``before`` are visible. Raises StreamSealedError, ControllerErrors.
         """
-        count, looks = 0, Looks(Deadline(_SCALING), 0.05, 1.0)
+        count, polls = 0, Polls(Deadline(_SCALING), 0.05, 1.0)
         while True:
             current = self._controller.current_segments(self.stream)
             if not current:
@@ -77,7 +77,7 @@ class Destination:
             except (AuthenticationError, StreamNotFoundError, StreamSealedError):
                 raise
             except (ConfigError, ControllerError):  # others may have scaled these segments
-                if not looks.again():
+                if not polls.again():
                     raise
                 continue
             count += 1

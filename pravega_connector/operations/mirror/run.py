@@ -12,7 +12,7 @@ from uuid import UUID
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller.targets import check_target, target_of
-from pravega_connector.core.arguments import Place
+from pravega_connector.core.arguments import Position
 from pravega_connector.errors import StepsStateError, StreamNotFoundError
 from pravega_connector.exactly_once.steps import Life, StepLog
 from pravega_connector.exactly_once.steps.takeover import Resolution, resolutions, this_run
@@ -57,11 +57,11 @@ def mirror(
     source_client: PravegaClient | PravegaConfig | None = None,
     destination_client: PravegaClient | PravegaConfig | None = None,
     name: str = "mirror",
-    start: Place | None = None,
+    start: Position | None = None,
     settings: MirrorSettings | None = None,
     takeover_after: float | None = None,
     resolve: Mapping[UUID, Resolution] | Mapping[str, Resolution] | None = None,
-    tell: Callable[[str, MirrorCounts], None] = lambda _what, _counts: None,
+    on_progress: Callable[[str, MirrorCounts], None] = lambda _what, _counts: None,
 ) -> MirrorSummary:
     """Copy the events of a stream that the destination does not have yet, each once, in order per routing key.
 
@@ -69,8 +69,8 @@ def mirror(
     ``<destination>-<name>`` next to the destination. A run resumes where the last run of this name ended. ``start`` is
     a position in the source for the first run, by default its head. After ``takeover_after`` seconds without a step, a
     run takes over from another one, by default after its lease. ``resolve`` has the operator's decision about
-    each transaction that the servers have forgotten, by its id. ``tell`` is called with the current activity and the
-    counts so far.
+    each transaction that the servers have forgotten, by its id. ``on_progress`` is called with the current activity and
+    the counts so far.
 
     On return, all events are durable and committed. Raises StreamNotFoundError, StreamSealedError, DataLossError,
     StepUndecidedError, StepsStateError, ConfigError, MalformedStreamCutError, and the errors of the clients.
@@ -92,7 +92,7 @@ def mirror(
                 settings=settings,
                 takeover_after=takeover_after,
                 resolution=resolution,
-                tell=tell,
+                on_progress=on_progress,
             )
             copier.run()
     return MirrorSummary(copier.counts, copier.sealed)
@@ -139,7 +139,7 @@ class _Streams:
     target: StreamName
     state: StreamName
 
-    def start(self, place: Place | None) -> StreamCut:
+    def start(self, place: Position | None) -> StreamCut:
         """Return the cut at a position in the source."""
         (cut,) = cuts_of(self.source_client, [self.source], place, "start", default="earliest")
         return cut if place is None else valid_cut(self.source_client, cut)

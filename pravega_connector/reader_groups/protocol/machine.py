@@ -2,7 +2,7 @@
 
 It does no I/O and is immutable: every call returns a new machine. A *turn* comes before an event is delivered. It
 begins with :meth:`Reader.turn` and continues with :meth:`Reader.request` and :meth:`Reader.answered` until the machine
-:attr:`~Reader.rests`. Then the reader delivers a checkpoint, reads its segments, or has reached the end of all data.
+:attr:`~Reader.is_idle`. Then the reader delivers a checkpoint, reads its segments, or has reached the end of all data.
 Rules and intervals are those of Java's clients, so that both share the segments of a group evenly and take each other's
 checkpoints (``ReaderGroupStateManager``, ``EventStreamReaderImpl``):
 
@@ -119,23 +119,23 @@ class Phase(Enum):
     COMPLETED = "say that a segment was read to its end"
     RELEASE = "see whether there are too many segments"
     RELEASED = "release a segment"
-    PUBLISH = "see whether the last checkpoint is to be told to the controller"
-    TELL_CUTS = "tell the controller the last checkpoint"
-    PUBLISHED = "say that it was told"
+    PUBLISH = "check if the controller needs the last checkpoint"
+    PUBLISH_CUTS = "publish the last checkpoint to the controller"
+    PUBLISHED = "record that it was published"
     NEXT = "see whether a checkpoint is to be taken"
     SILENT = "take a checkpoint without a word"
     BEGIN = "begin a checkpoint"
     ACQUIRE = "see whether there are segments to be had"
     ACQUIRED = "acquire segments"
     DISTANCE = "see whether the others should know how far it is"
-    TOLD = "tell the others how far it is"
-    SEEN = "see what the others have told"
-    CHECKPOINT = "rest: hand out a checkpoint"
-    READ = "rest: read"
-    END = "rest: all was read"
+    SHARE = "publish its distance to the tail"
+    FETCH_SHARED = "fetch the distances of the others"
+    CHECKPOINT = "idle: hand out a checkpoint"
+    READ = "idle: read"
+    END = "idle: all was read"
 
 
-_RESTS: Final = frozenset({Phase.CHECKPOINT, Phase.READ, Phase.END, Phase.GONE})
+_IDLE: Final = frozenset({Phase.CHECKPOINT, Phase.READ, Phase.END, Phase.GONE})
 
 
 class Timers(NamedTuple):
@@ -171,7 +171,7 @@ class Reader:
     """Segments that it owns and has read to their ends."""
     ranges: Ranges = field(default_factory=dict)
     """Key ranges of the segments in ``reading`` and ``done``."""
-    handed: str | None = None
+    delivered: str | None = None
     """Checkpoint that was delivered last, until it is reported."""
     finished: bool = False
     """True if this turn reported a checkpoint: segments may change readers while no other checkpoint waits."""
@@ -185,7 +185,7 @@ class Reader:
     """Update to write, if it depends on an answer."""
     checkpoint: str = ""
     """Checkpoint that is being begun or taken."""
-    telling: Positions = field(default_factory=dict)
+    publishing: Positions = field(default_factory=dict)
     """Positions of the checkpoint that is being published to the controller."""
     unsettled: bool = False
     """True while the outcome of a write that acquires segments is unknown."""
@@ -210,16 +210,16 @@ class Reader:
         return cls(id=reader, phase=Phase.JOIN, timers=timers, new_name=new_name)
 
     @property
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """True if there is no request to send."""
-        return self.phase in _RESTS
+        return self.phase in _IDLE
 
     @property
     def position(self) -> Ranged:
         """Offsets of the reader in all segments that it owns."""
         return Ranged.of({**self.done, **self.reading}, self.ranges)
 
-    def handed_out(self, segment: Segment, offset: int) -> Reader:
+    def delivered_up_to(self, segment: Segment, offset: int) -> Reader:
         """Return the reader after the events before ``offset`` were delivered."""
         return replace(self, reading={**self.reading, segment: offset}, last=segment.id)
 
@@ -273,15 +273,15 @@ class Reader:
     def request(self, now: Now) -> Request:
         """Return the next request. Invalid while the reader rests."""
         match self.phase:
-            case Phase.FETCH | Phase.SEEN:
+            case Phase.FETCH | Phase.FETCH_SHARED:
                 return Request(Ask.FETCH)
             case Phase.ASK_CONFIG:
                 return Request(Ask.CONFIG)
             case Phase.ASK_SUCCESSORS:
                 return Request(Ask.SUCCESSORS, segment=self.segment)
-            case Phase.TELL_CUTS:
-                return Request(Ask.PUBLISH, cuts=by_stream(self.telling))
-            case Phase.TOLD:
+            case Phase.PUBLISH_CUTS:
+                return Request(Ask.PUBLISH, cuts=by_stream(self.publishing))
+            case Phase.SHARE:
                 return Request(Ask.WRITE, updates=[self._distance(now)])
         decide = self.decisions[self.phase]
         return Request(Ask.UPDATE, decide=lambda state: decide(self, state, now))
@@ -379,7 +379,7 @@ def should_compact(state: GroupState, size: int, chance: float) -> bool:
 
 def _look_config(reader: Reader, state: GroupState, now: Now) -> Reader:
     if now.seconds < reader.timers.config:
-        return reader._to(Phase.REPORT) if reader.handed is not None else reader._to(Phase.NEXT)
+        return reader._to(Phase.REPORT) if reader.delivered is not None else reader._to(Phase.NEXT)
     if reader._wants_look(now):
         return reader._look()
     if state.updating:
@@ -418,7 +418,7 @@ def _look_release(reader: Reader, state: GroupState, now: Now) -> Reader:
 def _look_publish(reader: Reader, state: GroupState, now: Now) -> Reader:
     checkpoints = state.checkpoints
     if state.config.retention is Retention.AUTOMATIC and not checkpoints.published and checkpoints.last:
-        return reader._to(Phase.TELL_CUTS, telling=checkpoints.last)
+        return reader._to(Phase.PUBLISH_CUTS, publishing=checkpoints.last)
     return reader._to(Phase.NEXT)
 
 
@@ -432,7 +432,7 @@ def _look_next(reader: Reader, state: GroupState, now: Now) -> Reader:
         timed = reader._set(checkpoint=now.seconds + interval)
         if SILENT in name:
             return timed._to(Phase.SILENT, checkpoint=name)
-        return timed._to(Phase.CHECKPOINT, handed=name)
+        return timed._to(Phase.CHECKPOINT, delivered=name)
     if interval > 0 and now.seconds >= reader.timers.checkpoint and not state.checkpoints.waiting:
         return reader._to(Phase.BEGIN, checkpoint=reader.new_name())
     return reader._to(Phase.ACQUIRE)
@@ -452,7 +452,7 @@ def _look_acquire(reader: Reader, state: GroupState, now: Now) -> Reader:
 
 def _look_distance(reader: Reader, state: GroupState, now: Now) -> Reader:
     if now.seconds >= reader.timers.distance:
-        return reader._set(distance=reader._next_distance(state, now))._to(Phase.TOLD)
+        return reader._set(distance=reader._next_distance(state, now))._to(Phase.SHARE)
     return reader._to(Phase.END if not reader.reading and state.is_end_of_data else Phase.READ)
 
 
@@ -495,7 +495,7 @@ def _decide_renew(reader: Reader, state: GroupState, now: Now) -> list[StateUpda
 
 def _decide_report(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     reader._place(state)
-    name = reader.handed if reader.phase is Phase.REPORT else reader.checkpoint
+    name = reader.delivered if reader.phase is Phase.REPORT else reader.checkpoint
     assert name is not None
     if name not in state.checkpoints.of(reader.id):
         return []
@@ -528,8 +528,8 @@ def _owned(reader: Reader, state: GroupState) -> Positions:
 
 def _decide_published(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
     # A later checkpoint must still be published.
-    is_told = state.checkpoints.last == reader.telling and not state.checkpoints.published
-    return [UpdateCheckpointPublished(True)] if is_told else []
+    is_published = state.checkpoints.last == reader.publishing and not state.checkpoints.published
+    return [UpdateCheckpointPublished(True)] if is_published else []
 
 
 def _decide_begin(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
@@ -574,7 +574,7 @@ def _left(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
 
 def _fetched(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     after = reader._set(fetch=now.seconds + state.config.refresh_ms / 1000)
-    return after._to(Phase.DISTANCE if reader.phase is Phase.SEEN else reader.back, fetched=True)
+    return after._to(Phase.DISTANCE if reader.phase is Phase.FETCH_SHARED else reader.back, fetched=True)
 
 
 def _configured(reader: Reader, answer: Init, state: GroupState, now: Now) -> Reader:
@@ -587,7 +587,7 @@ def _renewed(reader: Reader, answer: None, state: GroupState, now: Now) -> Reade
 
 
 def _reported(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
-    return reader._to(Phase.COMPLETE, handed=None, finished=True)
+    return reader._to(Phase.COMPLETE, delivered=None, finished=True)
 
 
 def _taken(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
@@ -615,12 +615,12 @@ def _released(reader: Reader, answer: None, state: GroupState, now: Now) -> Read
     return timed._to(Phase.PUBLISH, segment=None)
 
 
-def _told_cuts(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
+def _published_cuts(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
     return reader._to(Phase.PUBLISHED)
 
 
 def _published(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
-    return reader._to(Phase.NEXT, telling={})
+    return reader._to(Phase.NEXT, publishing={})
 
 
 def _begun(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
@@ -639,15 +639,15 @@ def _acquired(reader: Reader, answer: None, state: GroupState, now: Now) -> Read
     return timed._to(Phase.DISTANCE, reading=reading, done=done, ranges=ranges)
 
 
-def _told(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
-    return reader._to(Phase.SEEN)
+def _shared(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:
+    return reader._to(Phase.FETCH_SHARED)
 
 
 Reader.answers = {
     Phase.JOIN: _joined,
     Phase.LEAVE: _left,
     Phase.FETCH: _fetched,
-    Phase.SEEN: _fetched,
+    Phase.FETCH_SHARED: _fetched,
     Phase.ASK_CONFIG: _configured,
     Phase.RENEW: _renewed,
     Phase.REPORT: _reported,
@@ -655,9 +655,9 @@ Reader.answers = {
     Phase.ASK_SUCCESSORS: _succeeded,
     Phase.COMPLETED: _passed_on,
     Phase.RELEASED: _released,
-    Phase.TELL_CUTS: _told_cuts,
+    Phase.PUBLISH_CUTS: _published_cuts,
     Phase.PUBLISHED: _published,
     Phase.BEGIN: _begun,
     Phase.ACQUIRED: _acquired,
-    Phase.TOLD: _told,
+    Phase.SHARE: _shared,
 }

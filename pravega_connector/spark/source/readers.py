@@ -78,7 +78,7 @@ _ANSWER_WITHIN: Final = 5.0
 # Longest trigger interval for that, in seconds. A query with a longer one would resume late by one interval.
 _ASKED_AGAIN_WITHIN: Final = 10.0
 _POLL: Final = 0.1
-_LOOK: Final = "pravega-look"  # name of the thread that polls
+_POLLER: Final = "pravega-poll"  # name of the thread that polls
 # Spark rejects readers that accept filters if its setting is off. If it is on, this Spark module is loaded.
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -336,7 +336,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, available_now_base())
         if self._look is not None and self._has_found_nothing(self._look):
             self._look = None  # it ended earlier: newer data would wait for the next trigger
         if self._look is None:
-            self._look, self._looks_from = in_background(lambda: self._find_end(position), _LOOK), position
+            self._look, self._looks_from = in_background(lambda: self._find_end(position), _POLLER), position
         return self._look
 
     def _has_found_nothing(self, look: Future[Offset]) -> bool:
@@ -408,7 +408,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, available_now_base())
         if self._look is not None:  # the poll also measures
             return self._progress.report(self._client.trouble)
         if self._measures is None or self._measures.done():
-            self._measures = in_background(lambda: self._progress.measure(self._planned), _LOOK)
+            self._measures = in_background(lambda: self._progress.measure(self._planned), _POLLER)
         answered = wait([self._measures], _ANSWER_WITHIN).done
         return self._progress.report(None if answered else self._client.trouble)
 

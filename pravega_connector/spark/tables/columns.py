@@ -180,12 +180,12 @@ class TableRows:
         """Count a malformed value, and return its error with its key."""
         metrics.BAD_RECORDS.add(1, "source", str(self._name))
         key = block.keys[error.row or 0].as_py()
-        told = DeserializationError(
+        located = DeserializationError(
             f"the value of key {key[:_QUOTED]!r} of table {self._name}: {error.reason}", field_path=error.field_path
         )
         if self._mode != "FAILFAST":
-            told.row = error.row
-        return told
+            located.row = error.row
+        return located
 
     def _missing(self, block: EntryBlock, found: Decoded) -> list[DeserializationError]:
         """Return the errors of nulls in NOT NULL columns."""

@@ -353,7 +353,7 @@ def test_an_outage_is_waited_for(topic: str, client: PravegaClient, target: Stre
 
         def follow() -> None:
             with pytest.raises(RuntimeError, match="ended by the test"):
-                ingest(broker.url(topic), target, client=client, settings=Settings(follow=True), tell=tell)
+                ingest(broker.url(topic), target, client=client, settings=Settings(follow=True), on_progress=tell)
 
         run = threading.Thread(target=follow)
         run.start()

@@ -110,7 +110,7 @@ def test_one_that_may_be_alive_is_waited_for(
         if len(told) == 3:
             transaction.abort()  # as the server does when nobody pings it
 
-    assert ingest(folder, target, client=client, tell=tell).counts.recovered == 1
+    assert ingest(folder, target, client=client, on_progress=tell).counts.recovered == 1
     assert told[:3] == ["waiting: another machine, process 1 is active"] * 3
     assert events() == expected(1)
 

@@ -61,7 +61,7 @@ def test_variants_go_on_after_each_other(
                 raise KeyboardInterrupt
 
         try:
-            ingest(folder, target, client=client, sizes=sizes, tell=tell)
+            ingest(folder, target, client=client, sizes=sizes, on_progress=tell)
         except KeyboardInterrupt:
             assert variant != "file"
     assert events() == expected(1, 100)
@@ -78,7 +78,7 @@ def test_a_file_that_changes_while_it_is_read(
             file.write("0,999\n")
 
     with pytest.raises(SourceChangedError, match=r"000.csv changed while it was read: it has \d+ bytes and had \d+"):
-        ingest(folder, target, client=client, sizes=sizes, tell=tell)
+        ingest(folder, target, client=client, sizes=sizes, on_progress=tell)
     assert events() == []
     write(0)
     ingest(folder, target, client=client, sizes=sizes)
@@ -95,7 +95,7 @@ def test_a_file_that_shrinks_after_its_first_transaction(
             write(0, 5)
 
     with pytest.raises(SourceChangedError, match=r"000.csv changed while it was read"):
-        ingest(folder, target, client=client, sizes=VARIANTS["count"], tell=tell)
+        ingest(folder, target, client=client, sizes=VARIANTS["count"], on_progress=tell)
     with pytest.raises(SourceChangedError, match=r"000.csv has changed since its first 7 records are in the stream"):
         ingest(folder, target, client=client, sizes=VARIANTS["count"])
     assert len(events()) == 7
@@ -171,7 +171,7 @@ def test_a_file_that_may_not_be_read(client: PravegaClient, target: StreamName, 
         assert events() == expected(1)
         forbidden.chmod(0o644)
         told: list[str] = []
-        ingest(public, target, client=client, tell=lambda what, _: told.append(what))
+        ingest(public, target, client=client, on_progress=lambda what, _: told.append(what))
     assert events() == expected(2)
     assert not [what for what in told if what.startswith("waiting")], "for a run of this process that has failed"
 
@@ -193,8 +193,8 @@ def test_bad_records_go_to_dead_letters_once(
 
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
-            ingest(source, target, client=client, sizes=sizes, dead_letters=letters, tell=tell)
-    summary = ingest(source, target, client=client, sizes=sizes, dead_letters=letters, tell=tell)
+            ingest(source, target, client=client, sizes=sizes, dead_letters=letters, on_progress=tell)
+    summary = ingest(source, target, client=client, sizes=sizes, dead_letters=letters, on_progress=tell)
     assert summary.counts.rejected == 4
     told = [json.loads(line) for path in sorted(letters.iterdir()) for line in path.read_text().splitlines()]
     told.sort(key=lambda letter: letter["record"])
@@ -227,7 +227,7 @@ def test_new_files_are_followed(client: PravegaClient, target: StreamName, folde
             write(file)
 
     with pytest.raises(Enough):
-        ingest(folder, target, client=client, settings=Settings(follow=True), tell=tell)
+        ingest(folder, target, client=client, settings=Settings(follow=True), on_progress=tell)
     assert events() == expected(3)
 
 

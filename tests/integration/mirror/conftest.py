@@ -51,7 +51,7 @@ def run(client: PravegaClient, other: PravegaClient, source: StreamName, target:
         start: Any = None,
         takeover_after: float | None = None,
         resolve: Any = None,
-        tell: Any = lambda _what, _counts: None,
+        on_progress: Any = lambda _what, _counts: None,
         **settings: Any,
     ) -> MirrorSummary:
         return mirror(
@@ -63,7 +63,7 @@ def run(client: PravegaClient, other: PravegaClient, source: StreamName, target:
             start=start,
             takeover_after=takeover_after,
             resolve=resolve,
-            tell=tell,
+            on_progress=on_progress,
             settings=MirrorSettings(**settings),
         )
 

@@ -85,7 +85,7 @@ def test_others_may_scale_the_destination(
     write(5)
     scale(client, source, 0.0, 1.0)
     write(5)
-    summary = run(transaction_bytes=60, tell=meddle)
+    summary = run(transaction_bytes=60, on_progress=meddle)
     assert summary.counts.transactions > 3
     assert copied() == each(20)
     assert bounds_of(other, target) == bounds_of(client, source)
@@ -123,7 +123,7 @@ def test_it_ends_at_the_tail_of_its_start(
             write(2)
             scale(client, source, 0.0, 1.0)
 
-    assert run(tell=write_more).counts.events == 2 * KEYS
+    assert run(on_progress=write_more).counts.events == 2 * KEYS
     assert run().counts.events == 2 * KEYS
     assert copied() == each(4)
 
@@ -138,14 +138,14 @@ def test_it_follows_the_source_and_ends_in_order(
     stopping = threading.Event()
     seen: list[MirrorCounts] = []
 
-    def tell(_what: str, counts: MirrorCounts) -> None:
+    def on_progress(_what: str, counts: MirrorCounts) -> None:
         seen.append(counts)
         if stopping.is_set():
             raise _StopError
 
     def follow() -> None:
         with pytest.raises(_StopError):
-            run(follow=True, tell=tell)
+            run(follow=True, on_progress=on_progress)
 
     thread = threading.Thread(target=follow)
     thread.start()
@@ -305,7 +305,7 @@ def test_a_source_that_is_deleted_during_a_run(
             client.delete_stream(source)
 
     with pytest.raises(StreamNotFoundError, match=f"{source} was deleted while it was in use"):
-        run(follow=True, tell=delete)
+        run(follow=True, on_progress=delete)
 
 
 def test_a_deleted_destination(

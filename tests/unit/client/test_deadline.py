@@ -12,7 +12,7 @@ import pytest
 
 from pravega_connector.controller import methods as calls
 from pravega_connector.controller.rpc import Rpc
-from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.core.retry import Attempts, ClusterHealth
 from pravega_connector.errors import (
     ConnectionLostError,
@@ -102,16 +102,16 @@ def test_a_pause_keeps_what_is_left_for_later(clock):
 
 
 def test_looks_are_soon_at_first_and_end_where_none_can_be_done_in_time(clock):
-    looks = Looks(Deadline(1.0), longest=0.1)
-    assert list(itertools.takewhile(bool, (looks.again() for _ in range(100)))) == [True] * 12
+    polls = Polls(Deadline(1.0), longest=0.1)
+    assert list(itertools.takewhile(bool, (polls.again() for _ in range(100)))) == [True] * 12
     assert clock == pytest.approx([0.02, 0.03, 0.045, 0.0675] + [0.1] * 8)
 
 
 def test_looks_with_deadlines_of_their_own_go_on_to_the_end(clock):
-    looks = Looks(Deadline(0.5), 0.1, 1.0, to_the_end=True)
-    assert list(itertools.takewhile(bool, (looks.again() for _ in range(10)))) == [True] * 4
+    polls = Polls(Deadline(0.5), 0.1, 1.0, to_the_end=True)
+    assert list(itertools.takewhile(bool, (polls.again() for _ in range(10)))) == [True] * 4
     assert clock == pytest.approx([0.1, 0.15, 0.225, 0.025])
-    assert not Looks(Deadline(0), to_the_end=True).again()
+    assert not Polls(Deadline(0), to_the_end=True).again()
 
 
 # ---------------------------------------------------------------- attempts

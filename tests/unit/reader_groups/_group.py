@@ -81,13 +81,13 @@ class Member:
         return self._run()
 
     def hand_out(self, number, offset, epoch=0):
-        self.reader = self.reader.handed_out(segment(number, epoch), offset)
+        self.reader = self.reader.delivered_up_to(segment(number, epoch), offset)
 
     def end(self, number, *, sealed=True):
         self.reader = self.reader.ended(segment(number), sealed=sealed)
 
     def _run(self):
-        while not self.reader.rests:
+        while not self.reader.is_idle:
             request = self.reader.request(self.now)
             self.asked.append(self.reader.phase)
             answer = getattr(self, f"_{request.ask.name.lower()}")(request)

@@ -118,8 +118,8 @@ def test_readers_share_segments_and_pass_them_on(begun: World) -> None:
     two = begun.member("r2")
     with pytest.raises(ReaderOnlineError):
         begun.member("r1")
-    one.handed_out(S0, 15)
-    one.handed_out(S1, 25)
+    one.delivered_up_to(S0, 15)
+    one.delivered_up_to(S1, 25)
     begun.write(CreateCheckpoint("c"))
     begun.later(one, two)
     assert (one.checkpoint, two.checkpoint) == ("c", "c")
@@ -146,7 +146,7 @@ def test_what_follows_a_segment_is_asked_of_the_controller(begun: World) -> None
 def test_leaving_a_block_leaves_the_group(begun: World) -> None:
     with begun.member("r1") as one:
         one.turn()
-        one.handed_out(S0, 17)
+        one.delivered_up_to(S0, 17)
     assert (begun.state.assigned, begun.state.unassigned) == ({}, {S0: 17, S1: 20})
 
 

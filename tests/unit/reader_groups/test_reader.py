@@ -34,7 +34,7 @@ def checkpoint(group, *members, seconds=0.0):
     group.write(CreateCheckpoint(name))
     for one in members:
         one.turn(3)
-        assert (one.phase, one.reader.handed) == (P.CHECKPOINT, name)
+        assert (one.phase, one.reader.delivered) == (P.CHECKPOINT, name)
     for one in members:
         one.turn()
     return name
@@ -211,11 +211,11 @@ def test_the_number_that_says_how_far_a_reader_is_is_javas():
     one.turn()
     assert group.entries[-1][-1] == UpdateDistanceToTail("r1", 0, Ranged())
     one.hand_out(0, 30)
-    assert one.turn(2.0) == [P.TOLD, P.SEEN]
+    assert one.turn(2.0) == [P.SHARE, P.FETCH_SHARED]
     told = group.entries[-1]
     assert told == [UpdateDistanceToTail("r1", 1_000_000 - segment(0).id, Ranged.of({segment(0): 30}))]
     assert one.turn(1.9) == []
-    assert one.turn(0.2) == [P.TOLD, P.SEEN]
+    assert one.turn(0.2) == [P.SHARE, P.FETCH_SHARED]
     assert group.state.last_read == {segment(0): 30}
 
 
@@ -240,12 +240,12 @@ def test_a_checkpoint_is_reported_when_the_caller_comes_again():
     one.hand_out(0, 10)
     group.write(CreateCheckpoint("c"))
     one.turn(3)
-    assert (one.phase, one.reader.handed) == (P.CHECKPOINT, "c")
+    assert (one.phase, one.reader.delivered) == (P.CHECKPOINT, "c")
     assert not group.state.checkpoints.is_complete("c")
     one.turn()
     assert group.state.checkpoints.last == {segment(0): 10, segment(1): 0}
     assert group.state.assigned["r1"] == {segment(0): 10, segment(1): 0}
-    assert (one.phase, one.reader.handed) == (P.READ, None)
+    assert (one.phase, one.reader.delivered) == (P.READ, None)
 
 
 def test_a_checkpoint_that_was_given_up_is_not_reported():
@@ -256,7 +256,7 @@ def test_a_checkpoint_that_was_given_up_is_not_reported():
     one.turn(3)
     group.write(CreateCheckpoint("d"), ClearCheckpointsBefore("d"))
     one.turn(3)
-    assert (one.phase, one.reader.handed) == (P.CHECKPOINT, "d")
+    assert (one.phase, one.reader.delivered) == (P.CHECKPOINT, "d")
     assert "c" not in group.state.checkpoints.positions
 
 
@@ -266,9 +266,9 @@ def test_several_checkpoints_are_taken_one_after_the_other():
     one.turn()
     group.write(CreateCheckpoint("c"), CreateCheckpoint("d"))
     one.turn(3)
-    taken = [one.reader.handed]
+    taken = [one.reader.delivered]
     one.turn()
-    taken.append(one.reader.handed)
+    taken.append(one.reader.delivered)
     one.turn()
     assert taken == ["c", "d"]
     assert group.state.checkpoints.waiting == {}
@@ -281,7 +281,7 @@ def test_silent_checkpoints_are_taken_without_a_word():
     one.hand_out(3, 5)
     name = f"x{SILENT}"
     group.write(CreateCheckpoint(name))
-    assert one.turn(3) == [P.FETCH, P.SILENT, P.TOLD, P.SEEN]
+    assert one.turn(3) == [P.FETCH, P.SILENT, P.SHARE, P.FETCH_SHARED]
     assert one.phase is P.READ
     assert group.state.checkpoints.positions[name][segment(3)] == 5
     assert group.state.checkpoints.last == {}
@@ -295,7 +295,7 @@ def test_while_a_checkpoint_waits_nothing_is_acquired():
     assert (one.phase, one.reading) == (P.CHECKPOINT, {})
     one.before_write = [lambda: group.write(CreateCheckpoint("d"))]
     one.turn()
-    assert (one.phase, one.reader.handed, one.reading) == (P.CHECKPOINT, "d", {})
+    assert (one.phase, one.reader.delivered, one.reading) == (P.CHECKPOINT, "d", {})
     one.turn()
     assert len(one.reading) == 2
 
@@ -307,7 +307,7 @@ def test_checkpoints_begin_by_themselves():
     two.turn()
     assert P.BEGIN in one.turn(1.0)
     assert group.kinds(-1) == [["CreateCheckpoint", "ClearCheckpointsBefore"]]
-    assert one.reader.handed == "checkpoint-0"
+    assert one.reader.delivered == "checkpoint-0"
     two.turn(3)
     one.turn()
     two.turn()
@@ -326,9 +326,9 @@ def test_only_one_of_several_readers_begins_a_checkpoint():
     two.turn()
     one.before_write = [lambda: two.turn(0)]
     one.turn(1.5)
-    assert two.reader.handed is not None
-    assert one.reader.handed == two.reader.handed
-    assert list(group.state.checkpoints.positions) == [one.reader.handed]
+    assert two.reader.delivered is not None
+    assert one.reader.delivered == two.reader.delivered
+    assert list(group.state.checkpoints.positions) == [one.reader.delivered]
 
 
 def test_the_last_checkpoint_is_told_where_retention_waits_for_it():
@@ -402,7 +402,7 @@ def test_a_checkpoint_that_begins_meanwhile_holds_back_the_end_of_a_segment():
 
     one._successors = overtaken
     one.turn()
-    assert (one.reader.handed, one.reader.done) == ("d", {segment(0): -1})
+    assert (one.reader.delivered, one.reader.done) == ("d", {segment(0): -1})
     one._successors = real
     one.turn()
     assert group.entries[-2] == [

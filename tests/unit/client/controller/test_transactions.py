@@ -137,7 +137,7 @@ def test_success_is_a_decision(fake, wish):
 @pytest.mark.parametrize("answer", [FAILURE, Code.INTERNAL, pb.TxnStatus(status=pb.TxnStatus.TRANSACTION_NOT_FOUND)])
 @pytest.mark.parametrize("now", ["COMMITTING", "COMMITTED", "ABORTING", "ABORTED", "UNKNOWN"])
 def test_any_other_answer_is_settled_by_the_state(fake, wish, monkeypatch, answer, now):
-    monkeypatch.setattr(service, "_DOUBT", 0.0)
+    monkeypatch.setattr(service, "_UNKNOWN_PAUSE", 0.0)
     method, act, decided = wish
     fake.on(method, answer).on("checkTransactionState", state(now))
     reached = Status[now]
@@ -215,7 +215,7 @@ def test_a_commit_is_sent_again_only_when_the_controller_says_that_it_is_open(fa
 
 def test_amid_a_failover_an_unknown_transaction_is_asked_for_again(fake, client, monkeypatch):
     """The records may be asked for at a store that has lost them."""
-    monkeypatch.setattr(service, "_DOUBT", 0.0)
+    monkeypatch.setattr(service, "_UNKNOWN_PAUSE", 0.0)
     fake.on("commitTransaction", Code.UNAVAILABLE)
     fake.on("checkTransactionState", *[state("UNKNOWN")] * 3, state("COMMITTED"))
     assert client.commit_transaction(STREAM, ID) is Status.COMMITTED

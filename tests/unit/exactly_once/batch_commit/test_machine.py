@@ -114,7 +114,7 @@ def test_another_target_of_the_ledger_is_another_application():
     prepared = Prepared("app", "query", "old", "n", 5, 0, (part(1, ROWS),), "s/b#0")
     found = read(fold([prepared]), Job("", "", "", "n", 5, (), Role.BYSTANDER, target="s/a#0"))
     assert found.phase is Phase.FENCE, "what is prepared for another target is not its own"
-    assert read(fold([prepared]), Job("", "", "", "n", 5, (), Role.BYSTANDER, target="s/b#0")).phase is Phase.WEIGH
+    assert read(fold([prepared]), Job("", "", "", "n", 5, (), Role.BYSTANDER, target="s/b#0")).phase is Phase.EVALUATE
 
 
 def test_a_later_prepared_batch_is_no_other_run():
