@@ -89,7 +89,7 @@ class ProtobufSerializer(ColumnSerializer):
 
     def text_fault(self, path: Sequence[str]) -> str | None:
         """Return the reason why a field cannot hold every text or all bytes."""
-        return text_fault(self._plan, path)
+        return text_fault(self.plan, path)
 
     def serialize(self, value: Message | Mapping[str, Any]) -> bytes:
         """Return the event of a message, or of a mapping.

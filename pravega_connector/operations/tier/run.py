@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.controller.targets import target_of
-from pravega_connector.core.arguments import Place
+from pravega_connector.core.arguments import Position
 from pravega_connector.errors import ConfigError, FencedError, LakeTableError
 from pravega_connector.lag import StreamLag, stream_lag
 from pravega_connector.operations.tier.columns import TierColumns
@@ -101,7 +101,7 @@ def tier(
     stream: str,
     table: str,
     *,
-    start: Place | None = None,
+    start: Position | None = None,
     schema: pa.Schema | None = None,
     settings: TierSettings | None = None,
     storage: Mapping[str, str] | None = None,
@@ -194,7 +194,7 @@ class _Run:
         self._truncated: str | None = None
         self._checked: pa.Schema | None = None
 
-    def run(self, start: Place | None, schema: pa.Schema | None) -> TierSummary:
+    def run(self, start: Position | None, schema: pa.Schema | None) -> TierSummary:
         client, stream = self._client, self._stream
         self._target = target_of(client.controller, stream)
         self._position = self._table.position(str(stream))
@@ -206,7 +206,7 @@ class _Run:
                 self._round(reader, end)
             return TierSummary(self._counts, self._position)
 
-    def _begin(self, start: Place | None) -> StreamCut:
+    def _begin(self, start: Position | None) -> StreamCut:
         """Return the cut at which the run begins."""
         position = self._position
         if position is not None and position.stream == self._target:
