@@ -38,7 +38,7 @@ query.option("checkpointLocation", folder + "/checkpoint").trigger(availableNow=
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3000)
 def test_random_kills_lose_and_repeat_nothing(
     client: PravegaClient, config: PravegaConfig, stream_name: StreamName, start_process: StartProcess, tmp_path: Path
 ) -> None:
