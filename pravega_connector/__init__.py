@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pravega_connector.aio import AsyncPravegaClient as AsyncPravegaClient
-    from pravega_connector.client import *  # noqa: F403 - declared in that module alone
+    from pravega_connector.client import *  # declared in that module alone
     from pravega_connector.config import PravegaConfig as PravegaConfig
-    from pravega_connector.errors import *  # noqa: F403 - declared in that module alone
+    from pravega_connector.errors import *  # declared in that module alone
     from pravega_connector.local import LocalPravega as LocalPravega
     from pravega_connector.local import LocalSchemaRegistry as LocalSchemaRegistry
     from pravega_connector.metrics import serve_metrics as serve_metrics

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pravega_serde.adapters import *  # noqa: F403 - declared in that module alone
+    from pravega_serde.adapters import *  # declared in that module alone
     from pravega_serde.avro import AvroSerializer as AvroSerializer
     from pravega_serde.avro import avro_schema_of as avro_schema_of
     from pravega_serde.cbor import CborSerializer as CborSerializer
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from pravega_serde.registry import WithSchema as WithSchema
     from pravega_serde.registry import WithSchemaSerializer as WithSchemaSerializer
     from pravega_serde.registry import check_compatibility as check_compatibility
-    from pravega_serde.routing import *  # noqa: F403 - declared in that module alone
+    from pravega_serde.routing import *  # declared in that module alone
     from pravega_serde.serializer_interface import Deserializer as Deserializer
     from pravega_serde.serializer_interface import OnError as OnError
     from pravega_serde.serializer_interface import Serializer as Serializer

@@ -118,7 +118,7 @@ def _token_end(token: str) -> float:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         end = float(claims["exp"])
-        return end if end == end else math.inf  # noqa: PLR0124 - not a number
+        return math.inf if math.isnan(end) else end
     except (IndexError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return math.inf  # not a JWT of Pravega's: used until the server refuses it
 

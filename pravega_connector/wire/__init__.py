@@ -37,7 +37,7 @@ from pravega_connector.wire.internal_records import (
     sealed_key,
     streams_table,
 )
-from pravega_connector.wire.messages import *  # noqa: F403 - a message is declared only in its module
+from pravega_connector.wire.messages import *  # a message is declared only in its module
 from pravega_connector.wire.names import (
     SegmentRange,
     StreamName,

@@ -369,7 +369,7 @@ def _read_int(data: bytes, at: int) -> tuple[int, int]:
     return value, at
 
 
-def _read_null(data: bytes, at: int) -> tuple[None, int]:  # noqa: ARG001
+def _read_null(data: bytes, at: int) -> tuple[None, int]:
     return None, at
 
 

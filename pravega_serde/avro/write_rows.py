@@ -406,7 +406,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _write_null(value: Any, out: bytearray) -> None:  # noqa: ARG001
+def _write_null(value: Any, out: bytearray) -> None:
     if value is not None:
         raise invalid("null", value)
 

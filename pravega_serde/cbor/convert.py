@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 import cbor2
@@ -31,7 +31,7 @@ _INSTANT: Final = pa.timestamp("us", "UTC")
 class _CborValues(ParsedValues):
     language = "reads of CBOR"
     keys = ("text", "binary", "integer")
-    nouns = {  # noqa: RUF012
+    nouns: ClassVar[dict[type, str]] = {
         bool: "a boolean",
         int: "an integer",
         float: "a float",

@@ -111,7 +111,7 @@ class _Tags(dict[int, _Read]):
 
 
 def _refuse(tag: int) -> _Read:
-    def refuse(value: Any, immutable: bool) -> Any:  # noqa: ARG001
+    def refuse(value: Any, immutable: bool) -> Any:
         raise cbor2.CBORDecodeError(f"tag {tag} ({REFERENCES[tag]}) is not supported")
 
     return refuse
@@ -129,7 +129,7 @@ def _content(tag: int) -> _Read:
 def _made(tag: int, make: Callable[[Any], Any]) -> _Read:
     """Return the result of ``make`` for the content, or the tag itself if ``make`` raises."""
 
-    def read(value: Any, immutable: bool) -> Any:  # noqa: ARG001
+    def read(value: Any, immutable: bool) -> Any:
         try:
             return make(value)
         except (ArithmeticError, OSError, TypeError, ValueError):

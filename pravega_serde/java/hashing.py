@@ -89,12 +89,12 @@ def _of_long(value: int) -> int:
 
 def _of_double(value: float) -> int:
     # Double: as Long, of doubleToLongBits, which has one NaN for all.
-    bits = 0x7FF8000000000000 if value != value else int(struct.unpack(">Q", struct.pack(">d", value))[0])  # noqa: PLR0124
+    bits = 0x7FF8000000000000 if math.isnan(value) else int(struct.unpack(">Q", struct.pack(">d", value))[0])
     return (bits ^ bits >> 32) & _MASK
 
 
 def _of_float(value: float) -> int:
-    return 0x7FC00000 if value != value else int(struct.unpack(">I", struct.pack(">f", value))[0])  # noqa: PLR0124
+    return 0x7FC00000 if math.isnan(value) else int(struct.unpack(">I", struct.pack(">f", value))[0])
 
 
 def _of_big(value: int) -> int:

@@ -9,7 +9,7 @@ import binascii
 import math
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -25,7 +25,13 @@ class JsonValues(ParsedValues):
     """Conversions of JSON values."""
 
     language = "reads of JSON"
-    nouns = {str: "a string", bool: "a boolean", list: "an array", dict: "an object", type(None): "null"}  # noqa: RUF012
+    nouns: ClassVar[dict[type, str]] = {
+        str: "a string",
+        bool: "a boolean",
+        list: "an array",
+        dict: "an object",
+        type(None): "null",
+    }
 
     def noun(self, value: Any) -> str:
         """Return the name of a value in errors."""
