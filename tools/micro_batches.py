@@ -71,7 +71,7 @@ class MicroBatches:
         if not self.offsets:
             self.first = json.dumps(reader.initialOffset())
         start = self.offsets[-1] if self.offsets else self.first
-        end = json.dumps(reader.latestOffset(json.loads(start), reader.getDefaultReadLimit()))
+        end = json.dumps(reader.latestOffset(json.loads(start)))
         if end == start:
             return False
         self.offsets.append(end)

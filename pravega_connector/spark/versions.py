@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
+    "HAS_ADMISSION",
     "HAS_ARROW_FUNCTIONS",
     "HAS_FILTERS",
     "HAS_REAL_TIME",
@@ -52,6 +53,8 @@ elif VERSION >= (4, 0):
 else:
     DataSourceStreamArrowWriter = object
 
+#: Spark passes the start of a batch to Python sources, and lets them end a run with trigger AvailableNow.
+HAS_ADMISSION: Final = VERSION >= (4, 2)
 #: Spark has functions of columns in Arrow, ``arrow_udf``.
 HAS_ARROW_FUNCTIONS: Final = VERSION >= (4, 1)
 #: Spark's Python sources get the filters of a batch query, if its setting is on.
@@ -89,7 +92,7 @@ def available_now_base() -> type:
 
     Before 4.2, Spark ends such a run after one batch, and does not tell the reader.
     """
-    if VERSION < (4, 2):
+    if not HAS_ADMISSION:
         return object
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow  # noqa: PLC0415 - only readers need it
 

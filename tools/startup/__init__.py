@@ -122,11 +122,14 @@ def _plan_stream(place: Place) -> None:
 
 
 def _run_source(place: Place) -> None:
+    from pravega_connector.spark.versions import HAS_ADMISSION
+
     source, schema = place.get("source")
     reader = source.streamReader(schema)
     reader.prepareForTriggerAvailableNow()
     start = json.loads(json.dumps(reader.initialOffset()))
-    end = json.loads(json.dumps(reader.latestOffset(start, reader.getDefaultReadLimit())))
+    limit = reader.getDefaultReadLimit() if HAS_ADMISSION else None
+    end = json.loads(json.dumps(reader.latestOffset(start, limit)))
     reader.reportLatestOffset()
     place.put("partitions of a batch", reader.partitions(start, end))
     reader.commit(end)

@@ -14,11 +14,14 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.fork_server.session import register
 from pravega_connector.spark.jvm.session import JAR, use_jvm_reader
-from pravega_connector.spark.versions import VERSION
+from pravega_connector.spark.versions import HAS_ADMISSION, HAS_REAL_TIME, VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
 from tests.spark_session import spark_session
 from tools import jvm
+
+#: Tests of what this Spark does not have. test_version_differences.py asserts what users get instead.
+collect_ignore = [] if HAS_REAL_TIME else ["test_real_time.py"]
 
 #: Before 4.2, the driver leaves the socket of each ``collect`` to the garbage collector.
 _UNCLOSED = r"ignore:unclosed <socket\.socket:ResourceWarning"
@@ -53,7 +56,7 @@ def available_now_reads_all() -> Iterator[None]:
     Before 4.2, Spark ends them after one batch, see test_version_differences.py. Here they run without that trigger,
     and end when all is read.
     """
-    if VERSION >= (4, 2):
+    if HAS_ADMISSION:
         yield
         return
     trigger, start, awaited = DataStreamWriter.trigger, DataStreamWriter.start, StreamingQuery.awaitTermination

@@ -14,6 +14,8 @@ from pravega_connector.exactly_once.batch_commit import Ledger, Prepared, ledger
 from pravega_connector.wire import StreamName
 from tests.integration.spark.test_streaming import KEYS, forget_batch, write_numbers
 
+pytestmark = pytest.mark.each_spark
+
 Copy = Callable[..., StreamingQuery]
 Write = Callable[..., None]
 NUMBER = "CAST(event AS STRING)"

@@ -10,7 +10,7 @@ from pravega_serde import UnsupportedFormatError
 from pravega_serde.routing import segment_key
 from tests.integration.spark._cases import AVRO, SAMPLE, Case
 
-pytestmark = pytest.mark.usefixtures("new_york")
+pytestmark = [pytest.mark.usefixtures("new_york"), pytest.mark.each_spark]
 
 NAMES = ["avro", "json", "cbor", "protobuf", "java", "java of strings"]
 

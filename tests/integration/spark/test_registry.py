@@ -13,6 +13,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.spark.functions import from_pravega, to_pravega
+from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.wire import StreamName
 from pravega_serde import SchemaError
 from pravega_serde.errors import RegistryNotFoundError
@@ -259,8 +260,6 @@ def test_a_process_asks_once_for_each_encoding_id(
 ):
     import pickle
 
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     from pravega_connector.spark.data_source import PravegaDataSource
 
     for version in range(3):
@@ -277,7 +276,7 @@ def test_a_process_asks_once_for_each_encoding_id(
         task = pickle.loads(pickle.dumps(reader))
         read = [batch for part in partitions for batch in task.read(part)]
         assert sum(batch.num_rows for batch in read) == 300
-        assert read[0].schema == to_arrow_schema(schema, timezone="UTC")
+        assert read[0].schema == arrow_schema(schema)
     assert sum(proxy.calls.values()) - planned == 3
     assert [proxy.count(f"/encodings/{i}") for i in range(3)] == [1, 1, 1]
 

@@ -18,6 +18,7 @@ from pravega_connector.errors import ConfigError, DataLossError, StreamNotFoundE
 from pravega_connector.exactly_once.batch_commit.state import Ledger
 from pravega_connector.operations.ingest import ingest
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.versions import HAS_ADMISSION
 from pravega_connector.wire import StreamName
 from tools.micro_batches import MicroBatches
 
@@ -187,7 +188,7 @@ def test_streams_of_a_pattern_that_were_all_deleted_are_in_the_progress(
     reader = source.streamReader(source.schema())
     end = json.loads(query.offsets[-1])
     with caplog.at_level(logging.WARNING):
-        assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
+        assert reader.latestOffset(end) == end
     report = reader.reportLatestOffset()
     assert report is not None
     assert {loss["reason"] for loss in report["lost"]["segments"]} == {"deleted"}
@@ -219,7 +220,8 @@ def test_a_deleted_stream_of_a_pattern_through_spark(
     sink.clear()
     reports = run(fail_on_data_loss="false")
     assert Counter(sink) == {"orders-b": 2}
-    assert {loss["stream"] for loss in reports[-1]["lost"]["segments"]} == {f"{scope}/orders-a"}
+    if HAS_ADMISSION:  # an older Spark has only the offset in its progress
+        assert {loss["stream"] for loss in reports[-1]["lost"]["segments"]} == {f"{scope}/orders-a"}
 
 
 def test_streams_that_come_later_are_read_from_their_head(

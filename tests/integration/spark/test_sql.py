@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 
 from pravega_connector.config import PravegaConfig
 
+pytestmark = pytest.mark.each_spark
+
 FIELDS = '[{"name": "id", "type": "long"}, {"name": "item", "type": "string"}]'
 SCHEMA = f'{{"type": "record", "name": "Order", "fields": {FIELDS}}}'
 

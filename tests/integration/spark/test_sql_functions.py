@@ -11,6 +11,8 @@ from pravega_connector.spark.functions import from_pravega, to_pravega
 from pravega_connector.spark.sql_functions import register_functions
 from pravega_serde.routing import segment_key
 
+pytestmark = pytest.mark.each_spark
+
 ORDER = json.dumps(
     {"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": "string"}]}
 )

@@ -14,6 +14,8 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
 
+pytestmark = pytest.mark.each_spark
+
 KEYS = 40
 Start = Callable[..., StreamingQuery]
 

@@ -13,14 +13,13 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.jvm.session import use_jvm_reader
-from pravega_connector.spark.versions import HAS_FILTERS, HAS_REAL_TIME, VERSION
+from pravega_connector.spark.versions import HAS_ADMISSION, HAS_FILTERS, HAS_REAL_TIME
 from pravega_connector.wire import StreamName
 from tests.integration.spark.conftest import AS_SPARK_DOES
 from tests.integration.spark.test_streaming import assert_complete_and_in_order, scale, write_numbers
 
-LIMITS_AVAILABLE_NOW = VERSION >= (4, 2)
-#: Spark reports the lag that a source measures.
-REPORTS_LAG = VERSION >= (4, 2)
+pytestmark = pytest.mark.each_spark
+
 Run = Callable[..., list[Any]]
 
 
@@ -49,7 +48,7 @@ def test_available_now_with_limits(client: PravegaClient, stream_name: StreamNam
     write_numbers(client, stream_name, 0, 500)
     runs = [run(stream_name, max_rows_per_trigger="200") for _ in range(3)]
     sizes = [[len(rows) for _, rows in batches] for batches in runs]
-    if LIMITS_AVAILABLE_NOW:
+    if HAS_ADMISSION:
         assert sizes == [[200, 200, 100], [], []]
     else:
         assert sizes == [[200], [200], [100]], "each run is one batch within the limits"
@@ -63,7 +62,7 @@ def test_available_now_of_a_scaled_stream(client: PravegaClient, stream_name: St
     write_numbers(client, stream_name, 100, 200)
     runs = [run(stream_name) for _ in range(3)]
     sizes = [[len(rows) for _, rows in batches] for batches in runs]
-    assert sizes == ([[100, 100], [], []] if LIMITS_AVAILABLE_NOW else [[100], [100], []])
+    assert sizes == ([[100, 100], [], []] if HAS_ADMISSION else [[100], [100], []])
     assert_complete_and_in_order([batch for batches in runs for batch in batches], 200)
 
 
@@ -103,7 +102,7 @@ def test_the_lag_in_the_progress(
     query = writer.start()
     query.processAllAvailable()
     query.stop()
-    assert ("behind" in (query.lastProgress["sources"][0]["latestOffset"] or {})) == REPORTS_LAG
+    assert ("behind" in (query.lastProgress["sources"][0]["latestOffset"] or {})) == HAS_ADMISSION
 
 
 def test_real_time_mode(spark: SparkSession, config: PravegaConfig):

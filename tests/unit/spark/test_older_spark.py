@@ -13,7 +13,7 @@ from pyspark.sql import functions
 from pyspark.sql.pandas import types
 
 pyspark.__version__ = sys.argv[1]
-if sys.argv[1] < "4.1":
+if sys.argv[1] < "4.1" and hasattr(functions, "arrow_udf"):
     del functions.arrow_udf
 if sys.argv[1] < "4.0":
     sys.modules["pyspark.sql.datasource"] = None

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from pravega_connector import PravegaClient
@@ -28,6 +27,7 @@ from pravega_connector.errors import (
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.tables import writer as table_writer
 from pravega_connector.spark.tables.reader import TableReader
+from pravega_connector.spark.versions import arrow_schema
 from pravega_connector.tables import Table, TableName
 from pravega_connector.tables.requests import SegmentRequests
 from pravega_connector.testing import InProcessPravega
@@ -81,7 +81,7 @@ def query(pravega: InProcessPravega, table: Table[Any]) -> Callable[..., Any]:
 def run(writer: Any, *rows: Row, batches: int = 1) -> Any:
     """Run a task of a write in batches of rows, as Spark does with a copy of the writer, and return its message."""
     names = VERSIONED if writer.encoder.version else STOCK
-    schema = to_arrow_schema(names, timezone="UTC")
+    schema = arrow_schema(names)
     given = [pa.RecordBatch.from_pylist(list(rows[at::batches]), schema=schema) for at in range(batches)]
     return pickle.loads(pickle.dumps(writer)).write(iter(given))
 
@@ -123,7 +123,7 @@ def test_a_task_that_outlives_its_attempt_changes_nothing_with_an_order(table: T
 
 def test_a_value_of_only_its_order_keeps_the_greatest(table: Table[Any], query: Any) -> None:
     columns = changed(item=None, pieces=None)
-    schema = to_arrow_schema(columns, timezone="UTC")
+    schema = arrow_schema(columns)
     for at in (1, 3, 2):
         query(columns, order_column="at").write(iter([pa.RecordBatch.from_pylist([{"key": "anna", "at": at}], schema)]))
     assert [entry.value for entry in table.entries()] == [{"at": 3}]
@@ -233,7 +233,7 @@ def test_a_second_attempt_of_a_task_does_not_know_what_the_first_has_written(
 @pytest.mark.parametrize("others", [[(1.0, 1)], [(3.0, 3), (1.0, 1)]])
 def test_nan_has_no_order(table: Table[Any], query: Any, others: list[tuple[float, int]]) -> None:
     columns = changed(at=DoubleType())
-    schema = to_arrow_schema(columns, timezone="UTC")
+    schema = arrow_schema(columns)
     writer = query(columns, order_column="at")
     rows = [{"key": "anna", "pieces": number, "at": at} for at, number in others]
     for position in range(len(rows) + 1):
