@@ -376,7 +376,7 @@ def _transport(
     try:
         from pravega_serde.registry.http import AsyncHttp, Http  # noqa: PLC0415 - values and codecs need no HTTP
     except ImportError as error:
-        raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
+        raise MissingExtraError("httpx2", "registry", purpose="a client of the schema registry") from error
     return Http, AsyncHttp
 
 

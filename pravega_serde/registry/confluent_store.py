@@ -59,7 +59,7 @@ class _Connection:
         try:
             from pravega_serde.registry.http import Http  # noqa: PLC0415 - values and codecs need no HTTP
         except ImportError as error:
-            raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
+            raise MissingExtraError("httpx2", "registry", purpose="a client of the schema registry") from error
         self._http = Http(config)
         self.lookups = Lookups(config.cache_entries)
 
