@@ -6,7 +6,7 @@ permissions at the controller, which Pravega and its registry accept as ``Bearer
 exports describes the account (``keycloak.json``).
 
 The requests contain the secret, so they go only to the server in that file: redirects are not followed, and proxies of
-the environment are not used. They use the standard library, because httpx has no deadline for a whole exchange.
+the environment are not used. They use the standard library, because httpx2 has no deadline for a whole exchange.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-import httpx
+import httpx2
 
 from pravega_connector.local.file_lock import file_lock
 from pravega_connector.local.jars import JarSet, ensure_jars
@@ -103,9 +103,9 @@ def _await_answer(server: _Server, deadline: float) -> None:
     while time.monotonic() < deadline:
         server.check()
         try:
-            if httpx.get(f"{server.uri}{CONFLUENT_PATH}/subjects", timeout=10).status_code == httpx.codes.OK:
+            if httpx2.get(f"{server.uri}{CONFLUENT_PATH}/subjects", timeout=10).status_code == httpx2.codes.OK:
                 return server.check()
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             pass
         time.sleep(0.05)
     raise NotReadyError("the Apicurio registry was not ready in time")

@@ -1,7 +1,7 @@
 """Downloads from a Maven repository: several jars at a time, resumed, and compared with their digests.
 
 A jar is downloaded to ``NAME.part``, and is renamed when its digest is right. Proxies are set in the environment. This
-module needs httpx, which the extra ``local`` installs.
+module needs httpx2, which the extra ``local`` installs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 from urllib.request import url2pathname
 
-import httpx
+import httpx2
 
 from pravega_connector.errors import ConfigError, JarDownloadError
 from pravega_connector.local.maven import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar
@@ -82,15 +82,15 @@ class Repository:
             return
         self._proxy = _proxy(parts.scheme, host)
         try:
-            self._client = httpx.Client(
+            self._client = httpx2.Client(
                 auth=_credentials(parts),
                 headers={"User-Agent": "pravega-serde", "Accept-Encoding": "identity"},
                 timeout=read_seconds,
                 follow_redirects=True,
                 max_redirects=_REDIRECTIONS,
-                verify=ssl.create_default_context(),  # the certificates of this machine instead of those of httpx
+                verify=ssl.create_default_context(),  # the certificates of this machine, by SSL_CERT_FILE, too
             )
-        except (ImportError, ValueError, httpx.InvalidURL):  # ImportError: a SOCKS proxy
+        except (ImportError, ValueError, httpx2.InvalidURL):  # ImportError: a SOCKS proxy
             raise ConfigError(
                 "invalid proxy in https_proxy, http_proxy or all_proxy; expected http://host:port"
             ) from None
@@ -154,18 +154,18 @@ class Repository:
         try:
             with contextlib.closing(self._send(url, start)) as answer:
                 yield self._checked(answer, start)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise self._broken(error) from error
 
-    def _send(self, url: str, start: int) -> httpx.Response:
+    def _send(self, url: str, start: int) -> httpx2.Response:
         request = self._client.build_request("GET", url, headers={"Range": f"bytes={start}-"} if start else {})
         try:
             return self._client.send(request, stream=True)
-        except (httpx.ReadError, httpx.RemoteProtocolError, httpx.WriteError):
+        except (httpx2.ReadError, httpx2.RemoteProtocolError, httpx2.WriteError):
             # The server may close an idle connection at the moment of the next request.
             return self._client.send(request, stream=True)
 
-    def _checked(self, answer: httpx.Response, start: int) -> _Answer:
+    def _checked(self, answer: httpx2.Response, start: int) -> _Answer:
         status = answer.status_code
         if start and status == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             return _Answer(False, None, ())
@@ -179,7 +179,7 @@ class Repository:
             answer.iter_raw(),
         )
 
-    def _refused(self, answer: httpx.Response) -> _TransferError:
+    def _refused(self, answer: httpx2.Response) -> _TransferError:
         status = answer.status_code
         reason = f"HTTP {status} {answer.reason_phrase}"
         if status in _PASSING_STATUS:
@@ -200,11 +200,11 @@ class Repository:
             "put its credentials into https_proxy, as http://user:password@host:port",
         )
 
-    def _broken(self, error: httpx.HTTPError) -> _TransferError:
+    def _broken(self, error: httpx2.HTTPError) -> _TransferError:
         """Return the error for a failure below HTTP."""
-        if isinstance(error, httpx.ProxyError):
+        if isinstance(error, httpx2.ProxyError):
             return self._proxy_refused(f"HTTP {error}")
-        if isinstance(error, httpx.TooManyRedirects):
+        if isinstance(error, httpx2.TooManyRedirects):
             return _TransferError(f"redirected more than {_REDIRECTIONS} times")
         root: BaseException = error
         while cause := root.__cause__ or root.__context__:
@@ -218,7 +218,7 @@ class Repository:
         if self._proxy is not None:
             reason += f" (through the proxy {self._proxy})"
         unknown_host = isinstance(root, socket.gaierror) and root.errno != socket.EAI_AGAIN
-        return _TransferError(reason, passing=not (unknown_host or isinstance(error, httpx.UnsupportedProtocol)))
+        return _TransferError(reason, passing=not (unknown_host or isinstance(error, httpx2.UnsupportedProtocol)))
 
 
 def _split(url: str) -> urllib.parse.SplitResult:
@@ -244,7 +244,7 @@ def _credentials(parts: urllib.parse.SplitResult) -> tuple[str, str] | None:
 
 
 def _proxy(scheme: str, host: str) -> str | None:
-    """Return the address, without credentials, of the proxy that httpx uses for a host.
+    """Return the address, without credentials, of the proxy that httpx2 uses for a host.
 
     Raises ConfigError if it is invalid.
     """
@@ -328,7 +328,7 @@ class _Transfer:
             raise self._wrong(file, f"SHA-256 {sha256}, expected {self._jar.sha256}", begun)
 
     def _copy(self, pieces: Iterable[bytes], file: BufferedRandom) -> None:
-        with contextlib.suppress(httpx.RemoteProtocolError):  # the answer ended early
+        with contextlib.suppress(httpx2.RemoteProtocolError):  # the answer ended early
             for piece in pieces:
                 if self._stop.is_set():
                     raise _StoppedError

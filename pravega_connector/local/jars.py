@@ -109,9 +109,9 @@ def ensure_jars(
     if _is_complete(jars, folder):
         return folder
     try:
-        from pravega_connector.local.download import Repository  # noqa: PLC0415 - only a fetch needs httpx
+        from pravega_connector.local.download import Repository  # noqa: PLC0415 - only a fetch needs httpx2
     except ImportError as error:
-        raise MissingExtraError("httpx", "local", purpose="the download of the server's jars") from error
+        raise MissingExtraError("httpx2", "local", purpose="the download of the server's jars") from error
     source = Repository(repository or os.environ.get(REPOSITORY_VARIABLE) or MAVEN_CENTRAL, read_seconds)
     try:
         home.mkdir(parents=True, exist_ok=True)

@@ -379,11 +379,11 @@ def _transport(
 
 
 def http_module() -> ModuleType:
-    """Return the module of HTTP clients. Raises MissingExtraError without the package httpx."""
+    """Return the module of HTTP clients. Raises MissingExtraError without the package httpx2."""
     try:
         return importlib.import_module("pravega_serde.registry.http")
     except ImportError as error:
-        raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
+        raise MissingExtraError("httpx2", "registry", purpose="a client of the schema registry") from error
 
 
 def _latest(group: str) -> tuple[str, str]:

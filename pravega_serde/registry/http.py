@@ -16,7 +16,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-import httpx
+import httpx2
 
 from pravega_serde import after_fork
 from pravega_serde.errors import (
@@ -50,13 +50,13 @@ _LONGEST_PAUSE: Final = 2.0
 _FIRST_SHARE: Final = 1 / 3
 # Share of an attempt for the connection; the rest is for the answer.
 _CONNECT_SHARE: Final = 0.25
-# Seconds for which httpx keeps an idle connection: until then, a call does not resolve the name again.
+# Seconds for which httpx2 keeps an idle connection: until then, a call does not resolve the name again.
 _KEPT: Final = 5.0
 # Enough for a group of ten thousand schemas of some KiB.
 _LARGEST_ANSWER: Final = 64 << 20
 # Separate from the program's own seeded sequence.
 _CHANCE: Final = random.SystemRandom()
-_UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class Http:
@@ -65,9 +65,9 @@ class Http:
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
         self._credential = _kept_credential(config)
-        self._client: httpx.Client | None = httpx.Client(**_settings(config))
+        self._client: httpx2.Client | None = httpx2.Client(**_settings(config))
         self._answered_at = -math.inf
-        self._inherited: list[httpx.Client | None] = []
+        self._inherited: list[httpx2.Client | None] = []
         after_fork.register(self)
 
     def _after_fork(self) -> None:
@@ -102,7 +102,7 @@ class Http:
     def _attempt(self, tries: _Tries[T]) -> T:
         client = self._client
         if client is None:
-            client = self._client = httpx.Client(**_settings(self._config))
+            client = self._client = httpx2.Client(**_settings(self._config))
         if not tries.is_authorized():
             tries.authorize()
         if time.monotonic() - self._answered_at > _KEPT:
@@ -112,9 +112,9 @@ class Http:
                 content = bytearray()
                 for piece in response.iter_raw():
                     tries.take(content, piece)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise tries.broken(error) from error
-        except (httpx.InvalidURL, UnicodeError) as error:
+        except (httpx2.InvalidURL, UnicodeError) as error:
             raise tries.unsendable(error) from error
         self._answered_at = time.monotonic()
         return tries.result(response, bytes(content))
@@ -126,7 +126,7 @@ class AsyncHttp:
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
         self._credential = _kept_credential(config)
-        self._client = httpx.AsyncClient(**_settings(config))
+        self._client = httpx2.AsyncClient(**_settings(config))
         after_fork.register(self)
 
     def _after_fork(self) -> None:
@@ -161,9 +161,9 @@ class AsyncHttp:
                 content = bytearray()
                 async for piece in response.aiter_raw():
                     tries.take(content, piece)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise tries.broken(error) from error
-        except (httpx.InvalidURL, UnicodeError) as error:
+        except (httpx2.InvalidURL, UnicodeError) as error:
             raise tries.unsendable(error) from error
         return tries.result(response, bytes(content))
 
@@ -226,11 +226,11 @@ class _Tries(Generic[T]):
         return True
 
     def resolve(self) -> None:
-        """Wait for the system's resolver. It has no timeout, and httpx applies one to it only with asyncio.
+        """Wait for the system's resolver. It has no timeout, and httpx2 applies one to it only with asyncio.
 
         Raises TransientError at the deadline. An unknown name is an error of the request.
         """
-        host = httpx.URL(self._config.address).host
+        host = httpx2.URL(self._config.address).host
         with contextlib.suppress(OSError):
             socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
             return
@@ -247,7 +247,7 @@ class _Tries(Generic[T]):
             raise TransientError(f"the name {host} was not resolved in time", sent=False)
 
     def request(self) -> dict[str, Any]:
-        """Return the httpx arguments of the next attempt."""
+        """Return the httpx2 arguments of the next attempt."""
         self._count += 1
         limit = max(self._end - time.monotonic(), 0.001)
         if self._count == 1 and not self._call.changes:
@@ -263,7 +263,7 @@ class _Tries(Generic[T]):
             "params": query or None,
             "content": content,
             "headers": self._headers(content),
-            "timeout": httpx.Timeout(limit - connect, connect=connect),
+            "timeout": httpx2.Timeout(limit - connect, connect=connect),
         }
 
     def _headers(self, content: bytes | None) -> dict[str, str]:
@@ -281,7 +281,7 @@ class _Tries(Generic[T]):
         if time.monotonic() > self._end:
             raise TransientError("the answer did not end in time", late=True)
 
-    def broken(self, error: httpx.HTTPError) -> Exception:
+    def broken(self, error: httpx2.HTTPError) -> Exception:
         """Return the error for a failure below HTTP."""
         if _is_tls(error):
             return RegistryProtocolError(
@@ -290,7 +290,7 @@ class _Tries(Generic[T]):
             )
         sent = not isinstance(error, _UNSENT)
         self._sent |= sent
-        return TransientError(_reason(error), sent=sent, late=sent and isinstance(error, httpx.TimeoutException))
+        return TransientError(_reason(error), sent=sent, late=sent and isinstance(error, httpx2.TimeoutException))
 
     def unsendable(self, error: Exception) -> RegistryRequestError:
         """Return the error for a request that no server could receive."""
@@ -298,7 +298,7 @@ class _Tries(Generic[T]):
             f"cannot {self._call.purpose:.500}: invalid address or argument: {error}; check {self._config.uri:.500}"
         )
 
-    def result(self, response: httpx.Response, content: bytes) -> T:
+    def result(self, response: httpx2.Response, content: bytes) -> T:
         """Return the result in an answer."""
         self._sent = True
         try:
@@ -362,7 +362,7 @@ def _is_tls(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _reason(error: httpx.HTTPError) -> str:
-    if isinstance(error, httpx.TimeoutException):
+def _reason(error: httpx2.HTTPError) -> str:
+    if isinstance(error, httpx2.TimeoutException):
         return "it did not answer in time" if not isinstance(error, _UNSENT) else "it cannot be reached in time"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

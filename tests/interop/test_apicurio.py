@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, Final
 
-import httpx
+import httpx2
 import pyarrow as pa
 import pytest
 from apicurio_serdes import ApicurioRegistryClient
@@ -43,7 +43,7 @@ def artifact() -> str:
 
 def global_id(apicurio: str, group: str, artifact: str) -> int:
     path = f"/apis/registry/v3/groups/{group}/artifacts/{artifact}/versions/branch=latest"
-    found: int = httpx.get(apicurio + path).raise_for_status().json()["globalId"]
+    found: int = httpx2.get(apicurio + path).raise_for_status().json()["globalId"]
     return found
 
 

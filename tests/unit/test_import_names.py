@@ -97,7 +97,7 @@ def test_a_users_own_connector_hides_nothing_that_spark_needs(tmp_path):
 # Each statement in a process of its own, which has what others have written, and nothing of ours.
 STATEMENTS = """
 import json, os, sys
-import google.protobuf.message_factory, grpc, httpx, msgspec, numpy.typing, pyarrow.compute, pyspark.sql.functions
+import google.protobuf.message_factory, grpc, httpx2, msgspec, numpy.typing, pyarrow.compute, pyspark.sql.functions
 assert not [name for name in sys.modules if name.startswith(("connector", "pravega", "pyspark_"))]
 for statement in json.load(sys.stdin):
     reader, writer = os.pipe()

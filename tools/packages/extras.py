@@ -205,10 +205,10 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "json-schema": Extra(("jsonschema",), _json_schema),
     "kafka": Extra(("confluent_kafka",), _kafka),
     "lake": Extra(("deltalake", "pyiceberg"), _lake),
-    "local": Extra(("cryptography", "httpx"), _local),
+    "local": Extra(("cryptography", "httpx2"), _local),
     "metrics": Extra(("opentelemetry.metrics", "prometheus_client"), _metrics),
     "protoc": Extra(("grpc_tools",), _protoc),
-    "registry": Extra(("cramjam", "httpx"), _registry),
+    "registry": Extra(("cramjam", "httpx2"), _registry),
     "spark": Extra(("pandas", "pyspark"), _spark),
     "trust-store": Extra(("cryptography",), _trust_store),
 }

@@ -52,7 +52,7 @@ def unloadable() -> dict[str, str]:
 
 def blocks_run() -> dict[str, int]:
     """Return how many blocks of each page have run: those that need neither Spark nor a package that is missing."""
-    with_registry, with_commands = (importlib.util.find_spec(name) is not None for name in ("httpx", "click"))
+    with_registry, with_commands = (importlib.util.find_spec(name) is not None for name in ("httpx2", "click"))
     run = pages.run_by(pages.ON_SERVERS)
     found = {}
     for page in PAGES:

@@ -47,7 +47,7 @@ __all__ = [
 
 OURS = frozenset({"connector", "pravega_connector", "pravega_serde", "pyspark_pravega"})
 #: Packages whose parts are told apart; the rest is Python's own.
-PACKAGES = ("ours", "pyspark", "py4j", "numpy", "pyarrow", "pandas", "grpc", "google", "httpx", "msgspec", "mmh3")
+PACKAGES = ("ours", "pyspark", "py4j", "numpy", "pyarrow", "pandas", "grpc", "google", "httpx2", "msgspec", "mmh3")
 EVENTS = 1000
 _QUERY = "4b9b2f9e-3c35-4b0c-9c0c-0a1a2b3c4d5e"
 

@@ -259,7 +259,7 @@ def check_registry(config: RegistryConfig, timeout: float) -> Iterator[Finding]:
             finally:
                 calls.close()
     except ImportError as error:
-        missing = MissingExtraError("httpx", "registry", purpose="a client of the schema registry")
+        missing = MissingExtraError("httpx2", "registry", purpose="a client of the schema registry")
         yield failure("registry", missing, f"install the extra 'registry': {error}", subject=config.uri)
     except PravegaError as error:
         yield failure(

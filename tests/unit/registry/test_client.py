@@ -200,9 +200,9 @@ def test_one_client_for_each_configuration_and_process():
     assert shared_client(config).config == config
 
 
-def test_without_httpx(monkeypatch):
+def test_without_httpx2(monkeypatch):
     monkeypatch.delitem(sys.modules, "pravega_serde.registry.http", raising=False)
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'pravega-serde\[registry\]'"):
         SchemaRegistryClient("http://host")
 

@@ -15,10 +15,8 @@ pytestmark = pytest.mark.long  # 18 processes, one after the other
 
 ARROW = {"mmh3", "msgspec", "numpy", "pyarrow", "typing_extensions"}
 GRPC = {"google", "grpc"}
-#: A client of the schema registry, and what its codecs and commands bring.
-HTTP = {"anyio", "certifi", "click", "cramjam", "h11", "httpcore", "httpx", "idna", "pygments", "rich"} | {
-    "zstandard",
-}
+#: A client of the schema registry, and what its codecs bring.
+HTTP = {"anyio", "cramjam", "h11", "httpcore2", "httpx2", "idna", "truststore"}
 #: Spark's own pa.array([…]) at the end of a write task loads it, whatever the task does.
 PANDAS = {"dateutil", "pandas", "pytz"}
 
