@@ -17,7 +17,7 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
 from tests.conftest import StartProcess
 
-KILLS, FILES, LINES = 10, 120, 25
+KILLS, FILES, LINES = 3, 60, 25
 #: Arguments: the controller, the target stream, and a folder with the source and the checkpoint.
 PROGRAM = """
 import sys
@@ -61,7 +61,7 @@ def test_random_kills_lose_and_repeat_nothing(
         while committed() == before:
             assert job.poll() is None, f"the job has ended by itself, seed {seed}"
             time.sleep(0.02)
-        time.sleep(chance.uniform(0, 3))  # a random moment of the batches that follow
+        time.sleep(chance.uniform(0, 2))  # a random moment of the batches that follow
         assert job.poll() is None, f"there are too few files for {KILLS} kills"
         os.killpg(job.pid, signal.SIGKILL)  # the driver, its JVM and its workers
         job.wait(timeout=60)
