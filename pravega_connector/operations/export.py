@@ -170,7 +170,9 @@ class _Export:
         on_progress(0, total)
         with closing(self._events()) as batches:
             for batch in batches:
-                kept = self._kept(batch)
+                # Only events of the routing key that the options select.
+                owned = self._range.owned
+                kept = batch if self._select is None else self._select(batch, owned[batch.segment_id])
                 for built in self._rows.build_all(kept) if len(kept.events) else ():
                     if built.num_rows:
                         writer.write(built)
@@ -179,10 +181,6 @@ class _Export:
                 done += batch.end - int(batch.offsets[0])
                 on_progress(done, total)
         return events, rows
-
-    def _kept(self, batch: EventBatch) -> EventBatch:
-        """Return the events of the routing key that the options select."""
-        return batch if self._select is None else self._select(batch, self._range.owned[batch.segment_id])
 
     def _events(self) -> Generator[EventBatch, None, None]:
         return read_ranges(self._client.stores, [self._range])

@@ -151,7 +151,9 @@ def _keys_of_columns(
     done = 0
     while rest is not None:
         decoded = (
-            Decoded(rest.events, []) if serializer is None else decode(serializer, rest.events, "PERMISSIVE", _as_is)
+            Decoded(rest.events, [])
+            if serializer is None
+            else decode(serializer, rest.events, "PERMISSIVE", lambda error: error)
         )
         malformed += [done + row for row in np.flatnonzero(decoded.bad()).tolist()]
         # flatten() and not field(): a null record is null in each of its columns.
@@ -166,7 +168,3 @@ def _keys_of_columns(
         done += count
         rest = batch_part(batch, done) if done < len(batch.events) else None
     return pa.concat_arrays(parts), malformed
-
-
-def _as_is(error: DeserializationError) -> DeserializationError:
-    return error

@@ -102,8 +102,10 @@ class _Writer:
 
     def latest(self) -> list[SchemaInfo]:
         """Return the latest schemas of the group, ordered by name; none for a group that will be created."""
+        # A subject has one schema, whose file may have several types.
+        named = self._options.registry_type if self._is_foreign else None
         try:
-            found = [each.schema for each in self._store.latest(self._named_type())]
+            found = [each.schema for each in self._store.latest(named)]
         except RegistryNotFoundError as error:
             if self._options.create_group or (self._is_foreign and self._options.register_schema):
                 return []
@@ -122,10 +124,6 @@ class _Writer:
     def _is_foreign(self) -> bool:
         """True if groups are subjects, which exist from their first schema on."""
         return self._config.kind != "pravega"
-
-    def _named_type(self) -> str | None:
-        """Return the type to ask for. A subject has one schema, whose file may have several types."""
-        return self._options.registry_type if self._is_foreign else None
 
     def of(self, chosen: EventType) -> RegistryEncoding:
         """Return the encoding of events of one type."""

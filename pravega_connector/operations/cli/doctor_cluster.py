@@ -157,10 +157,8 @@ class Cluster:
         """Look up the current segments of a stream, and ``extra`` numbers of segments that need not exist."""
         current = [segment.id for segment in controller.current_segments(stream, deadline=deadline)]
         for segment in (*current, *range(extra)):
-            self._add(controller.endpoint(stream, segment, deadline=deadline), f"{stream}/{segment}")
-
-    def _add(self, endpoint: Endpoint, segment: str) -> None:
-        self.stores.setdefault(endpoint, segment)
+            endpoint = controller.endpoint(stream, segment, deadline=deadline)
+            self.stores.setdefault(endpoint, f"{stream}/{segment}")
 
     def _check_store(self, endpoint: Endpoint) -> Finding:
         where, uses_tls = _text(endpoint), self.config.uses_tls_to_stores

@@ -80,7 +80,8 @@ def generate(
         name, found = scanned(source, **scan)
         name = name.rpartition("/")[2]
     elif kind == "registry":
-        name, found = source, _registered(registry, source, type_name)
+        name = source
+        found = latest_schema(RegistryConfig.resolve(uri=registry), group=source, type=type_name)
     else:
         name, found = Path(source).stem, Path(source)
     code = generate_code(found, to=to, name=_file_name(name), type=type_name, command=command)
@@ -106,10 +107,6 @@ def _check_options(context: click.Context, kind: str, registry: str | None) -> N
         if context.get_parameter_source(name) is given:
             option = next(each for each in context.command.params if each.name == name)
             raise click.UsageError(f"{option.opts[0]} applies to --from sniff only")
-
-
-def _registered(uri: str | None, group: str, type_name: str | None) -> Any:
-    return latest_schema(RegistryConfig.resolve(uri=uri), group=group, type=type_name)
 
 
 def _command(source: str, kind: str, to: str, type_name: str | None, form: str) -> str:

@@ -161,14 +161,6 @@ def _get_offset(reader: CompactReader) -> int:
     return END_OF_SEGMENT if offset == COMPACT_LONG_MAX else offset
 
 
-def _put_cut(cut: StreamCut) -> bytes:
-    return cut.to_bytes()
-
-
-def _get_cut(reader: CompactReader) -> StreamCut:
-    return StreamCut.read(reader)
-
-
 LONG: Final = _number(">q")
 INT: Final = _number(">i")
 FLAG: Final = _number(">?")
@@ -390,7 +382,7 @@ def decode_config(data: bytes) -> GroupConfig:
 
 _OFFSETS: Final = _map(SEGMENT, Kind(_put_offset, _get_offset))
 _RANGES: Final = _map(SEGMENT, RANGE)
-_CUTS: Final = _map(STREAM, Kind(_put_cut, _get_cut))
+_CUTS: Final = _map(STREAM, Kind(StreamCut.to_bytes, StreamCut.read))
 
 
 def encode_position(position: Ranged) -> bytes:
