@@ -137,7 +137,7 @@ def examples(draw: Any, rows: int = 8) -> tuple[ProtobufSerializer, list[Any]]:
 
 def shown(serializer: ProtobufSerializer, column: pa.Array) -> str:
     """Values as text: a NaN is not equal to itself. Times as numbers: Python has none beyond its year 9999."""
-    return str(lowering(serializer._plan, column.type)(column).to_pylist())
+    return str(lowering(serializer.plan, column.type)(column).to_pylist())
 
 
 def plainly(serializer: ProtobufSerializer, events: list[bytes]) -> tuple[pa.Array, dict[int, str]]:
