@@ -94,6 +94,9 @@ def write(frame: DataFrame, stream: str | None = None, **options: Any) -> None:
         with suppress(ConnectorError):  # the rows of open transactions disappear when their lease expires
             writer.abort(_messages([] if finished is None else finished.value))
         raise
+    finally:
+        if finished is not None:
+            finished.value = []  # PySpark keeps every accumulator
 
 
 class _Lists(AccumulatorParam[list[bytes]]):  # type: ignore[misc]

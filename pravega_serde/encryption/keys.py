@@ -217,8 +217,8 @@ def _service(named: str) -> KeyService:
     try:
         found = imported(named)
         made = found if isinstance(found, KeyService) and not isinstance(found, type) else found()
-    except Exception as error:
-        raise EncryptionKeyError(f"the key service {named!r} cannot be created: {type(error).__name__}") from error
+    except Exception as error:  # noqa: BLE001 - its text may have a secret
+        raise EncryptionKeyError(f"the key service {named!r} cannot be created: {type(error).__name__}") from None
     if not isinstance(made, KeyService):
         raise EncryptionKeyError(f"the key service {named!r} is a {type(made).__name__} without wrap and unwrap")
     return made
@@ -229,10 +229,10 @@ def _called(call: Any, key_name: str, data: bytes) -> bytes:
         made = call(key_name, data)
     except EncryptionKeyError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - its text may have a secret
         raise EncryptionKeyError(
             f"the key service failed for the key-encryption key {key_name!r}: {type(error).__name__}"
-        ) from error
+        ) from None
     if not isinstance(made, bytes):
         raise EncryptionKeyError(f"the key service returned a {type(made).__name__}, not bytes")
     return made

@@ -25,7 +25,7 @@ _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 @click.command(
     epilog=examples(
         "pravega-serde tier shop/orders delta:/lake/orders --format json --follow",
-        "pravega-serde tier shop/orders iceberg:main.shop.orders --registry http://localhost:9092",
+        "pravega-serde tier shop/orders iceberg:main.shop.orders --format json",
         "pravega-serde tier shop/orders delta:/lake/orders --status",
     )
 )

@@ -60,9 +60,9 @@ class TierColumns:
         try:
             found = all_columns(batches, self._options, _OTHERWISE)
         except ColumnTypeError:
-            if self._decoded is None:
+            if self._decoded is None or not self._is_json:
                 raise
-            return  # the events are malformed, or do not fit
+            return  # the events are malformed, or do not fit: the decoder of JSON finds each
         known = pa.schema([]) if self._decoded is None else self._decoded
         merged = pa.schema(list(_merged(pa.struct(list(known)), pa.struct(list(found)))))
         if not len(merged):

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError
 from deltalake.exceptions import TableNotFoundError as NoDeltaTableError
 
-from pravega_connector.errors import LakeTableError
+from pravega_connector.errors import ColumnTypeError, LakeTableError
 from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, stream_of
+from pravega_serde.errors import PravegaError
 
 # Key of a commit's metadata.
 _POSITION: Final = "pravega.tier"
@@ -33,9 +35,8 @@ class DeltaLakeTable:
         return f"delta:{self._uri}"
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns, or None if the table does not exist."""
-        table = self._load()
-        return None if table is None else pa.schema(table.schema().to_arrow())
+        """Return the columns of the loaded table, or None if it did not exist."""
+        return None if self._table is None else pa.schema(self._table.schema().to_arrow())
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         """Create the table, unless another program has created it in the meantime."""
@@ -66,14 +67,15 @@ class DeltaLakeTable:
         table = self._table
         assert table is not None, "load the position first"
         app_id = _app_id(stream_of(position))
-        known = set(pa.schema(table.schema().to_arrow()).names)
+        known = pa.schema(table.schema().to_arrow())
+        self._check(rows, known)
         with self._errors():
             try:
                 write_deltalake(
                     table,
                     rows,
                     mode="append",
-                    schema_mode=None if known == set(rows.schema.names) else "merge",
+                    schema_mode=None if known.remove_metadata() == rows.schema.remove_metadata() else "merge",
                     commit_properties=CommitProperties(
                         custom_metadata={_POSITION: position.to_text()},
                         app_transactions=[Transaction(app_id, position.version)],
@@ -81,6 +83,24 @@ class DeltaLakeTable:
                 )
             except CommitFailedError as error:
                 raise ConflictError from error
+
+    def _check(self, rows: pa.Table, known: pa.Schema) -> None:
+        """Raise ColumnTypeError for values that the library would change to write them."""
+        assert self._table is not None
+        for field in rows.schema:
+            at = known.get_field_index(field.name)
+            if at >= 0 and (misfit := _misfit(known.field(at).type, field.type, field.name)) is not None:
+                raise ColumnTypeError(
+                    f"{self}: column {misfit} in the events, and the table would change its values: write into a new "
+                    "table"
+                )
+        for name in self._table.metadata().partition_columns:
+            column = rows.column(name) if name in rows.schema.names else pa.nulls(0)
+            if pa.types.is_string(column.type) and pc.any(pc.equal(column, "")).as_py():
+                raise ColumnTypeError(
+                    f"{self}: partition column {name!r} has an empty text, which Delta stores as null: choose other "
+                    "partition columns for a new table"
+                )
 
     def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
         """Yield the commits in the log of the table, the newest first."""
@@ -106,8 +126,31 @@ class DeltaLakeTable:
         """Raise the errors of the library in one line."""
         try:
             yield
-        except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-            raise LakeTableError(f"{self}: {' '.join(str(error).split())[:300]}") from error
+        except (ConflictError, PravegaError):
+            raise
+        except Exception as error:
+            # The library also raises plain exceptions.
+            text = " ".join(str(error).split())[:300] or type(error).__name__
+            raise LakeTableError(f"{self}: {text}") from error
+
+
+def _misfit(known: pa.DataType, found: pa.DataType, path: str) -> str | None:
+    """Return the path and types of a value of the events that the table's type does not hold, or None."""
+    if pa.types.is_struct(known) and pa.types.is_struct(found):
+        fields = ((known.field(each.name).type, each) for each in found if known.get_field_index(each.name) >= 0)
+        parts = (_misfit(kind, each.type, f"{path}.{each.name}") for kind, each in fields)
+        return next((part for part in parts if part is not None), None)
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return _misfit(known.value_type, found.value_type, f"{path}.element")
+    if pa.types.is_map(known) and pa.types.is_map(found):
+        keys = _misfit(known.key_type, found.key_type, f"{path}.key")
+        return keys or _misfit(known.item_type, found.item_type, f"{path}.value")
+    widens = any(
+        is_kind(known) and is_kind(found) and known.bit_width >= found.bit_width
+        for is_kind in (pa.types.is_signed_integer, pa.types.is_floating)
+    )
+    is_bytes = pa.types.is_binary(known) and (pa.types.is_binary(found) or pa.types.is_fixed_size_binary(found))
+    return None if known == found or widens or is_bytes else f"{path!r} is {known} in the table and {found}"
 
 
 def _app_id(stream: str) -> str:

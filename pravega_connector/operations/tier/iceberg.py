@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from pravega_connector.errors import LakeTableError
 from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, stream_of
+from pravega_serde.errors import PravegaError
 
 # Key of a snapshot's summary, and begin of the key of a table's property.
 _POSITION: Final = "pravega.tier"
@@ -51,9 +52,8 @@ class IcebergTable:
         return f"iceberg:{self._catalog_name}.{self._name}"
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns, or None if the table does not exist."""
-        table = self._load()
-        return None if table is None else schema_to_pyarrow(table.schema(), include_field_ids=False)
+        """Return the columns of the loaded table, or None if it did not exist."""
+        return None if self._table is None else schema_to_pyarrow(self._table.schema(), include_field_ids=False)
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         """Create the table and its namespace, unless another program has created them in the meantime."""
@@ -70,7 +70,7 @@ class IcebergTable:
                 ):
                     for column in partition_by:
                         spec.add_field(column, IdentityTransform(), column)
-            except TableAlreadyExistsError:
+            except (TableAlreadyExistsError, CommitFailedException):
                 pass
 
     def position(self, stream: str) -> TierPosition | None:
@@ -85,22 +85,20 @@ class IcebergTable:
         assert table is not None, "load the position first"
         table.metadata.properties[_RETRIES] = "0"  # of this copy in memory
         text = position.to_text()
-        written: list[str] = []
         with self._errors():
             try:
                 with table.transaction() as transaction:
                     with transaction.update_schema() as columns:
                         columns.union_by_name(rows.schema)
                     with transaction.update_snapshot(snapshot_properties={_POSITION: text}).fast_append() as files:
-                        for part in _partitions(rows, transaction.table_metadata):
-                            written.append(_write(part, table.io, transaction.table_metadata))
-                            files.append_data_file(
-                                parquet_file_to_data_file(table.io, transaction.table_metadata, written[-1])
-                            )
+                        for values, part in _partitions(rows, transaction.table_metadata):
+                            path = _write(part, table.io, transaction.table_metadata)
+                            file = parquet_file_to_data_file(table.io, transaction.table_metadata, path)
+                            if [*file.partition] != values:
+                                raise LakeTableError(f"{self}: {values} cannot be values of its partition columns")
+                            files.append_data_file(file)
                     transaction.set_properties({f"{_POSITION}.{stream_of(position)}": text})
             except CommitFailedException as error:
-                for path in written:
-                    table.io.delete(path)
                 raise ConflictError from error
 
     def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
@@ -133,7 +131,7 @@ class IcebergTable:
         """Raise the errors of the library in one line."""
         try:
             yield
-        except (ConflictError, LakeTableError):
+        except (ConflictError, PravegaError):
             raise
         except Exception as error:
             # Catalogs raise the errors of databases, object stores and HTTP clients.
@@ -158,15 +156,15 @@ def _write(rows: pa.Table, io: FileIO, metadata: TableMetadata) -> str:
     return path
 
 
-def _partitions(rows: pa.Table, metadata: TableMetadata) -> Iterator[pa.Table]:
-    """Yield the rows of each partition of the table."""
+def _partitions(rows: pa.Table, metadata: TableMetadata) -> Iterator[tuple[list[Any], pa.Table]]:
+    """Yield the values and the rows of each partition of the table."""
     names = [metadata.schema().find_column_name(field.source_id) for field in metadata.spec().fields]
     if not names:
-        yield rows
+        yield [], rows
         return
     for values in rows.select(names).group_by(names).aggregate([]).to_pylist():
         kept = pa.array(np.ones(rows.num_rows, np.bool_))
         for name, value in values.items():
             column = rows.column(name)
             kept = pc.and_(kept, pc.is_null(column) if value is None else pc.equal(column, value))
-        yield rows.filter(pc.fill_null(kept, False))
+        yield [values[name] for name in names], rows.filter(pc.fill_null(kept, False))

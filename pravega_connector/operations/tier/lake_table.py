@@ -68,7 +68,7 @@ class LakeTable(Protocol):
     """Table of a lake. Not thread safe."""
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns, or None if the table does not exist."""
+        """Return the columns of the loaded table, or None if it did not exist."""
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         """Create the table, unless another program has created it in the meantime."""

@@ -36,6 +36,7 @@ _log: Final = logging.getLogger(__name__)
 # Columns that name an event, and the order of the events of a segment.
 _PLACE: Final = "segment_id,offset"
 _POLL: Final = 1.0  # seconds
+_LOOK_SECONDS: Final = 60.0  # between two looks at the commits of an idle stream
 #: Options of the source that a run sets itself, or that have no meaning for it.
 _OWN: Final = (
     "start_stream_cut",
@@ -192,6 +193,7 @@ class _Run:
         self._counts = TierCounts()
         self._position: TierPosition | None = None
         self._truncated: str | None = None
+        self._next_look = 0.0  # at old commits
         self._checked: pa.Schema | None = None
 
     def run(self, start: Position | None, schema: pa.Schema | None) -> TierSummary:
@@ -234,6 +236,10 @@ class _Run:
         for name in (*self._settings.partition_by, *self._settings.sort_by):
             if name not in schema.names:
                 raise ConfigError(f"{self._name}: there is no column {name!r}; columns: {', '.join(schema.names)}")
+        for name in self._settings.partition_by:
+            kind = schema.field(name).type
+            if pa.types.is_floating(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):
+                raise ConfigError(f"{self._name}: column {name!r} of type {kind} cannot be a partition column")
         self._checked = schema
 
     def _round(self, reader: TailReader, end: EndCut | None) -> None:
@@ -256,6 +262,7 @@ class _Run:
             rows = self._columns.rows(batches)
             self._check(rows.schema)
             self._commit(rows, sum(len(batch.events) for batch in batches), reader.position)
+            self._next_look = 0.0
             self._truncate()
 
     def _commit(self, rows: pa.Table, events: int, cut: StreamCut) -> None:
@@ -325,8 +332,9 @@ class _Run:
     def _truncate(self) -> None:
         """Truncate the stream at the newest cut that was committed long enough ago."""
         age = self._settings.truncate_after
-        if age is None or self._position is None:
+        if age is None or self._position is None or time.monotonic() < self._next_look:
             return
+        self._next_look = time.monotonic() + _LOOK_SECONDS
         before = time.time() - age
         old = next((p for at, p in self._table.positions(str(self._stream)) if at / 1000 <= before), None)
         if old is None or old.cut == self._truncated or old.stream != self._target:

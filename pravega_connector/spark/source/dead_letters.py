@@ -15,6 +15,7 @@ from pravega_connector.deadletters import FileLetters, LetterBox, SliceReading, 
 from pravega_connector.errors import ConfigError, OutputFileError
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.rows.options import FormatOptions
+from pravega_connector.rows.options.encryption import EncryptionOptions
 from pravega_connector.rows.options.source import SourceOptions
 
 # Options that decide which events are malformed, in addition to the options of the format.
@@ -75,6 +76,7 @@ def _reader(options: SourceOptions, schema: pa.Schema) -> str:
 
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
-    names = [*(each.name for each in fields(FormatOptions)), *_DECIDING]
+    unused = set() if options.encrypted_fields is not None else {each.name for each in fields(EncryptionOptions)}
+    names = [*(each.name for each in fields(FormatOptions) if each.name not in unused), *_DECIDING]
     given = [f"{name}={getattr(options, name)!r}" for name in names if getattr(options, name) is not None]
     return "\n".join([query or "", *given, str(schema.remove_metadata())])

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from pravega_connector.operations.tier import TierPosition, tier, tier_status
 from pravega_connector.operations.tier.delta import DeltaLakeTable
 from pravega_connector.operations.tier.iceberg import IcebergTable
 from pravega_connector.operations.tier.lake_table import check_columns
+from pravega_connector.operations.tier.run import _Run
+from pravega_serde import AvroSerializer
 from pravega_serde.errors import DeserializationError
 from tests.integration.tier.conftest import KEYS, Lake, Run, Write
 
@@ -301,3 +304,71 @@ def test_names_of_tables(client: PravegaClient, name: str) -> None:
 def test_columns_that_tables_do_not_have(kind: pa.DataType, path: str) -> None:
     with pytest.raises(ColumnTypeError, match=f"column '{path}' is"):
         check_columns(pa.schema([("id", pa.int64()), ("x", kind)]), "delta:/x")
+
+
+def test_another_first_run_wins(lake: Lake, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(10)
+    collect = _Run._round
+
+    def after_the_other(self: Any, *args: Any) -> None:
+        monkeypatch.setattr(_Run, "_round", collect)
+        assert run().counts.rows == 10 * KEYS
+        collect(self, *args)
+
+    monkeypatch.setattr(_Run, "_round", after_the_other)
+    with pytest.raises(FencedError, match="another run writes stream"):
+        run()
+    assert numbers(lake.rows()) == all_of(10)
+
+
+def test_only_a_nested_field_is_new(lake: Lake, run: Run, write: Write) -> None:
+    write(events=[{"o": {"x": 1}, "l": [{"v": 1}], "key": "a"}])
+    run()
+    write(events=[{"o": {"x": 2, "y": "b"}, "l": [{"v": 2, "w": True}], "key": "a"}])
+    run()
+    write(events=[{"o": {"x": 3}, "l": [], "key": "a"}])
+    run()
+    by_offset = sorted(lake.rows().to_pylist(), key=lambda row: row["offset"])
+    assert [(row["o"], row["l"]) for row in by_offset] == [
+        ({"x": 1, "y": None}, [{"v": 1, "w": None}]),
+        ({"x": 2, "y": "b"}, [{"v": 2, "w": True}]),
+        ({"x": 3, "y": None}, []),
+    ]
+
+
+def test_fields_of_cbor_with_two_types_are_an_error(
+    client: PravegaClient, stream: StreamName, lake: Lake, run: Run
+) -> None:
+    with client.writer(stream, "cbor") as writer:
+        writer.write({"key": "a", "n": 1}, routing_key="a")
+    run({"format": "cbor"})
+    with client.writer(stream, "cbor") as writer:
+        writer.write({"key": "a", "n": 1, "new": 5, "m": 1}, routing_key="a")
+        writer.write({"key": "a", "n": 1, "m": "x"}, routing_key="a")
+    with pytest.raises(ColumnTypeError, match="do not have columns in common"):
+        run({"format": "cbor"})
+
+
+def test_a_wider_type_than_that_of_a_delta_table(client: PravegaClient, stream: StreamName, tmp_path: Path) -> None:
+    uri, table = client.config.controller, f"delta:{tmp_path}/table"
+    schema = '{"type": "record", "name": "R", "fields": [{"name": "v", "type": "%s"}]}'
+    for kind in ("float", "double"):
+        with client.writer(stream, AvroSerializer(schema % kind)) as writer:
+            writer.write({"v": 0.1}, routing_key="a")
+        options: dict[str, Any] = {"controller": uri, "format": "avro", "avro_schema": schema % kind}
+        if kind == "float":
+            tier(str(stream), table, **options)
+    with pytest.raises(ColumnTypeError, match="'v' is float in the table and double"):
+        tier(str(stream), table, **options)
+
+
+def test_partition_columns_whose_values_would_change(lake: Lake, run: Run, write: Write) -> None:
+    write(events=[{"key": "a", "x": 1.5}, {"key": "", "x": 2.5}])
+    with pytest.raises(ConfigError, match="column 'x' of type double cannot be a partition column"):
+        run(partition_by=("x",))
+    if lake.kind == "delta":
+        with pytest.raises(ColumnTypeError, match="'key' has an empty text"):
+            run(partition_by=("key",))
+    else:
+        run(partition_by=("key",))
+        assert sorted(lake.rows()["key"].to_pylist()) == ["", "a"]

@@ -6,14 +6,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pravega_connector import client as package
-from pravega_connector.operations.cli import ingest, read, watch, write
+from pravega_connector.operations.cli import arguments, ingest, read, watch, write
 
 # Where each takes the client's class from, the command, its first arguments.
 COMMANDS = [
     (ingest, ingest.ingest, [str(Path(__file__).parent)]),
     (read, read.read, []),
-    (package, watch.watch, []),
+    (arguments, watch.watch, []),
     (write, write.write, []),
 ]
 

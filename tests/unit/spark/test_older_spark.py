@@ -23,7 +23,7 @@ types.to_arrow_type = lambda dt, *, error_on_duplicated_field_names_in_struct=Fa
 import pyspark_pravega as p
 
 for use in (
-    lambda: p.configure(None),
+    lambda: p.configure(None, jvm_reader=False),
 ):
     try:
         use()
@@ -39,7 +39,7 @@ def test_each_use_is_refused_with_the_version(version: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     lacking = " has no data sources in Python, so it" if version < "4.0" else ""
-    use = "configure without jvm_reader, or with low_latency"
+    use = "configure without jvm_reader"
     assert [line.partition(": use ")[0] for line in done.stdout.splitlines()] == [
         f"[PRAVEGA-UNSUPPORTED-MODE] Spark {version}{lacking} is too old for {use}"
     ]
