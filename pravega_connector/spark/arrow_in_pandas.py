@@ -23,7 +23,6 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.functions import col as column_of
 from pyspark.sql.functions import pandas_udf, struct
-from pyspark.sql.pandas.serializers import ArrowStreamPandasUDFSerializer
 from pyspark.sql.types import ArrayType, DataType
 
 from pravega_connector.errors import UnsupportedModeError
@@ -88,6 +87,8 @@ class _Unconverted(pd.Series):
 
 def _leave_in_arrow() -> None:
     """Let this process pass the field of a struct with the name of this module to functions in Arrow."""
+    from pyspark.sql.pandas.serializers import ArrowStreamPandasUDFSerializer  # noqa: PLC0415 - later versions lack it
+
     usual = ArrowStreamPandasUDFSerializer.arrow_to_pandas
     if hasattr(usual, _FIELD):
         return

@@ -112,6 +112,8 @@ class _Events:
 
     def _confuse_entries(self, one: Any, other: Any) -> bool:
         (key, value), (other_key, other_value) = (typing.get_args(each) or (Any, Any) for each in (one, other))
+        if key != other_key and any(map(_is_enum, (*alternatives_of(key), *alternatives_of(other_key)))):
+            return True  # keys are read as names of constants before the type of the dict is known
         if self._form.mixed_keys and not self._overlap(key, other_key):
             return False
         pairs = itertools.product(alternatives_of(value), alternatives_of(other_value))

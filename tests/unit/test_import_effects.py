@@ -19,7 +19,7 @@ PACKAGES = (pravega_serde, pravega_connector, connector, pyspark_pravega)
 
 #: Packages of others, loaded before the comparison: numpy adds filters of warnings, py4j an empty log handler,
 #: and polars a variable of its allocator.
-OTHERS = ["numpy", "polars", "py4j.java_gateway"]
+OTHERS = ["numpy", "polars", "py4j.java_gateway", "pyiceberg.catalog"]
 
 #: Print the differences in the process that an import of modules makes, after an import of others.
 PROGRAM = """

@@ -94,7 +94,7 @@ class IcebergTable:
                         for values, part in _partitions(rows, transaction.table_metadata):
                             path = _write(part, table.io, transaction.table_metadata)
                             file = parquet_file_to_data_file(table.io, transaction.table_metadata, path)
-                            if [*file.partition] != values:
+                            if [file.partition[at] for at in range(len(values))] != values:
                                 raise LakeTableError(f"{self}: {values} cannot be values of its partition columns")
                             files.append_data_file(file)
                     transaction.set_properties({f"{_POSITION}.{stream_of(position)}": text})

@@ -194,6 +194,7 @@ Numbered = enum.Enum("Numbered", {"ONE": 1})
         (Literal[2] | float, "json cbor"),
         (Any | Kinds, "json cbor"),
         (Numbered | int, "json cbor"),
+        (dict[Kinds, int] | dict[UUID, float], "json cbor"),
         # Their events differ.
         (two(int, str), ""),
         (two(bool, int), ""),
