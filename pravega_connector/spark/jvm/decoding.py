@@ -90,7 +90,7 @@ def steps(serializer: Serializer[Any]) -> dict[str, Any]:
             from pravega_connector.spark.jvm.protobuf_steps import protobuf_plan  # noqa: PLC0415
 
             return protobuf_plan(serializer)  # type: ignore[arg-type]
-    raise NotInJvmError(f"{kind.__name__}, which the JVM reader cannot decode")
+    raise NotInJvmError(kind.__name__)
 
 
 def _check_options(options: SourceOptions) -> None:

@@ -253,7 +253,7 @@ def test_truncated_data_is_an_error_or_skipped(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"format": "string"}, "cannot read with Utf8StringSerializer"),
+        ({"format": "string"}, "cannot read with UTF8StringSerializer"),
         ({"columns": "event,encoding_id"}, "reads raw events only: leave out column 'encoding_id'"),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_read_that_only_python_can_do(
     assert not is_read_by_the_jvm(load(**options))
     assert load(**options).count() == 10
     with pytest.raises(PySparkException, match=rf"raw_reader=jvm.*{expected}"):
-        load(raw_reader="jvm", **options)
+        load(raw_reader="jvm", **options).count()
 
 
 def test_a_session_without_the_reader_says_so(

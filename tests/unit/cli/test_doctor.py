@@ -58,7 +58,7 @@ def advertised(monkeypatch):
 
 
 def examine(*args):
-    result = CliRunner().invoke(command_line, ["doctor", "--json", "--timeout", "2", *args])
+    result = CliRunner().invoke(command_line, ["doctor", "--json", "--timeout", "6", *args])
     assert result.stderr == ""
     found = json.loads(result.stdout)
     assert found["ok"] is (result.exit_code == 0)
