@@ -116,7 +116,7 @@ def test_a_session_that_was_not_set_up(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"format": "string"}, "is read with UTF8StringSerializer, which the JVM reader cannot decode"),
+        ({"format": "string"}, "is read with UTF8StringSerializer"),
         ({"columns": "event,encoding_id"}, "is read with column 'encoding_id'"),
         ({"raw_reader": "python"}, "is read with option 'raw_reader'"),
     ],
