@@ -1,6 +1,7 @@
 """Local checkpoints that Spark writes without starting processes: the same files, and a second driver is found."""
 
-from collections.abc import Callable
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from pravega_connector.spark.jvm.session import use_local_checkpoint_files
+from tests.conftest import StartProcess
+from tools import jvm
 
 SECONDS = 120
 
@@ -37,36 +40,48 @@ def files(checkpoint: Path) -> dict[str, int]:
     return {str(each.relative_to(checkpoint)): each.stat().st_mode for each in first}
 
 
-@pytest.fixture
-def started(session: SparkSession, tmp_path: Path) -> Callable[[Callable[[], None]], list[str]]:
-    """``started(call)`` returns the commands that the JVM starts during a call."""
+#: Program that runs queries on a checkpoint as Spark does and on another one with local files, and then the other way.
+PROGRAM = """
+import sys
+from pathlib import Path
+from pravega_connector.spark.jvm.session import use_jvm_reader, use_local_checkpoint_files
+from tests.integration.spark.test_checkpoint_files import run
+from tests.spark_session import spark_session
 
-    def started(call: Callable[[], None]) -> list[str]:
-        flight = session._jvm.jdk.jfr
-        recording = flight.Recording()
-        recording.enable("jdk.ProcessStart").withoutStackTrace()
-        recording.start()
-        call()
-        recording.stop()
-        file = session._jvm.java.nio.file.Path.of(session._jvm.java.net.URI.create((tmp_path / "flight").as_uri()))
-        recording.dump(file)
-        recording.close()
-        return [each.getString("command") for each in flight.consumer.RecordingFile.readAllEvents(file)]
+usual, own = map(Path, sys.argv[1:])
+spark = spark_session(usual.parent)
+assert use_jvm_reader(spark)
+session = spark.newSession()
+assert use_local_checkpoint_files(session, True) is None
+run(spark.newSession(), usual)
+run(session, own)
+log = Path(usual.parent, "commands")
+before = log.read_text()
+run(spark.newSession(), own)  # either can continue the checkpoint of the other
+run(session, usual)
+log.write_text(before)
+"""
+#: Command in front of the system's one of the same name, which notes its arguments.
+COMMAND = """#!/bin/sh
+echo "$0 $*" >> {log}
+exec {real} "$@"
+"""
 
-    return started
 
-
-def test_a_query_starts_no_process_for_its_checkpoint(
-    spark: SparkSession, session: SparkSession, started: Callable[[Callable[[], None]], list[str]], tmp_path: Path
-) -> None:
-    usual, own = tmp_path / "usual", tmp_path / "own"
-    commands = started(lambda: run(spark.newSession(), usual))
-    assert any("chmod" in each and str(usual) in each for each in commands), "Hadoop has improved"
-    commands = started(lambda: run(session, own))
-    assert [each for each in commands if str(own) in each] == []
+def test_a_query_starts_no_process_for_its_checkpoint(start_process: StartProcess, tmp_path: Path) -> None:
+    assert jvm.main() == 0, "the test needs a JDK"
+    usual, own, commands = tmp_path / "usual", tmp_path / "own", tmp_path / "commands"
+    (folder := tmp_path / "bin").mkdir()
+    for name in ("chmod", "readlink", "stat", "ls"):
+        (folder / name).write_text(COMMAND.format(log=commands, real=shutil.which(name)))
+        (folder / name).chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    process = start_process(["-c", PROGRAM, usual, own], {"PATH": path}, cwd=tmp_path)
+    assert process.wait(timeout=SECONDS) == 0
+    lines = commands.read_text().splitlines()
+    assert any("chmod" in line and str(usual) in line for line in lines), "Hadoop has improved"
+    assert [line for line in lines if str(own) in line] == []
     assert files(own) == files(usual)
-    run(spark.newSession(), own)  # either can continue the checkpoint of the other
-    run(session, usual)
 
 
 def test_a_second_driver_of_a_checkpoint_is_found(session: SparkSession, tmp_path: Path) -> None:
