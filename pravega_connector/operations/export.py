@@ -31,7 +31,7 @@ from pravega_connector.rows.bounds import Positions
 from pravega_connector.rows.columns import Decoder, decoded_fields, key_filter, row_builder, serializer_of
 from pravega_connector.rows.inference import names_no_columns
 from pravega_connector.rows.lossless import all_columns, decoder_of_all, is_plain_json
-from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options import parse_options, texts
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.rows.pickled import Pickled
 from pravega_connector.wire import StreamCut
@@ -94,9 +94,7 @@ def export_stream(
     Raises ConfigError (also for an existing file, unless ``overwrite`` is set), ColumnTypeError, OutputFileError,
     StreamNotFoundError, DataLossError, DeserializationError, RegistryErrors.
     """
-    chosen = parse_options(
-        SourceOptions, {"path": stream, **{k: _text(v) for k, v in options.items() if v is not None}}
-    )
+    chosen = parse_options(SourceOptions, {"path": stream, **texts(options)})
     if chosen.has_dead_letters:
         raise ConfigError(
             "dead-letter queues are for Spark queries: set option 'mode' for the malformed events of an export"
@@ -109,10 +107,6 @@ def export_stream(
     with PravegaClient(chosen.config, timeout=first, failover_timeout=going_on) as client:
         job = _Export(client, chosen, schema, target, format=name, codec=codec)
         return job.run(on_progress or (lambda _done, _total: None))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class _Export:

@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, ConnectorError, UnsupportedModeError
+from pravega_connector.rows.options import texts
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.selection import texts
 from pravega_connector.spark.versions import parsed_type, settings_of
 
 if TYPE_CHECKING:

@@ -39,15 +39,6 @@ def all_names() -> frozenset[str]:
     return _stream_names() | _table_names()
 
 
-def texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options as Spark has them: names in lower case, flags as ``true`` and ``false``. None is left out."""
-    return {
-        name.lower(): str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in options.items()
-        if value is not None
-    }
-
-
 def stream_options(kind: type[T], given: Mapping[str, str], defaults: Mapping[str, str]) -> T:
     """Parse the options of a read or write of streams.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, UnknownOptionError
-from pravega_connector.rows.options import option_hint
+from pravega_connector.rows.options import option_hint, texts
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.session import (
     NOT_BUILT,
@@ -25,7 +25,7 @@ from pravega_connector.spark.jvm.session import (
     use_jvm_reader,
     use_local_checkpoint_files,
 )
-from pravega_connector.spark.selection import all_names, texts
+from pravega_connector.spark.selection import all_names
 from pravega_connector.spark.versions import check_spark, settings_of
 
 if TYPE_CHECKING:
@@ -140,9 +140,8 @@ def _sockets_obstacle() -> str | None:
         return "this Python does not have them"
     mask = os.umask(0o077)
     os.umask(mask)
-    if (
-        mask & 0o022 != 0o022
-    ):  # Spark does not authenticate its processes then: the permissions of the files protect them
+    # Spark does not authenticate its processes then: the permissions of the files protect them.
+    if mask & 0o022 != 0o022:
         return "other users could connect to them: set the umask to 022"
     return None
 

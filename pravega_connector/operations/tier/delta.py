@@ -7,7 +7,6 @@ loaded. So of two runs that write the same stream, the second one adds nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,8 +16,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.exceptions import TableNotFoundError as NoDeltaTableError
 
 from pravega_connector.errors import ColumnTypeError, LakeTableError
-from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, stream_of
-from pravega_serde.errors import PravegaError
+from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, library_errors, stream_of
 
 # Key of a commit's metadata.
 _POSITION: Final = "pravega.tier"
@@ -40,7 +38,7 @@ class DeltaLakeTable:
 
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         """Create the table, unless another program has created it in the meantime."""
-        with self._errors():
+        with library_errors(self):
             DeltaTable.create(
                 self._uri, schema, mode="ignore", partition_by=list(partition_by), storage_options=self._storage
             )
@@ -50,7 +48,7 @@ class DeltaLakeTable:
         table = self._load()
         if table is None:
             return None
-        with self._errors():
+        with library_errors(self):
             version = table.transaction_version(_app_id(stream))
         if version is None:
             return None
@@ -69,7 +67,7 @@ class DeltaLakeTable:
         app_id = _app_id(stream_of(position))
         known = pa.schema(table.schema().to_arrow())
         self._check(rows, known)
-        with self._errors():
+        with library_errors(self):
             try:
                 write_deltalake(
                     table,
@@ -105,7 +103,7 @@ class DeltaLakeTable:
     def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
         """Yield the commits in the log of the table, the newest first."""
         assert self._table is not None, "load the position first"
-        with self._errors():
+        with library_errors(self):
             history: list[dict[str, Any]] = self._table.history()
         for entry in history:
             if (text := entry.get(_POSITION)) is not None:
@@ -114,24 +112,12 @@ class DeltaLakeTable:
                     yield int(entry["timestamp"]), position
 
     def _load(self) -> DeltaTable | None:
-        with self._errors():
+        with library_errors(self):
             try:
                 self._table = DeltaTable(self._uri, storage_options=self._storage)
             except NoDeltaTableError:
                 self._table = None
         return self._table
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Raise the errors of the library in one line."""
-        try:
-            yield
-        except (ConflictError, PravegaError):
-            raise
-        except Exception as error:
-            # The library also raises plain exceptions.
-            text = " ".join(str(error).split())[:300] or type(error).__name__
-            raise LakeTableError(f"{self}: {text}") from error
 
 
 def _misfit(known: pa.DataType, found: pa.DataType, path: str) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -30,8 +29,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform
 
 from pravega_connector.errors import LakeTableError
-from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, stream_of
-from pravega_serde.errors import PravegaError
+from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, library_errors, stream_of
 
 # Key of a snapshot's summary, and begin of the key of a table's property.
 _POSITION: Final = "pravega.tier"
@@ -58,7 +56,7 @@ class IcebergTable:
     def create(self, schema: pa.Schema, partition_by: Sequence[str]) -> None:
         """Create the table and its namespace, unless another program has created them in the meantime."""
         catalog = self._connect()
-        with self._errors():
+        with library_errors(self):
             try:
                 catalog.create_namespace(self._name.rpartition(".")[0])
             except NamespaceAlreadyExistsError:
@@ -85,7 +83,7 @@ class IcebergTable:
         assert table is not None, "load the position first"
         table.metadata.properties[_RETRIES] = "0"  # of this copy in memory
         text = position.to_text()
-        with self._errors():
+        with library_errors(self):
             try:
                 with table.transaction() as transaction:
                     with transaction.update_schema() as columns:
@@ -113,7 +111,7 @@ class IcebergTable:
 
     def _load(self) -> Table | None:
         catalog = self._connect()
-        with self._errors():
+        with library_errors(self):
             try:
                 self._table = catalog.load_table(self._name)
             except NoSuchTableError:
@@ -122,21 +120,9 @@ class IcebergTable:
 
     def _connect(self) -> Catalog:
         if self._catalog is None:
-            with self._errors():
+            with library_errors(self):
                 self._catalog = load_catalog(self._catalog_name, **self._properties)
         return self._catalog
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Raise the errors of the library in one line."""
-        try:
-            yield
-        except (ConflictError, PravegaError):
-            raise
-        except Exception as error:
-            # Catalogs raise the errors of databases, object stores and HTTP clients.
-            text = " ".join(str(error).split())[:300] or type(error).__name__
-            raise LakeTableError(f"{self}: {text}") from error
 
 
 # The append of pyiceberg writes a null list of structs as an empty list (apache/iceberg-python#3833).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Final, Protocol
 
@@ -12,10 +13,11 @@ import pyarrow as pa
 from pravega_connector.controller.targets import name_of
 from pravega_connector.errors import ColumnTypeError, LakeTableError
 from pravega_connector.wire import StreamCut
+from pravega_serde.errors import PravegaError
 
 _KINDS: Final = (
     *("bool", "int8", "int16", "int32", "int64", "float", "double"),
-    *("string", "large_string", "binary", "large_binary", "fixed_size_binary"),
+    *("string", "large_string", "binary", "large_binary"),
     *("date32[day]", "timestamp[us]", "timestamp[us, tz=UTC]"),
 )
 
@@ -64,6 +66,21 @@ class TierPosition:
         return position
 
 
+@contextmanager
+def library_errors(table: object) -> Iterator[None]:
+    """Raise the errors of a table's library as LakeTableError, in one line.
+
+    Libraries also raise plain exceptions, and those of databases, object stores and HTTP clients.
+    """
+    try:
+        yield
+    except (ConflictError, PravegaError):
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        raise LakeTableError(f"{table}: {text}") from error
+
+
 class LakeTable(Protocol):
     """Table of a lake. Not thread safe."""
 
@@ -107,11 +124,7 @@ def _check(kind: pa.DataType, path: str, table: str) -> None:
     elif pa.types.is_map(kind):
         _check(kind.key_type, f"{path}.key", table)
         _check(kind.item_type, f"{path}.value", table)
-    elif (
-        not pa.types.is_decimal128(kind)
-        and str(kind).partition("[")[0] not in ("fixed_size_binary",)
-        and (str(kind) not in _KINDS)
-    ):
+    elif str(kind) not in _KINDS and not pa.types.is_decimal128(kind) and not pa.types.is_fixed_size_binary(kind):
         raise ColumnTypeError(
             f"{table}: column {path!r} is {kind}, which tables do not have; convert it before, or read the stream "
             "with a schema that has another type"

@@ -7,7 +7,6 @@ the cut from the table. If two runs write the same stream, the table refuses the
 from __future__ import annotations
 
 import logging
-import random
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ import pyarrow as pa
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.controller.targets import target_of
 from pravega_connector.core.arguments import Position
+from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.errors import ConfigError, FencedError, LakeTableError
 from pravega_connector.lag import StreamLag, stream_lag
 from pravega_connector.operations.tier.columns import TierColumns
@@ -26,7 +26,7 @@ from pravega_connector.operations.tier.lake_table import ConflictError, LakeTabl
 from pravega_connector.reader.positions import EndCut, cuts_of, valid_cut
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.tail import TailReader
-from pravega_connector.rows.options import parse_options
+from pravega_connector.rows.options import parse_options, texts
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.stream_cuts import compare_cuts
 from pravega_connector.wire import StreamCut
@@ -36,6 +36,7 @@ _log: Final = logging.getLogger(__name__)
 # Columns that name an event, and the order of the events of a segment.
 _PLACE: Final = "segment_id,offset"
 _POLL: Final = 1.0  # seconds
+_PAUSES: Final = (0.1, 5.0)  # first and longest seconds before a commit is repeated
 _LOOK_SECONDS: Final = 60.0  # between two looks at the commits of an idle stream
 #: Options of the source that a run sets itself, or that have no meaning for it.
 _OWN: Final = (
@@ -126,7 +127,7 @@ def tier(
             raise ConfigError(f"tier has no option {name!r}: it writes all events from its position")
     chosen = _options(stream, options)
     with _client(chosen) as client:
-        run = _Run(client, chosen, (open_table(table, storage or {}), table), settings or TierSettings(), on_commit)
+        run = _Run(client, chosen, open_table(table, storage or {}), settings or TierSettings(), on_commit)
         return run.run(start, schema)
 
 
@@ -159,11 +160,10 @@ def open_table(table: str, storage: Mapping[str, str]) -> LakeTable:
 
 
 def _options(stream: str, options: Mapping[str, Any]) -> SourceOptions:
-    given = {"columns": _PLACE, **{name: value for name, value in options.items() if value is not None}}
-    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
-    chosen = parse_options(SourceOptions, {"path": stream, **texts})
+    given = {"path": stream, "columns": _PLACE, **texts(options)}
+    chosen = parse_options(SourceOptions, given)
     if chosen.format is None and not chosen.from_registry and "event" not in chosen.metadata_columns:
-        chosen = parse_options(SourceOptions, {"path": stream, **texts, "columns": f"event,{texts['columns']}"})
+        chosen = parse_options(SourceOptions, {**given, "columns": f"event,{given['columns']}"})
     if chosen.has_dead_letters:
         raise ConfigError("dead-letter queues are for Spark queries: set option 'mode' for the malformed events")
     return chosen
@@ -182,12 +182,12 @@ class _Run:
         self,
         client: PravegaClient,
         options: SourceOptions,
-        table: tuple[LakeTable, str],
+        table: LakeTable,
         settings: TierSettings,
         on_commit: Progress,
     ) -> None:
         self._client, self._options = client, options
-        self._table, self._name = table
+        self._table, self._name = table, str(table)
         self._settings, self._on_commit = settings, on_commit
         self._stream = options.stream_name()
         self._counts = TierCounts()
@@ -300,20 +300,12 @@ class _Run:
 
     def _add(self, rows: pa.Table, position: TierPosition) -> None:
         """Commit rows and position. If the outcome is unknown, the table tells it."""
-        end = time.monotonic() + self._settings.conflict_timeout
-        pause = 0.1
+        polls = Polls(Deadline(self._settings.conflict_timeout), *_PAUSES)
         while True:
-            failure: Exception
             try:
                 self._table.commit(rows, position)
                 return
-            except ConflictError as error:
-                failure = LakeTableError(
-                    f"{self._name}: other programs changed the table for {self._settings.conflict_timeout:.0f} s, and "
-                    "no commit was possible between their commits; try again when they have ended"
-                )
-                failure.__cause__ = error
-            except LakeTableError as error:
+            except (ConflictError, LakeTableError) as error:
                 failure = error
             found = self._table.position(str(self._stream))
             if found == position:
@@ -321,11 +313,14 @@ class _Run:
                 return
             if found != self._position:
                 raise self._fenced() from failure
-            if not isinstance(failure.__cause__, ConflictError) or time.monotonic() >= end:
+            if isinstance(failure, LakeTableError):
                 raise failure
+            if not polls.again():
+                raise LakeTableError(
+                    f"{self._name}: other programs changed the table for {self._settings.conflict_timeout:.0f} s, and "
+                    "no commit was possible between their commits; try again when they have ended"
+                ) from failure
             self._counts.conflicts += 1
-            time.sleep(pause * random.uniform(0.5, 1))
-            pause = min(2 * pause, 5.0)
 
     # ---- truncation ----
 

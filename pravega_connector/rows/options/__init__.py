@@ -26,6 +26,7 @@ from pravega_connector.rows.options.declaration import (
     option_hint,
     parse_options,
     text,
+    texts,
 )
 
 __all__ = [
@@ -46,4 +47,5 @@ __all__ = [
     "registry_option",
     "secret_option",
     "text",
+    "texts",
 ]

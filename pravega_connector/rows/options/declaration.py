@@ -114,6 +114,15 @@ def option(default: Any, doc: str, parse: Callable[[str, str], Any] = text, *, a
     return field(default=default, metadata={"doc": doc, "parse": parse, "alias": alias.lower(), **more})
 
 
+def texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return options as Spark has them: names in lower case, flags as ``true`` and ``false``. None is left out."""
+    return {
+        name.lower(): str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+        if value is not None
+    }
+
+
 def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collection[str] = ()) -> T:
     """Parse the options of a source or a sink as Spark passes them. Names are not case sensitive.
 
