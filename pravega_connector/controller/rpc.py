@@ -234,11 +234,14 @@ class ControllerChannel:
         request: Q,
         target: Target,
         deadline: Deadline,
+        *,
         is_well: Callable[[], bool] = lambda: True,
+        failure: Callable[[R], ConnectorError | None] = lambda answer: None,
     ) -> R:
         """Return the answer. ``deadline`` includes all attempts.
 
-        ``target`` is the stream, table or scope of the call; ``is_well`` is for :class:`Failure`. Raises
+        ``target`` is the stream, table or scope of the call; ``is_well`` is for :class:`Failure`. ``failure`` returns
+        the error of an answer that says that the controller failed, which counts as a momentary code. Raises
         ControllerUnavailableError, AuthenticationError, StreamNotFoundError, TableNotFoundError or ScopeNotFoundError
         (by the kind of target), ControllerFailureError, ControllerError. Raises ConfigError at the first handshake with
         a controller that does not use TLS, and for a closed client. Loops that retry failures of the controller must
@@ -253,21 +256,27 @@ class ControllerChannel:
                 turn = self._turn
                 try:
                     authorization = self._authorize(attempts)
-                    return self._ask(turn, rpc, request, attempts, authorization)
+                    answer = self._ask(turn, rpc, request, attempts, authorization)
                 except grpc.RpcError as failed:
-                    code, details = failed.code(), failed.details()
+                    code, details = self._meaning(failed.code(), unreachable and deadline.passed), failed.details()
                 except ControllerUnavailableError as away:  # the credential provider returned none
                     attempts.again(away, away)
+                    continue
+                else:
+                    inside = failure(answer)
+                    if inside is None:
+                        attempts.done()
+                        return answer
+                    passing = passing or Deadline(PASSING_SECONDS)
+                    if passing.passed:
+                        raise inside
+                    attempts.again(inside)
                     continue
                 count += 1
                 if code is grpc.StatusCode.UNAUTHENTICATED and self._credential is not None and not renewed:
                     self._credential.forget(authorization)  # it may have been revoked
                     renewed = True
                     continue
-                if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.passed:
-                    code = grpc.StatusCode.UNAVAILABLE  # the last attempt had too little time to notice
-                if code is grpc.StatusCode.CANCELLED and not self._closed:
-                    code = grpc.StatusCode.UNAVAILABLE  # a controller that shuts down resets its running calls
                 unreachable = code is grpc.StatusCode.UNAVAILABLE
                 if unreachable or code is grpc.StatusCode.DEADLINE_EXCEEDED:
                     self._move_on(turn)
@@ -281,6 +290,13 @@ class ControllerChannel:
                 if not rpc.repeatable or not error.retriable or (passing is not None and passing.passed):
                     raise error
                 attempts.again(error, error)  # its text has the duration of the attempts
+
+    def _meaning(self, code: grpc.StatusCode, last_of_outage: bool) -> grpc.StatusCode:
+        if last_of_outage and code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return grpc.StatusCode.UNAVAILABLE  # the last attempt had too little time to notice
+        if code is grpc.StatusCode.CANCELLED and not self._closed:
+            return grpc.StatusCode.UNAVAILABLE  # a controller that shuts down resets its running calls
+        return code
 
     def _authorize(self, attempts: Attempts) -> str | None:
         """Return the value of the header, and renew a credential that ends. Raises as :func:`_renewed`."""
@@ -303,7 +319,6 @@ class ControllerChannel:
             raise _closed_error() from None
         finally:
             connection.leave()
-        attempts.done()
         self._health.answered()
         return answer
 

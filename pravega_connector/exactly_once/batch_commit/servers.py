@@ -33,7 +33,8 @@ from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamName
 
 if TYPE_CHECKING:
-    from pravega_connector.controller.service import CommitWatch, ControllerClient
+    from pravega_connector.controller.service import ControllerClient
+    from pravega_connector.controller.transactions import CommitWatch
     from pravega_connector.stores.segment_stores import SegmentStores
 
 _log: Final = logging.getLogger(__name__)
@@ -166,7 +167,7 @@ class _Streams:
     """Statuses of transactions, with a watch for each stream whose commits are under way."""
 
     def __init__(self, controller: ControllerClient) -> None:
-        from pravega_connector.controller.service import SOON, CommitWatch  # noqa: PLC0415 - loads gRPC, which not every write needs
+        from pravega_connector.controller.transactions import SOON, CommitWatch  # noqa: PLC0415 - loads gRPC, which not every write needs
 
         self._commits = _Watches(lambda stream: CommitWatch(controller, stream))
         self._settling = _Watches(lambda stream: CommitWatch(controller, stream, ask_again=SOON))

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
-from pravega_connector.controller.service import CommitWatch
+from pravega_connector.controller.transactions import CommitWatch
 from pravega_connector.core import io
 from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.core.events import MAX_EVENT_SIZE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pravega_connector.config import PravegaConfig
-from pravega_connector.controller import service
+from pravega_connector.controller import calls
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import (
@@ -180,7 +180,7 @@ class TestErrors:
     def test_a_creation_that_was_broken_off_is_said(
         self, fake: FakeController, client: ControllerClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(service, "_CREATION_SECONDS", 0.3)
+        monkeypatch.setattr(calls, "_CREATION_SECONDS", 0.3)
         fake.on("checkStreamExists", YES).on("getCurrentSegments", Code.NOT_FOUND)
         with pytest.raises(ControllerError, match="scope/stream is being created, or its creation was interrupted"):
             client.current_segments(STREAM)

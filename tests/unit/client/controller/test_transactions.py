@@ -10,9 +10,10 @@ import pytest
 from pravega_connector import metrics
 from pravega_connector.client import TransactionStatus
 from pravega_connector.config import PravegaConfig
-from pravega_connector.controller import rpc, service
+from pravega_connector.controller import rpc, transactions
 from pravega_connector.controller._proto import controller_pb2 as pb
-from pravega_connector.controller.service import CommitWatch, ControllerClient
+from pravega_connector.controller.service import ControllerClient
+from pravega_connector.controller.transactions import CommitWatch
 from pravega_connector.core import retry
 from pravega_connector.errors import (
     AuthenticationError,
@@ -137,7 +138,7 @@ def test_success_is_a_decision(fake, wish):
 @pytest.mark.parametrize("answer", [FAILURE, Code.INTERNAL, pb.TxnStatus(status=pb.TxnStatus.TRANSACTION_NOT_FOUND)])
 @pytest.mark.parametrize("now", ["COMMITTING", "COMMITTED", "ABORTING", "ABORTED", "UNKNOWN"])
 def test_any_other_answer_is_settled_by_the_state(fake, wish, monkeypatch, answer, now):
-    monkeypatch.setattr(service, "_UNKNOWN_PAUSE", 0.0)
+    monkeypatch.setattr(transactions, "_UNKNOWN_PAUSE", 0.0)
     method, act, decided = wish
     fake.on(method, answer).on("checkTransactionState", state(now))
     reached = Status[now]
@@ -215,7 +216,7 @@ def test_a_commit_is_sent_again_only_when_the_controller_says_that_it_is_open(fa
 
 def test_amid_a_failover_an_unknown_transaction_is_asked_for_again(fake, client, monkeypatch):
     """The records may be asked for at a store that has lost them."""
-    monkeypatch.setattr(service, "_UNKNOWN_PAUSE", 0.0)
+    monkeypatch.setattr(transactions, "_UNKNOWN_PAUSE", 0.0)
     fake.on("commitTransaction", Code.UNAVAILABLE)
     fake.on("checkTransactionState", *[state("UNKNOWN")] * 3, state("COMMITTED"))
     assert client.commit_transaction(STREAM, ID) is Status.COMMITTED
@@ -262,7 +263,7 @@ def test_a_commit_that_is_decided_is_one_also_when_the_wait_is_too_short(fake, c
 
 def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, monkeypatch):
     """The server has decided it, and then lost the entry in its list of work."""
-    monkeypatch.setattr(service, "_ASK_AGAIN", 0.5)
+    monkeypatch.setattr(transactions, "_ASK_AGAIN", 0.5)
     fake.on("commitTransaction", SUCCESS)
     visible = lambda request: state("COMMITTED" if fake.count("commitTransaction") > 1 else "COMMITTING")  # noqa: E731
     fake.on("checkTransactionState", visible)
@@ -284,7 +285,7 @@ def test_a_commit_that_is_asked_for_again_counts_once(fake, client):
 
 
 def test_several_may_not_be_committed_at_once_in_a_new_process_and_after_a_slow_commit(fake, client, monkeypatch):
-    monkeypatch.setattr(service, "_SLOW_COMMIT", 0.5)
+    monkeypatch.setattr(transactions, "_SLOW_COMMIT", 0.5)
     fake.on("commitTransaction", SUCCESS)
     assert not client.commits_in_order(STREAM)
     client.note_order(STREAM)
@@ -303,7 +304,7 @@ def test_several_may_not_be_committed_at_once_in_a_new_process_and_after_a_slow_
 
 @pytest.mark.parametrize("refusal", [FAILURE, Code.PERMISSION_DENIED])
 def test_who_may_only_look_goes_on_looking(fake, client, monkeypatch, refusal):
-    monkeypatch.setattr(service, "_ASK_AGAIN", 0.0)
+    monkeypatch.setattr(transactions, "_ASK_AGAIN", 0.0)
     fake.on("commitTransaction", refusal).on("checkTransactionState", state("COMMITTING"))
     watch = CommitWatch(client, STREAM)
     assert [watch.status(ID) for _ in range(3)] == [Status.COMMITTING] * 3
@@ -313,7 +314,7 @@ def test_who_may_only_look_goes_on_looking(fake, client, monkeypatch, refusal):
 
 @pytest.mark.parametrize("now", ["OPEN", "ABORTING", "ABORTED", "UNKNOWN"])
 def test_only_a_commit_that_is_decided_is_asked_for_again(fake, client, monkeypatch, now):
-    monkeypatch.setattr(service, "_ASK_AGAIN", 0.0)
+    monkeypatch.setattr(transactions, "_ASK_AGAIN", 0.0)
     fake.on("checkTransactionState", state(now))
     watch = CommitWatch(client, STREAM)
     assert [watch.status(ID) for _ in range(3)] == [Status[now]] * 3
