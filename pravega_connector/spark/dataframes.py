@@ -16,11 +16,11 @@ from pyspark import TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql.types import StructType
 
-from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, ConnectorError, UnsupportedModeError
 from pravega_connector.rows.options import texts
 from pravega_connector.spark.data_source import PravegaDataSource
-from pravega_connector.spark.versions import parsed_type, settings_of
+from pravega_connector.spark.session import source_of
+from pravega_connector.spark.versions import parsed_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,8 +35,9 @@ def read(
     """Return the events of a stream (``scope/stream``) as a DataFrame.
 
     The options and columns are those of ``spark.read.format("pravega")``, and ``schema`` is that of ``.schema(…)``.
-    With option ``table`` it reads a key-value table. Connection options that are not set come from the session
-    (``spark.pravega.controller.uri`` and others, as :meth:`PravegaConfig.from_spark_conf` reads them).
+    With option ``table`` it reads a key-value table. Options that are not set come from ``configure``. Without that
+    call, the connection comes from the session (``spark.pravega.controller.uri`` and others, as
+    :meth:`PravegaConfig.from_spark_conf` reads them).
 
     The driver plans the read in this call: each use of the DataFrame returns the events between the same two stream
     cuts. Spark does not pass filters to the read.
@@ -60,7 +61,7 @@ def write(frame: DataFrame, stream: str | None = None, **options: Any) -> None:
     """Append the rows of a DataFrame to a stream (``scope/stream``); return when they are durable.
 
     The options, columns and guarantees are those of ``frame.write.format("pravega")``. With option ``table`` it writes
-    a key-value table. Connection options that are not set come from the session, as for :func:`read`.
+    a key-value table. Options that are not set come from the session, as for :func:`read`.
 
     With ``writer_mode="exactly_once"``, ``txn_app_id`` and ``txn_version``, the rows of a version become visible
     together, and once: a repeated call with the same rows writes nothing. In ``foreachBatch``, pass the number of the
@@ -122,16 +123,13 @@ def _messages(pickled: Iterable[bytes]) -> list[Any]:
 
 
 def _source(spark: SparkSession, stream: str | None, options: Mapping[str, Any]) -> PravegaDataSource:
-    """Return the data source with these options, and with the connection of the session as their defaults."""
+    """Return the data source with these options, and with the defaults of the session."""
     given = texts(options)
     if stream is not None:
         if "path" in given:
             raise ConfigError(f"two streams are set: {stream!r}, and option 'path' {given['path']!r}")
         given["path"] = stream
-    config = PravegaConfig.resolve(properties=settings_of(spark))
-    defaults = texts({"tls_validate_hostname": config.tls_validate_hostname, **config.options()})
-    kind: type[PravegaDataSource] = type("_SessionSource", (PravegaDataSource,), {"defaults": defaults})
-    return kind(given)
+    return source_of(spark)(given)
 
 
 def _columns(schema: StructType | str) -> StructType:

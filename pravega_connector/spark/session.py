@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +40,8 @@ _TRANSFER_BUFFER: Final = "spark.sql.execution.pandas.udf.buffer.size"
 _NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)
 
 _log: Final = logging.getLogger(__name__)
+# The data source of each configured session and, for sessions that Spark clones in foreachBatch, of its context.
+_sources: Final[weakref.WeakKeyDictionary[object, type[PravegaDataSource]]] = weakref.WeakKeyDictionary()
 
 
 def configure(
@@ -55,7 +58,8 @@ def configure(
 
     If you pass a builder, the session is started first. Without ``config``, the settings come from the session
     (``spark.pravega.controller.uri`` and others, as :meth:`PravegaConfig.from_spark_conf` reads them), then from the
-    environment of this process. Options of a read, a write or a table take precedence.
+    environment of this process. Options of a read, a write or a table take precedence. The functions ``read`` and
+    ``write`` use the same defaults.
 
     The credentials are then not among the options of a query, so they are in no plan and no catalog. Spark keeps them
     in its memory, and passes them to the processes that plan. A second call replaces the defaults of the first.
@@ -93,6 +97,8 @@ def configure(
     given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options(), **options})
     # A class created in this function is pickled with its contents, not by its name.
     source = type("SessionDataSource", (PravegaDataSource,), {"defaults": given, "is_configured": True})
+    for owner in _owners(session):
+        _sources[owner] = source
     if not hasattr(session, "dataSource"):  # Spark 3.5
         if not use_jvm_reader(session, source):
             check_spark(f"a session without the JVM reader ({obstacle(session)})")
@@ -108,6 +114,20 @@ def configure(
     }
     _switch_on(parts)
     return session
+
+
+def source_of(session: SparkSession) -> type[PravegaDataSource]:
+    """Return the data source of a configured session, or one with the connection of the session's settings."""
+    for owner in _owners(session):
+        if owner in _sources:
+            return _sources[owner]
+    found = PravegaConfig.resolve(properties=settings_of(session))
+    given = texts({"tls_validate_hostname": found.tls_validate_hostname, **found.options()})
+    return type("SessionDataSource", (PravegaDataSource,), {"defaults": given})
+
+
+def _owners(session: SparkSession) -> list[object]:
+    return [session, session.sparkContext] if hasattr(session, "_jsparkSession") else [session]
 
 
 def _switch_on(parts: Mapping[str, Callable[[], str | None]]) -> None:

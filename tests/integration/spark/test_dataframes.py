@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from pyspark import TaskContext
@@ -21,6 +22,7 @@ from pravega_connector.errors import (
     UnknownOptionError,
     UnsupportedModeError,
 )
+from pravega_connector.spark import session
 from pravega_connector.spark.dataframes import read, write
 from pravega_connector.spark.sink.writers import PravegaBatchWriter
 from pravega_connector.wire import StreamName
@@ -250,6 +252,31 @@ def test_foreach_batch_is_an_exactly_once_sink(
     assert counted(client, target).total() == 20
     run()
     assert counted(client, target) == texts(0, 40)
+
+
+def test_options_come_from_configure(
+    spark: SparkSession,
+    client: PravegaClient,
+    config: PravegaConfig,
+    target: StreamName,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "_sources", WeakKeyDictionary())  # other tests share the context
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    configured = session.configure(
+        spark.newSession(), config, jvm_reader=False, fork_server=False, unix_sockets=False, columns="event"
+    )
+
+    def save(frame: DataFrame, version: int) -> None:  # Spark gives it a clone of the session
+        write(frame.selectExpr("value AS event"), str(target))
+
+    query = configured.readStream.format("text").load(str(tmp_path)).writeStream.foreachBatch(save)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+        availableNow=True
+    ).start().awaitTermination()
+    assert counted(client, target) == Counter([b"one", b"two"])
+    assert read(configured, str(target)).columns == ["event"]
 
 
 def test_two_writes_of_one_batch_need_two_names(
