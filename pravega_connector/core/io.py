@@ -6,6 +6,17 @@ raised there, as an interrupt would be. Only :func:`seam` determines which of th
 condition or a background worker choose when they create it.
 
 Locks that are never held across a wait are locks of ``threading`` in both cases.
+
+One read, called in both ways::
+
+    in a thread                                 in a coroutine
+    -----------                                 --------------
+    client.read(...)                            await client.read(...)
+      tail asks:  Watch.wait(timeout)             a fiber runs the same functions
+        seam() is None                              Watch.wait(timeout)
+        poll(2) blocks the thread                     seam() is the loop's
+        |                                             the fiber passes control to the loop, which runs other tasks
+        ready: recv, decode                           ready: the fiber continues: recv, decode
 """
 
 from __future__ import annotations

@@ -1,4 +1,14 @@
-"""Requests to segment stores: endpoints of segments, delegation tokens, and calls to the owning store."""
+"""Requests to segment stores: endpoints of segments, delegation tokens, and calls to the owning store.
+
+What a request to a segment needs, where it comes from, and when it is forgotten::
+
+    endpoint(stream, segment)  --known--> _endpoints  --else--> controller: getURI             forget: moved, lost, late
+    token(stream, write)       --known--> _tokens     --else--> controller: getDelegationToken forget: refused; renewal
+    connection                 --idle---> pool        --else--> TCP, TLS, Hello                drop: store failed
+
+    call -> WrongHost, connection lost, token refused: forget, ask again
+         -> NoSuchSegment, sealed, truncated: confirm with the controller; a store that was frozen may be wrong
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,13 @@ shortcuts are two to ten times faster. Each window uses one of them, by the size
 - Events that are not large: their headers begin with six or seven zero bytes. Guess that every run of zeros is a
   header. Keep the chain of headers that lead to one another from a known boundary. Missed events (empty and larger
   ones) and wrong guesses (zeros in payloads) are bridged link by link. So the result never depends on the guess.
+
+A frame is a type of four bytes (0), a length of four bytes, and the payload. So the header of an event below 256 bytes
+has seven zeros, and that of one below 65,536 bytes has six::
+
+    00 00 00 00 00 00 00 05  h  e  l  l  o | 00 00 00 00 00 00 00 02  h  i | 00 00 00 00 00 00 01 2C ...
+    `---- type --' `- length' `- payload --'
+      zero words of 4 or 2 bytes: candidates      next = start + 8 + length, a candidate too: a link of the chain
 """
 
 from __future__ import annotations

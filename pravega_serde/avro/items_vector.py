@@ -3,6 +3,16 @@
 It reads only the lengths of values, not the values, with the tables of ``items_scalar``. A round costs as much for ten
 rows as for a hundred. If few rows have items left, those are walked one by one. So the cost depends on the number of
 items, not on the longest list.
+
+Four lists of texts, sorted by their number of items. A round moves all rows that have an item left by one item::
+
+    row 2   06 | 02 a | 02 b | 02 c | 00        06: a block of 3 items (zigzag), 02: a length of 1, 00: the end
+    row 0   04 | 04 de| 02 f | 00
+    row 3   04 | 02 g | 02 h | 00               round 1: rows 2, 0, 3     starts of a, de, g
+    row 1   00                                  round 2: rows 2, 0, 3     starts of b, f, h
+                                                walk:    row 2            start of c, item by item in Python
+
+A list inside an item is found by an :class:`ItemFinder` of its own, which leaves only the position after it.
 """
 
 from __future__ import annotations

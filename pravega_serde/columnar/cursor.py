@@ -2,6 +2,17 @@
 
 Nothing here raises for bad bytes. A row with bad bytes is marked and moved to its own end, where it is harmless. It is
 left to the plain path, which reports the fault.
+
+The events of a column are one run of bytes, and a cursor is three numbers for each of them::
+
+    data      0A 03 61 62 63 10 07 | 0A 01 78 10 96 01 | 0A FF 79 | 00 ... 00  slack: two words
+    row       0                    | 1                 | 2
+    position  0                      7                   13
+    ends      7                      13                  16
+
+    varints() reads "next varint" in rows 0, 1, 2 at once: data[position], one gather. Only where a byte has its top
+    bit set, a second gather reads the word at the position, and shifts squeeze its groups of seven bits together.
+    A length that leaves the row (FF in row 2) makes the row bad: its position becomes its end, and it stays there.
 """
 
 from __future__ import annotations

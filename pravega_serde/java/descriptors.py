@@ -6,6 +6,18 @@ descriptor by its bytes. A :class:`Plan` holds the bytes, values and annotations
 
 Sizes in a stream are never trusted: an array or string is checked against the remaining bytes, and all else is limited
 by :class:`Limits`. The limits are far above the sizes that applications write.
+
+A descriptor in the stream, with the handle that each part gets (``classDesc`` of Java's grammar)::
+
+    72  0005 "Order"  uid: 8 bytes  flags: 1  0002 fields        handle n: the class itself
+        'J'  0002 "id"                                           primitive fields come first
+        'L'  0004 "name"  74 0012 "Ljava/lang/String;"           handle n+1: the signature, later "71" and the handle
+    78                                                           end of the annotations
+    72  0004 "Base" ... 78                                       superclass, handle n+2 ...
+    70                                                           no further superclass
+
+    key of the cache    (n, name and uid): n, because later references count from it
+    plan of an Order    fields of Base, then of Order; ">q" reads all primitives of a class at once
 """
 
 from __future__ import annotations

@@ -5,6 +5,13 @@ dicts and sets without loss and without trust. :class:`JavaKey` handles three di
 - Python cannot hash some keys.
 - Some keys are equal in Python but not in Java (``1``, ``1L``, ``1.0``, ``true``).
 - Crafted keys with the same hash would make a dict quadratic.
+
+The order of a ``HashMap`` with a table of 16 buckets, for the keys "b", "a" and "r", in this order of insertion::
+
+    hashCode            "b" = 98    "a" = 97    "r" = 114     s[0] * 31^(n-1) + ... + s[n-1]
+    h ^ h >>> 16             98          97          114      HashMap.hash: the high bits take part
+    & 15                      2           1            2      bucket
+    written                 "a" (bucket 1), "b", "r" (bucket 2, in the order of insertion)
 """
 
 from __future__ import annotations

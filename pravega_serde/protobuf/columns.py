@@ -4,6 +4,16 @@ Writers put fields in the order of their numbers. One pass over the fields reads
 field in all rows that have it next. Rows in another order, or with unknown fields, need further passes. The plain path
 reads events that Protobuf allows but hardly any writer produces: a message in two parts, two members of a oneof,
 groups.
+
+Fields 1 (string) and 2 (repeated number) of three events, where ``·`` is the position of a row before each step::
+
+    row 0   ·1:"ab" 2:7 2:9      step 1, tag of field 1 next?   rows 0 and 1 have it: read both strings
+    row 1   ·1:"c"  2:5          step 2, tag of field 2 next?   rows 0, 1 and 2: read one number each
+    row 2   ·2:3    1:"d"        again, until none has it       row 0: read 9
+                                 second pass, only row 2        field 1: read "d"
+
+What is read is stored by row: the last value of a single field (:class:`Last`), or pairs of row and item
+(:class:`Items`), which one sort by row turns into lists.
 """
 
 from __future__ import annotations

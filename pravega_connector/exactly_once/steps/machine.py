@@ -21,6 +21,17 @@ aborted when it commits.
 A run may record its transaction before it writes it, as ingestion does: the open transaction is a sign of life. Or it
 records it after writing, as readers of a group do, which know only then what they have read. The rules hold in both
 cases.
+
+The phases of a turn, and what sends it back or ends it::
+
+              another run appended first
+         ,-----------------------------------.
+         v                                   |
+    -> READ -------> SETTLE -------------> APPEND ------> AWAIT --------> COMMIT -------> COMMIT_PARTS --> SEE --> END
+        | ^          steps before are      the record     the step        the decision    other streams    readers
+        v |          visible               names the      before is       is made here    of the step      see it
+      DECIDE or                            transaction    visible
+      COMPLETE: recorded steps of others are aborted, or their parts committed
 """
 
 from __future__ import annotations

@@ -14,6 +14,17 @@ checkpoints (``ReaderGroupStateManager``, ``EventStreamReaderImpl``):
   the new state. An update counts as written only if the state shows it.
 - If a reader is offline in the state, or owns segments that it does not know, it has lost its place: another process
   treated it as failed. It must not write any more.
+
+A turn, from CONFIG to an idle phase. Below a phase are those that send its requests, if there is a reason for one::
+
+    CONFIG --+--> REPORT -> COMPLETE -------> RELEASE --> PUBLISH -----+--> NEXT --+--> ACQUIRE --> DISTANCE ----> READ
+    ASK_     |    a check-  ASK_SUCCESSORS    RELEASED    PUBLISH_CUTS |    BEGIN  |    ACQUIRED    SHARE          or
+    CONFIG,  |    point was COMPLETED                     PUBLISHED    |    SILENT |                FETCH_SHARED   END
+    RENEW    |    delivered                                            |           |
+             `---------------------------------------------------------'           `--> CHECKPOINT
+
+:attr:`~Reader.looks` decide from the state, without a request; :attr:`~Reader.decisions` derive the updates of a
+write; :attr:`~Reader.answers` use an answer. A phase for which the state is too old goes to FETCH and comes back.
 """
 
 from __future__ import annotations
