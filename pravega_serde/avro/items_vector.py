@@ -12,7 +12,7 @@ Four lists of texts, sorted by their number of items. A round moves all rows tha
     row 1   00                                  round 2: rows 2, 0, 3     starts of b, f, h
                                                 walk:    row 2            start of c, item by item in Python
 
-A list inside an item is found by an :class:`ItemFinder` of its own, which leaves only the position after it.
+A list inside an item is found by a separate :class:`ItemFinder`, which leaves only the position after it.
 """
 
 from __future__ import annotations

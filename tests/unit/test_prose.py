@@ -26,6 +26,8 @@ def test_phrases_of_a_page_have_their_line_and_replacement():
 def test_code_is_left_out():
     assert found(PAGE, "Call `x.goes on` now.\n\n```python\n# it goes on anew; a; b\n```\n") == []
     assert found(MODULE, '"""Call ``goes on`` now."""\nanew = "goes on"\n') == []
+    assert found(MODULE, '"""Bytes::\n\n    it goes on\n\n    a; b; c\n"""\n') == []
+    assert found(MODULE, '"""Bytes::\n\n    it goes on\n\nIt goes on.\n"""\n') == [(5, "'goes on': continue, resume")]
 
 
 def test_docstrings_comments_and_messages_of_a_module():

@@ -23,8 +23,11 @@ A turn, from CONFIG to an idle phase. Below a phase are those that send its requ
     RENEW    |    delivered                                            |           |
              `---------------------------------------------------------'           `--> CHECKPOINT
 
-:attr:`~Reader.looks` decide from the state, without a request; :attr:`~Reader.decisions` derive the updates of a
-write; :attr:`~Reader.answers` use an answer. A phase for which the state is too old goes to FETCH and comes back.
+- :attr:`~Reader.looks` decide from the state, without a request.
+- :attr:`~Reader.decisions` derive the updates of a write.
+- :attr:`~Reader.answers` use an answer.
+
+A phase for which the state is too old goes to FETCH and comes back.
 """
 
 from __future__ import annotations
