@@ -426,10 +426,25 @@ FACTORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "GroupHistoryRecord": ("SchemaRegistryClient.history",),
 }
 
-#: Client for asyncio -> the client with the descriptions of its calls.
+#: Class for asyncio -> the class with the descriptions of its calls.
 COUNTERPARTS: Final[Mapping[str, str]] = {
-    "AsyncPravegaClient": "PravegaClient",
-    "AsyncSchemaRegistryClient": "SchemaRegistryClient",
+    f"Async{name}": name
+    for name in [
+        "PravegaClient",
+        "EventWriter",
+        "TransactionalWriter",
+        "OpenTransaction",
+        "Transaction",
+        "StreamsTransaction",
+        "LeaseKeeper",
+        "TailReader",
+        "ValueReader",
+        "ReaderGroup",
+        "GroupReader",
+        "ExactlyOnceReader",
+        "Table",
+        "SchemaRegistryClient",
+    ]
 }
 
 #: Classes whose methods Spark calls, and users do not.

@@ -11,6 +11,7 @@ import enum
 import functools
 import importlib
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Final
@@ -224,11 +225,12 @@ def _class(page: str, name: str, kind: type) -> Iterator[str]:
             yield from _function(page, "###", f"{name}.{known}", member)
     if same:
         other = COUNTERPARTS[name]
-        signatures = [_signatures.shown(known, member, _with_defaults) for known, member in same.items()]
-        yield from ("", f"### Calls of {other}", "")
-        yield from (f"For these calls, see [`{other}`]({find(other)}).", "", "```py")
-        yield from "\n".join(signatures).splitlines()
-        yield "```"
+        awaited = [known for known, member in same.items() if inspect.iscoroutinefunction(member)]
+        plain = [known for known in same if known not in awaited]
+        for calls, how in ((awaited, ", awaited"), (plain, "")):
+            if calls:
+                yield from ("", f"The same calls as [`{other}`]({find(other)}){how}:", "", "```text")
+                yield from (*textwrap.wrap(", ".join(calls), 100), "```")
 
 
 def _same_calls(name: str, kind: type) -> dict[str, Any]:

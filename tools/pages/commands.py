@@ -30,10 +30,13 @@ def page(_: str) -> str:
         "",
         "Look up the arguments, options and examples of a command. `pravega-serde COMMAND --help` prints the same.",
         "See [command line](../tools/command-line.md) for the guide, profiles and exit codes.",
+        "",
+        "Each command that connects to a cluster also has `--controller URI`, by default `PRAVEGA_CONTROLLER_URI`, the",
+        "profile, or `tcp://localhost:9090`.",
     ]
     context = click.Context(command_line, info_name="pravega-serde")
     for path, command in commands(command_line, context, "pravega-serde"):
-        options = [each for each in command.params if isinstance(each, click.Option)]
+        options = [each for each in command.params if isinstance(each, click.Option) and each.name != "controller"]
         arguments = [each for each in command.params if isinstance(each, click.Argument)]
         usage = [path, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)]
         lines += ["", f"## {path.removeprefix('pravega-serde ')}", "", f"`{' '.join(usage)}`", ""]
