@@ -27,7 +27,7 @@ from pravega_connector.spark.jvm.session import (
     use_local_checkpoint_files,
 )
 from pravega_connector.spark.selection import all_names
-from pravega_connector.spark.versions import check_spark, settings_of
+from pravega_connector.spark.versions import check_spark, register_source, settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +103,7 @@ def configure(
         if not use_jvm_reader(session, source):
             check_spark(f"a session without the JVM reader ({obstacle(session)})")
         return session
-    session.dataSource.register(source)
+    register_source(session, source)
     if _TRANSFER_BUFFER not in session.conf.getAll:
         session.conf.set(_TRANSFER_BUFFER, str(1 << 20))  # Spark accepts no units here
     parts = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
@@ -37,6 +38,7 @@ __all__ = [
     "check_spark",
     "jvm_reader_obstacle",
     "parsed_type",
+    "register_source",
     "settings_of",
     "spark_schema",
     "spark_type",
@@ -90,6 +92,8 @@ HAS_REAL_TIME: Final = VERSION >= (4, 2)
 _OLDEST: Final = (4, 0)
 # Versions on which the JVM reader was tested.
 _WITH_JVM_READER: Final = ("3.5", "4.0", "4.1", "4.2", "4.3")
+# Method of Scala's object DataSourceManager in 4.0, which is private there.
+_FOUND_SOURCES: Final = "org$apache$spark$sql$execution$datasources$DataSourceManager$$initialStaticDataSourceBuilders"
 # Before 4.2, the Arrow types of Spark have no choice of a time zone: it is always UTC.
 _TIME_ZONE: Final[dict[str, Any]] = {"timezone": "UTC"} if VERSION >= (4, 2) else {}
 
@@ -108,6 +112,35 @@ def jvm_reader_obstacle() -> str | None:
     if ".".join(map(str, VERSION)) in _WITH_JVM_READER:
         return None
     return f"it is for Spark {_WITH_JVM_READER[0]} to {_WITH_JVM_READER[-1]}, not for {pyspark.__version__}"
+
+
+def register_source(session: SparkSession, source: type[DataSource]) -> None:
+    """Register a data source in a session, also if Spark has found one of its name among the installed packages.
+
+    Spark 4.0 does not replace such a source, so it forgets it first, in the whole application. Raises
+    UnsupportedModeError if the session has used it before, and with Spark Connect on 4.0.
+    """
+    if VERSION < (4, 1):
+        _forget_found(session, source.name())
+    try:
+        session.dataSource.register(source)
+    except AnalysisException as error:
+        if VERSION >= (4, 1) or "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
+        raise UnsupportedModeError(
+            f"Spark {pyspark.__version__} keeps the data source that it found in its Python: call configure before the "
+            f'first format("{source.name()}") of a session; with Spark Connect, pass the options to each read and write'
+        ) from None
+
+
+def _forget_found(session: SparkSession, name: str) -> None:
+    if not hasattr(session, "_jsparkSession"):
+        return
+    jvm = session.sparkContext._jvm
+    manager = getattr(getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$"), "MODULE$")
+    # Spark starts a process to look for sources once, and each session takes the result with its first look-up.
+    found = getattr(manager, _FOUND_SOURCES)()
+    getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(found.removed(name)))
 
 
 def available_now_base() -> type:

@@ -1,6 +1,9 @@
 """What versions of Spark do differently. On each version, the tests here assert what docs/spark/versions.md says."""
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,36 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.jvm.session import use_jvm_reader
-from pravega_connector.spark.versions import HAS_ADMISSION, HAS_FILTERS, HAS_REAL_TIME
+from pravega_connector.spark.versions import HAS_ADMISSION, HAS_FILTERS, HAS_REAL_TIME, VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark.conftest import AS_SPARK_DOES
 from tests.integration.spark.test_streaming import assert_complete_and_in_order, scale, write_numbers
 
 pytestmark = pytest.mark.each_spark
+ROOT = Path(__file__).parents[3]
+SECONDS = 300
+
+#: Application in which Spark's Python has the package, so that Spark finds the data source by itself.
+APPLICATION = """
+import sys
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+from pravega_connector import PravegaConfig
+from pyspark_pravega import configure
+
+controller, stream = sys.argv[1:]
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+spark = configure(builder, PravegaConfig(controller=controller), jvm_reader=False, fork_server=False)
+rows = spark.read.format("pravega").load(stream)
+rows.selectExpr("event").write.format("pravega").mode("append").save(stream)
+other = spark.newSession()
+try:
+    in_other = other.read.format("pravega").option("controller", controller).load(stream).count()
+except Py4JJavaError as error:
+    assert "DATA_SOURCE_NOT_FOUND" in str(error)
+    in_other = "not found"
+print(spark.read.format("pravega").load(stream).count(), in_other)
+"""
 
 Run = Callable[..., list[Any]]
 
@@ -41,6 +68,28 @@ def run(spark: SparkSession, config: PravegaConfig, checkpoint: str) -> Run:
         return batches
 
     return run
+
+
+def test_configure_replaces_the_source_that_spark_found(
+    client: PravegaClient, config: PravegaConfig, stream_name: StreamName, tmp_path: Path
+):
+    client.create_stream(stream_name, 1)
+    write_numbers(client, stream_name, 0, 10)
+    folder = str(Path(sys.executable).parent)  # has python3
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    environment |= {"PATH": os.pathsep.join([folder, os.environ["PATH"]]), "PYTHONPATH": str(ROOT)}
+    (tmp_path / "application.py").write_text(APPLICATION)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "application.py"), config.controller, str(stream_name)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env=environment,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.split() == ["20", *(["not", "found"] if VERSION < (4, 1) else ["20"])]
 
 
 def test_available_now_with_limits(client: PravegaClient, stream_name: StreamName, run: Run):
