@@ -228,8 +228,11 @@ class Planner:
 
     # ---- tasks ----
 
-    def _support(self, options: CommonOptions, pickled: str | None = None) -> str:
-        """Return the settings of the Python process of an executor; ``pickled`` replaces the pickled options."""
+    def _support(self, options: CommonOptions, pickled: str | None = None, quiet: float = QUIET) -> str:
+        """Return the settings of the Python process of an executor; ``pickled`` replaces the pickled options.
+
+        ``quiet`` is the number of seconds after which a segment store without an answer has failed.
+        """
         config = options.config
         tls = None
         if config.uses_tls_to_stores:
@@ -245,7 +248,7 @@ class Planner:
                 "includes": self._python.includes,
                 "options": pickled or base64.b64encode(pickle.dumps(TaskOptions(options))).decode(),
                 "tls": tls,
-                "quiet": QUIET,
+                "quiet": quiet,
             }
         )
 

@@ -20,6 +20,7 @@ from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStreamWriter
 from pravega_connector.spark.versions import HAS_JVM_WRITER, arrow_schema
+from pravega_connector.writer.append_loop import SILENCE_SECONDS
 from pravega_serde.errors import PravegaError
 from pravega_serde.routing import ByColumn, ByConstant, Unrouted
 
@@ -41,7 +42,7 @@ class Writes:
         source: PravegaDataSource,
         schema: StructType,
         streaming: bool,
-        support: Callable[[SinkOptions, str], str],
+        support: Callable[[SinkOptions, str, float], str],
     ) -> dict[str, Any]:
         """Return what tasks need for a write, after the checks of the Python writer. Raises its errors."""
         options, encoder = source.writer_arguments(schema, streaming=streaming)
@@ -50,7 +51,7 @@ class Writes:
         self._writers[number] = writer
         return {
             "write": number,
-            "support": support(options, base64.b64encode(pickle.dumps(writer)).decode()),
+            "support": support(options, base64.b64encode(pickle.dumps(writer)).decode(), SILENCE_SECONDS),
             "event": schema.names.index(encoder.columns[0]),
             "key": schema.names.index(router.name) if isinstance(router, ByColumn) else -1,
             "constant": router.routing_key if isinstance(router, ByConstant) else None,

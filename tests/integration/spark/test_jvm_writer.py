@@ -1,8 +1,10 @@
 """Raw events written inside Spark's JVM: the same events, totals and errors as in Python, through faults."""
 
+import itertools
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -187,6 +189,35 @@ def test_a_task_that_fails_leaves_no_rows(
     eventually(lambda: not pravega.faults.open_transactions)
 
 
+def test_a_killed_task_leaves_no_rows_and_no_transaction(
+    jvm_session: SparkSession,
+    save: Save,
+    client: PravegaClient,
+    target: StreamName,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+) -> None:
+    def endless(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return itertools.cycle(list(batches))
+
+    rows, group = events(100), "killed"
+    context = jvm_session.sparkContext
+
+    def write() -> None:
+        context.setJobGroup(group, "endless", interruptOnCancel=True)
+        save(frame_of(jvm_session, rows, 1).mapInArrow(endless, "routing_key STRING, event BINARY"), 1)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(write)
+        eventually(lambda: len(pravega.faults.open_transactions) == 1)
+        context.cancelJobGroup(group)
+        with pytest.raises(Exception, match="cancelled"):
+            done.result()
+    eventually(lambda: not pravega.faults.open_transactions)
+    save(frame_of(jvm_session, rows, 1), 1)
+    in_order(client, target, rows)
+
+
 def test_a_repeated_write_is_skipped_and_other_rows_are_refused(
     jvm_session: SparkSession, save: Save, client: PravegaClient, target: StreamName
 ) -> None:
@@ -212,7 +243,7 @@ def test_large_events_keep_their_order(
 def test_errors_of_rows_are_those_of_the_python_writer(
     jvm_session: SparkSession, save: Save, client: PravegaClient, target: StreamName
 ) -> None:
-    with pytest.raises(PySparkException, match=r"PRAVEGA-EVENT-TOO-LARGE.*max_event_size"):
+    with pytest.raises(PySparkException, match=r"(?s)write.*PRAVEGA-EVENT-TOO-LARGE.*max_event_size"):
         save(frame_of(jvm_session, [("k", bytes(101))]), max_event_size=100)
     with pytest.raises(PySparkException, match=r"PRAVEGA-NULL-EVENT"):
         save(frame_of(jvm_session, [("k", b"x")]).selectExpr("CAST(NULL AS BINARY) AS event"), 1)
