@@ -215,16 +215,26 @@ class Planner:
             self._writes = Writes()
         return self._writes
 
+    def _written(self, request: Mapping[str, Any]) -> PravegaDataSource | None:
+        """Return the source of a write; None if its session was not set up.
+
+        It is the active session. A streaming query runs in a copy, which is unknown: the session of the table counts.
+        """
+        session = request["active"] if request["active"] in self._sources else request["session"]
+        return None if session not in self._sources else self._source({**request, "session": session})
+
     def _accepts_write(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
-        if request["session"] not in self._sources:
+        source = self._written(request)
+        if source is None:
             return None
         from pravega_connector.spark.jvm.write_planner import accepted  # noqa: PLC0415 - a read does not load the sink
 
-        return accepted(self._source(request), _schema_of(request))
+        return accepted(source, _schema_of(request))
 
     def _begin_write(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        source, schema = self._source(request), _schema_of(request)
-        return self._writing().begin(source, schema, request["streaming"], self._support)
+        source = self._written(request)
+        assert source is not None, "it was accepted"
+        return self._writing().begin(source, _schema_of(request), request["streaming"], self._support)
 
     # ---- tasks ----
 

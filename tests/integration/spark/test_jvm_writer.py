@@ -218,6 +218,15 @@ def test_a_killed_task_leaves_no_rows_and_no_transaction(
     in_order(client, target, rows)
 
 
+def test_the_session_of_the_rows_counts_not_the_active_one(
+    spark: SparkSession, jvm_session: SparkSession, save: Save, client: PravegaClient, target: StreamName
+) -> None:
+    rows = jvm_session.range(3).selectExpr("CAST(id AS STRING) AS event")
+    spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
+    save(rows)
+    assert sorted(client.read(target)) == [b"0", b"1", b"2"]
+
+
 def test_a_repeated_write_is_skipped_and_other_rows_are_refused(
     jvm_session: SparkSession, save: Save, client: PravegaClient, target: StreamName
 ) -> None:

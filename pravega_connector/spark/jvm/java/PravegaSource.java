@@ -131,6 +131,7 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
       if (Planning.isAvailable()) {
         Map<String, String> options = info.options().asCaseSensitiveMap();
         ObjectNode request = Planning.request("write_accepts", session, options, info.schema().json());
+        request.put("active", Planning.session()); // a batch write creates its table before its session is active
         JsonNode accepted = Planning.ask(request);
         if (!accepted.isNull()) {
           return new PravegaWrite(request, accepted, () -> ((SupportsWrite) python()).newWriteBuilder(info));
