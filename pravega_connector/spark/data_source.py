@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pravega_connector.rows.columns import Decoder
+    from pravega_connector.rows.encoding import EventEncoder
+    from pravega_connector.rows.options.sink import SinkOptions
     from pravega_connector.rows.options.source import SourceOptions
     from pravega_connector.spark.reading import Reading
     from pravega_connector.spark.sink.writers import PravegaBatchWriter, PravegaStreamWriter
@@ -95,6 +97,14 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     def reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
         """Return the options, the Arrow schema and the serializer of a reader. Raises the errors of a read."""
         return self._reading().arguments(schema)
+
+    def sink_options(self, schema: StructType) -> SinkOptions | None:
+        """Return the options of a write of these columns to streams; None if it names a key-value table."""
+        return self._writing().sink_options(schema)
+
+    def writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
+        """Return the options and the encoder of a writer. Raises the errors of a write."""
+        return self._writing().arguments(schema, streaming=streaming)
 
     def _reading(self) -> Reading:
         from pravega_connector.spark.reading import Reading  # noqa: PLC0415 - a write does not load the source

@@ -71,8 +71,8 @@ def configure(
     The call also switches on everything that makes reads and short queries faster in this session. Set a parameter to
     False to leave it out:
 
-    - ``jvm_reader``: raw events are read inside Spark's JVM, see option ``raw_reader``. The driver must be a Python
-      program with a classic session, and the reader must have been built.
+    - ``jvm_reader``: raw events are read and written inside Spark's JVM, see options ``raw_reader`` and ``raw_writer``.
+      The driver must be a Python program with a classic session, and the reader must have been built.
     - ``fork_server``: on Linux with a local master, Python processes of this format start as forks of a process that
       has imported their modules. It ends with the driver.
     - ``unix_sockets``: ``spark.python.unix.domain.socket.enabled`` is set to true for all Python processes of the

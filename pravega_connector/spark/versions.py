@@ -23,6 +23,7 @@ __all__ = [
     "HAS_ADMISSION",
     "HAS_ARROW_FUNCTIONS",
     "HAS_FILTERS",
+    "HAS_JVM_WRITER",
     "HAS_REAL_TIME",
     "VERSION",
     "DataSource",
@@ -87,6 +88,9 @@ HAS_ARROW_FUNCTIONS: Final = VERSION >= (4, 1)
 HAS_FILTERS: Final = VERSION >= (4, 1)
 #: Spark has real-time mode with the interfaces that the JVM reader implements.
 HAS_REAL_TIME: Final = VERSION >= (4, 2)
+
+#: The JVM writer was tested on this Spark.
+HAS_JVM_WRITER: Final = VERSION >= (4, 2)
 
 # First Spark with data sources in Python.
 _OLDEST: Final = (4, 0)

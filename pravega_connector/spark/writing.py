@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pravega_connector.errors import UnsupportedModeError
+from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.rows.encoding import EventEncoder, encoder_for
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.tables import TableSinkOptions
@@ -39,7 +39,7 @@ class Writing:
             from pravega_connector.spark.tables.writer import TableBatchWriter  # noqa: PLC0415 - most writes are to streams
 
             return TableBatchWriter(*self._table(given, schema))
-        return PravegaBatchWriter(*self.arguments(schema, streaming=False))
+        return PravegaBatchWriter(*_in_python(*self.arguments(schema, streaming=False)))
 
     def stream_writer(self, schema: StructType) -> PravegaStreamWriter | TableStreamWriter:
         """Return the writer of a streaming query. In complete mode, each micro-batch writes the whole result."""
@@ -48,7 +48,7 @@ class Writing:
             from pravega_connector.spark.tables.writer import TableStreamWriter  # noqa: PLC0415 - most writes are to streams
 
             return TableStreamWriter(*self._table(given, schema))
-        return PravegaStreamWriter(*self.arguments(schema, streaming=True))
+        return PravegaStreamWriter(*_in_python(*self.arguments(schema, streaming=True)))
 
     def arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
         """Return the options and the encoder of a write to streams. Raises the errors of a write."""
@@ -56,6 +56,21 @@ class Writing:
         options.mode(streaming=streaming)
         return options, encoder_for(arrow_columns(schema, options), options, streaming=streaming)
 
+    def sink_options(self, schema: StructType) -> SinkOptions | None:
+        """Return the options of a write to streams; None for a key-value table."""
+        given = options_to_write(self.given, schema)
+        return None if names_table(given) else stream_options(SinkOptions, given, self.defaults)
+
     def _table(self, given: Mapping[str, str], schema: StructType) -> tuple[TableSinkOptions, pa.Schema]:
         options = table_options(TableSinkOptions, given, self.defaults)
         return options, arrow_columns(schema, options)
+
+
+def _in_python(options: SinkOptions, encoder: EventEncoder) -> tuple[SinkOptions, EventEncoder]:
+    """Return the arguments. Raises ConfigError if the write must be in the JVM: Spark asks only for other writes."""
+    if options.raw_writer == "jvm":
+        raise ConfigError(
+            "raw_writer=jvm: the JVM writer is not loaded in this session: call configure(spark) first, see its log "
+            "line about the reason, or set 'raw_writer' to 'auto'"
+        )
+    return options, encoder

@@ -84,6 +84,7 @@ class Block:
     merge_id: bytes = b""  # id of the segment's attribute that shows if a large block was merged
     mark: int = 0  # for the owner; parts of the block share it
     note: object = None  # for the owner of a block that is never divided
+    sender: tuple[bytes, int] | None = None  # writer id that may have sent it already, and the event number before it
 
     def split(self, targets: npt.NDArray[np.int64]) -> Iterator[tuple[int, Block]]:
         """Split the events by target segment (one id for each event), each part in order."""
@@ -101,7 +102,11 @@ class Block:
 class AppendSession:
     """Blocks on their way into one segment, over one connection at a time. Not thread safe."""
 
-    def __init__(self, segment: str, writer_id: bytes, *, window: int) -> None:
+    def __init__(self, segment: str, writer_id: bytes, *, window: int, before: int | None = None) -> None:
+        """With ``before``, continue another session of the writer id, which may have sent all of the first blocks.
+
+        It is the number of the last event before these blocks.
+        """
         self.segment = segment
         self.writer_id = writer_id
         self.state = AppendState.IDLE
@@ -109,10 +114,10 @@ class AppendSession:
         self._pending: deque[Block] = deque()  # not yet durable, oldest first
         self._sent = 0  # number of them on the current connection
         self._bytes_in_flight = 0
-        self._probing = False  # one block at a time, until one is acknowledged
-        self._number = 0
+        self._continues = self._probing = before is not None  # probing: one block at a time, until one is acknowledged
+        self._number = before or 0
         self._sent_number = NO_ATTRIBUTE  # of the last event that was sent, on any connection
-        self._durable_number = NO_ATTRIBUTE
+        self._durable_number = NO_ATTRIBUTE if before is None else before
         self._setup_id = 0
 
     def _go(self, event: str) -> None:
@@ -156,6 +161,8 @@ class AppendSession:
         """Add a block, and keep it until it is durable or returned by :meth:`take_unacknowledged`."""
         self._number += len(block.ends)
         block.last_number = self._number
+        if self._continues:
+            self._sent_number = self._number
         self._pending.append(block)
 
     def to_send(self, request_id: int) -> Iterator[memoryview | bytes]:

@@ -359,7 +359,8 @@ class AppendLoop:
         lane = self._lanes.get(segment_id)
         if lane is None:
             name = self._destination.segment_name(segment_id)
-            session = AppendSession(name, uuid.uuid4().bytes, window=SEGMENT_WINDOW)
+            writer_id, before = block.sender or (uuid.uuid4().bytes, None)
+            session = AppendSession(name, writer_id, window=SEGMENT_WINDOW, before=before)
             # Without an end: a caller's deadline bounds that caller's wait, and many writers never flush.
             attempts = self._stores.health.attempts(_logger, f"writing to stream {self._stream}", Deadline(math.inf))
             lane = self._lanes[segment_id] = _Lane(segment_id, session, attempts)

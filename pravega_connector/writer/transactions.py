@@ -210,8 +210,8 @@ class OpenTransaction(Transaction, ProcessBound, Generic[T]):
         self._finished = False  # nothing is left to flush
         self._aborted = False
         ended = partial(self._lease.ended, stores.controller)
-        destination = TransactionDestination(stream, created.id, created.segments, ended)
-        self._writer = EventWriter(stores, stream, serializer, destination=destination, **options)
+        self.destination = TransactionDestination(stream, created.id, created.segments, ended)
+        self._writer = EventWriter(stores, stream, serializer, destination=self.destination, **options)
         metrics.TRANSACTIONS_OPEN.add(1, str(stream))
         self._counted = weakref.finalize(self, metrics.TRANSACTIONS_OPEN.add, -1, str(stream))
         self._counted.atexit = False

@@ -83,6 +83,12 @@ class SinkOptions(CommonOptions):
         number(0, _MAX_LONG),
         operator=True,
     )
+    raw_writer: str = option(
+        "auto",
+        "`jvm` writes raw events inside Spark's JVM, and needs `configure(spark)` and Spark 4.2 or newer. `python` "
+        "writes them in Python. `auto` uses the JVM if it can",
+        choice("auto", "jvm", "python"),
+    )
     routing_key_field: str | None = option(
         None,
         "column (text, whole number or boolean) with the routing key, or a field in it: `customer`, "

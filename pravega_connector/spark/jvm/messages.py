@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
-from pravega_connector.rows.options.source import SourceOptions
+from pravega_connector.rows.options import CommonOptions
 from pravega_connector.spark.pickling import Exchanged
 from pravega_connector.stores.segment_stores import SegmentPlace
 from pravega_serde.errors import PravegaError
@@ -22,7 +22,7 @@ class NotInJvmError(Exception):
 class TaskOptions(Exchanged):
     """Options of a query with the resolved configuration, for a Python process on an executor."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: CommonOptions) -> None:
         _ = options.config
         self.options = options
 

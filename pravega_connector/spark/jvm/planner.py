@@ -22,6 +22,7 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import QUIET
 from pravega_connector.errors import ConfigError, UnsupportedModeError
 from pravega_connector.rows.columns import decoded_fields, row_builder
+from pravega_connector.rows.options import CommonOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.jvm.decoding import decoder_plan
@@ -35,6 +36,8 @@ from pravega_serde.errors import PravegaError
 
 if TYPE_CHECKING:
     from pyspark.sql import datasource as spark_filters
+
+    from pravega_connector.spark.jvm.write_planner import Writes
 
 _log: Final = logging.getLogger(__name__)
 _NO_SCHEMA: Final = StructType()
@@ -68,6 +71,7 @@ class Planner:
         )
         self._queries: dict[str, PravegaStreamReader] = {}
         self._numbers = itertools.count(1)
+        self._writes: Writes | None = None
         self._actions: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "schema": self._schema,
             "accepts": self._accepts,
@@ -83,6 +87,10 @@ class Planner:
             "end_of_followed": self._end_of_followed,
             "commit": self._commit,
             "stop": self._stop,
+            "write_accepts": self._accepts_write,
+            "write_begin": self._begin_write,
+            "write_commit": lambda request: self._writing().commit(request),
+            "write_abort": lambda request: self._writing().abort(request),
         }
 
     def plan_for(self, session: str, source: type[PravegaDataSource]) -> None:
@@ -198,9 +206,43 @@ class Planner:
         if reader is not None:
             reader.stop()
 
+    # ---- writes ----
+
+    def _writing(self) -> Writes:
+        if self._writes is None:
+            from pravega_connector.spark.jvm.write_planner import Writes  # noqa: PLC0415 - a read does not load the sink
+
+            self._writes = Writes()
+        return self._writes
+
+    def _written(self, request: Mapping[str, Any]) -> PravegaDataSource | None:
+        """Return the source of a write; None if its session was not set up.
+
+        It is the active session. A streaming query runs in a copy, which is unknown: the session of the table counts.
+        """
+        session = request["active"] if request["active"] in self._sources else request["session"]
+        return None if session not in self._sources else self._source({**request, "session": session})
+
+    def _accepts_write(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        source = self._written(request)
+        if source is None:
+            return None
+        from pravega_connector.spark.jvm.write_planner import accepted  # noqa: PLC0415 - a read does not load the sink
+
+        return accepted(source, _schema_of(request))
+
+    def _begin_write(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        source = self._written(request)
+        assert source is not None, "it was accepted"
+        return self._writing().begin(source, _schema_of(request), request["streaming"], self._support)
+
     # ---- tasks ----
 
-    def _support(self, options: SourceOptions) -> str:
+    def _support(self, options: CommonOptions, pickled: str | None = None, quiet: float = QUIET) -> str:
+        """Return the settings of the Python process of an executor; ``pickled`` replaces the pickled options.
+
+        ``quiet`` is the number of seconds after which a segment store without an answer has failed.
+        """
         config = options.config
         tls = None
         if config.uses_tls_to_stores:
@@ -214,9 +256,9 @@ class Planner:
                 "python": self._python.executable,
                 "path": self._python.path,
                 "includes": self._python.includes,
-                "options": base64.b64encode(pickle.dumps(TaskOptions(options))).decode(),
+                "options": pickled or base64.b64encode(pickle.dumps(TaskOptions(options))).decode(),
                 "tls": tls,
-                "quiet": QUIET,
+                "quiet": quiet,
             }
         )
 

@@ -17,7 +17,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.core.deadline import Deadline
@@ -35,6 +35,9 @@ from pravega_connector.wire import FrameParser, RangeRead, SegmentRead, StreamNa
 from pravega_connector.wire.codec import decode
 from pravega_serde.errors import PravegaError
 
+if TYPE_CHECKING:
+    from pravega_connector.spark.jvm.task_writes import TaskWrites
+
 _NOWHERE: Final = SegmentPlace(("", 0), "", 0.0)
 _logger: Final = logging.getLogger("pravega_connector.reader.slices")
 
@@ -46,10 +49,14 @@ class Sessions:
 
     def __init__(self) -> None:
         self._attempts: dict[int, Attempts] = {}
+        self._writes: TaskWrites | None = None
+        self._loading = threading.Lock()
         self._decoding = threading.Lock()
 
-    def answer(self, request: Request) -> dict[str, Any]:
+    def answer(self, request: Request) -> Any:
         """Return the answer to a request. Raises the error with which the task must end."""
+        if request["do"].startswith("write"):
+            return self._of_writes().answer(request)
         if request["do"] == "decode":
             with self._decoding:  # serializers are not shared by threads elsewhere
                 return {"rows": decoded(request)}
@@ -74,6 +81,16 @@ class Sessions:
         attempts = self._attempts.pop(session, None)
         if attempts is not None:
             attempts.done()
+        if self._writes is not None:
+            self._writes.end(session)
+
+    def _of_writes(self) -> TaskWrites:
+        with self._loading:
+            if self._writes is None:
+                from pravega_connector.spark.jvm.task_writes import TaskWrites  # noqa: PLC0415 - a read does not load the sink
+
+                self._writes = TaskWrites()
+        return self._writes
 
 
 @functools.lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -57,6 +58,8 @@ from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, 
 from pravega_serde.per_process import PerProcess
 
 _log: Final = logging.getLogger(__name__)
+#: Local property of a task by name, as ``TaskContext.getLocalProperty`` returns it.
+Property = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class ExactlyOnce:
         """
         context = TaskContext.get()
         assert context is not None
-        write = self._write_id(context)
+        write = self._write_id(context.getLocalProperty)
         task = _Task(client, self._options, self._encoder, write, prepare, ledger=self._ledger_name)
         try:
             task.begin_ahead()
@@ -120,14 +123,23 @@ class ExactlyOnce:
             task.drop()
             raise
 
-    def _write_id(self, context: TaskContext) -> WriteId:
-        query, run = context.getLocalProperty("sql.streaming.queryId") or "", _run_of_query(context) or self._run
+    def begin(self, client: PravegaClient, task: Property, partition: int) -> TaskTransaction:
+        """Begin the transaction of a task that Spark's JVM writes; ``task`` returns its local properties."""
+        share = _Share(client, self._options, self._options.stream_name(), None)
+        return TaskTransaction(share.begin(), share, self._write_id(task), partition)
+
+    def without_rows(self, task: Property, partition: int) -> TaskPrepared:
+        """Return the message of a task that has begun no transaction."""
+        return TaskPrepared(self._write_id(task), partition, ())
+
+    def _write_id(self, task: Property) -> WriteId:
+        query, run = task("sql.streaming.queryId") or "", _run_of_query(task) or self._run
         if not self._streaming:
             options = self._options
             assert options.txn_app_id is not None
             assert options.txn_version is not None
             return WriteId(options.txn_app_id, query, run, options.txn_version)
-        batch = context.getLocalProperty("streaming.sql.batchId")
+        batch = task("streaming.sql.batchId")
         if not query or batch is None:
             raise ConfigError(
                 "this Spark does not pass the ids of the query and the batch to its tasks; set writer_mode to "
@@ -265,15 +277,15 @@ class ExactlyOnce:
         return self._options.transaction_timeout_ms / 1000
 
 
-def _run_of_query(context: TaskContext) -> str:
+def _run_of_query(task: Property) -> str:
     """Return the run id of the query that a task works for, also in ``foreachBatch``; empty outside a query.
 
     Spark sets it as the job group. In ``foreachBatch`` an application can set its own group, which would be the same in
     every run. A replay would then look like a second write of one run. So a group that is not a UUID is ignored.
     """
-    if not context.getLocalProperty("sql.streaming.queryId"):
+    if not task("sql.streaming.queryId"):
         return ""
-    group = context.getLocalProperty("spark.jobGroup.id") or ""
+    group = task("spark.jobGroup.id") or ""
     try:
         return str(uuid.UUID(group))
     except ValueError:
@@ -378,11 +390,15 @@ class _Share:
         if self._transaction is None and self._ahead is None:
             self._ahead = in_background(self._begin, "pravega-begin")
 
-    def add(self, part: Written) -> None:
-        """Write rows."""
+    def begin(self) -> OpenTransaction[bytes]:
+        """Return the transaction. It begins now, unless it has begun in the background."""
         if self._transaction is None:
             self._transaction = self._begin() if self._ahead is None else self._ahead.result()
-        self._transaction.write_column(part.events, part.keys)
+        return self._transaction
+
+    def add(self, part: Written) -> None:
+        """Write rows."""
+        self.begin().write_column(part.events, part.keys)
         self._total.add(part.events, part.keys)
         self._latest.add(part.rows)
 
@@ -404,12 +420,15 @@ class _Share:
             if transaction.lease_left < _LONG * transaction.lease:
                 transaction.ping()
 
-    def prepared(self) -> tuple[OpenTransaction[bytes] | None, TaskPart | None]:
-        """Return the transaction and the part of the batch, both None without rows."""
+    def prepared(self, content: Content | None = None) -> tuple[OpenTransaction[bytes] | None, TaskPart | None]:
+        """Return the transaction and the part of the batch, both None without rows.
+
+        ``content`` is the content of rows that another process has written.
+        """
         transaction = self._transaction
         if transaction is None:
             return None, None
-        content, segment = self._total.content, transaction.segment_number
+        content, segment = content or self._total.content, transaction.segment_number
         return transaction, TaskPart(self.stream, transaction.id, content, segment, self._latest.millis)
 
     def drop(self) -> None:
@@ -418,6 +437,33 @@ class _Share:
             _give_up(self._transaction)
         elif (ahead := self._ahead) is not None:  # abort in the background as soon as it has begun
             in_background(lambda: _give_up(ahead.result()), "pravega-drop")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTransaction:
+    """Transaction of a task that Spark's JVM writes. This process keeps it open."""
+
+    transaction: OpenTransaction[bytes]
+    _share: _Share
+    _write: WriteId
+    _partition: int
+
+    def prepared(self, content: Content) -> TaskPrepared:
+        """Return the message of the task when all its rows are durable."""
+        self._share.finish()
+        _, part = self._share.prepared(content)
+        assert part is not None
+        _kept().finish(self._write, self.transaction)
+        return TaskPrepared(self._write, self._partition, (part,))
+
+    def drop(self) -> None:
+        """Abort the transaction: the task has failed."""
+        self._share.drop()
+
+
+def stop_keeping() -> None:
+    """Stop the keep-alives of the transactions of finished tasks."""
+    _kept().forget_finished()
 
 
 def _give_up(transaction: Transaction) -> None:
@@ -439,6 +485,7 @@ class KeptTransactions:
         self._streams: dict[str, tuple[StreamName, ...]] = {}  # by application: streams with rows of the last task
         self._keeper = LeaseKeeper()
         self._finished: dict[str, list[tuple[WriteId, Transaction]]] = {}
+        self._finishing = threading.Lock()  # a process that helps the JVM has several tasks at a time
 
     def expected(self, app: str, first: tuple[StreamName, ...]) -> tuple[StreamName, ...]:
         """Return the streams that had rows of an application's last task in this process, ``first`` before that."""
@@ -465,14 +512,23 @@ class KeptTransactions:
         """
         if (failure := self._keeper.failures.get(transaction.id)) is not None:
             raise failure
-        mine = self._finished.pop(write.app, [])
-        over = [entry for entry in mine if entry[0] != write]
-        if len(self._finished) >= MAX_APPS:
-            over += self._finished.pop(next(iter(self._finished)))
+        with self._finishing:
+            mine = self._finished.pop(write.app, [])
+            over = [entry for entry in mine if entry[0] != write]
+            if len(self._finished) >= MAX_APPS:
+                over += self._finished.pop(next(iter(self._finished)))
+            # Last in order: the first application is the one without a task for the longest time.
+            self._finished[write.app] = [*(entry for entry in mine if entry[0] == write), (write, transaction)]
         for _, done in over:
             self._keeper.discard(done)
-        # Last in order: the first application is the one without a task for the longest time.
-        self._finished[write.app] = [*(entry for entry in mine if entry[0] == write), (write, transaction)]
+
+    def forget_finished(self) -> None:
+        """Stop keeping the transactions of all finished tasks."""
+        with self._finishing:
+            finished = [done for entries in self._finished.values() for _, done in entries]
+            self._finished.clear()
+        for done in finished:
+            self._keeper.discard(done)
 
     def close(self) -> None:
         """Stop all keep-alives."""

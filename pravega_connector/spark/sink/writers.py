@@ -87,7 +87,7 @@ class _Writer(Exchanged):
         With ``exactly_once`` they are durable in a transaction that only the commit of the batch makes visible.
         """
         if self._exactly_once is not None:
-            client = self._client()
+            client = self.task_client()
             return self._exactly_once.write(client, iterator, lambda stream: self._prepare(client, stream))
         if self.mode == "best_effort":
             return self._write_best_effort(iterator)
@@ -95,7 +95,7 @@ class _Writer(Exchanged):
 
     def _write_at_least_once(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         rows = size = 0
-        with closing(TargetWriters(self._task_writer, kept_writers(), self.encoder)) as writers:
+        with closing(TargetWriters(self.task_writer, kept_writers(), self.encoder)) as writers:
             for part in self._parts(iterator):
                 rows, size = rows + len(part.events), size + writers.write(part)
                 writers.note(part)
@@ -105,7 +105,7 @@ class _Writer(Exchanged):
 
     def _write_best_effort(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         rows = size = dropped = 0
-        with closing(TargetWriters(self._task_writer, kept_writers(), self.encoder)) as writers:
+        with closing(TargetWriters(self.task_writer, kept_writers(), self.encoder)) as writers:
             for part in self._parts(iterator):
                 try:
                     size += writers.write(part)
@@ -124,19 +124,25 @@ class _Writer(Exchanged):
             return TaskWritten(rows, size, dropped, writers.times(), _query())
 
     def _parts(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[Written]:
-        named = checked(self._client(), self.options.stream_named)
+        named = checked(self.task_client(), self.options.stream_named)
         return (part for batch in iterator for part in parts_of(batch, self.encoder, named))
 
     def _prepare(self, client: PravegaClient, stream: StreamName) -> None:
         _ready.get((client, stream), lambda: prepare_stream(client, stream, self.options))
 
-    def _task_writer(self, stream: StreamName) -> TaskWriter:
-        client = self._client()
+    @property
+    def exactly_once(self) -> ExactlyOnce | None:
+        """Transactions of the tasks; None in other modes."""
+        return self._exactly_once
+
+    def task_writer(self, stream: StreamName) -> TaskWriter:
+        """Return a writer for a task. Raises StreamNotFoundError, StreamSealedError."""
+        client = self.task_client()
         if self.encoder.target is not None:  # otherwise the driver has prepared it
             self._prepare(client, stream)
         return kept_writers().take(Target(client, stream, self.options.max_event_size, self.options.write_timeout))
 
-    def _client(self) -> PravegaClient:
+    def task_client(self) -> PravegaClient:
         """Return the client of tasks, which run only after the driver has reached the servers."""
         return client_of(self.options, service=True)
 

@@ -1,10 +1,11 @@
-"""The JVM reader with TLS, users, and delegation tokens that expire between the plan and the read."""
+"""The JVM reader and writer with TLS, users, and delegation tokens that expire after the plan."""
 
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -83,6 +84,28 @@ def test_a_token_that_has_expired_since_the_plan_is_renewed(
             time.sleep(TOKEN_SECONDS + 2)  # the time itself is what is tested: a token expires
         found.append(row)
     assert len({(row.segment_id, row.offset) for row in found}) == len(found) == EVENTS
+
+
+@pytest.mark.parametrize("ids", [{}, {"txn_app_id": "app", "txn_version": "1"}], ids=["at_least_once", "exactly_once"])
+def test_events_are_written_over_tls_through_the_end_of_a_token(
+    jvm_session: SparkSession, server: PravegaConfig, ids: Mapping[str, str]
+) -> None:
+    def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            if number == 1:
+                time.sleep(TOKEN_SECONDS + 2)  # the time itself is what is tested: a token expires
+            yield batch
+
+    target = StreamName("secured", f"written-{len(ids)}")
+    jvm_session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "4000")  # more than a block for each segment
+    with PravegaClient(server.with_credentials(USER, PASSWORD)) as client:
+        client.create_stream(target, 2)
+        rows = jvm_session.range(8000, numPartitions=1).selectExpr("rpad(CAST(id AS STRING), 1000, 'x') AS event")
+        given = {"controller": server.controller, "tls_ca_file": str(server.tls_ca_file), "raw_writer": "jvm"}
+        writer = rows.mapInArrow(slow, "event STRING").write.format("pravega").mode("append")
+        writer.options(**given, **BY_PASSWORD, **ids).save(str(target))
+        found = sorted(int(event.rstrip("x")) for event in client.read(target, "string"))
+    assert found == [*range(8000)]
 
 
 def test_an_untrusted_server_is_an_error(jvm_session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:

@@ -1,4 +1,4 @@
-"""A job that writes in ``foreachBatch``, killed at random: no row is lost or repeated."""
+"""Jobs that write in ``foreachBatch``, and by the JVM, killed at random: no row is lost or repeated."""
 
 import os
 import random
@@ -16,6 +16,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
 from tests.conftest import StartProcess
+from tools import jvm
 
 KILLS, FILES, LINES = 3, 60, 25
 #: Arguments: the controller, the target stream, and a folder with the source and the checkpoint.
@@ -35,24 +36,46 @@ lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(fol
 query = lines.selectExpr("value AS event", "value AS routing_key").writeStream.foreachBatch(save)
 query.option("checkpointLocation", folder + "/checkpoint").trigger(availableNow=True).start().awaitTermination()
 """
+#: The same by the writer inside the JVM.
+BY_THE_JVM = """
+import sys
+from pyspark.sql import SparkSession
+from pyspark_pravega import configure
+
+controller, target, folder = sys.argv[1:]
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = configure(builder.config("spark.log.level", "ERROR").config("spark.ui.showConsoleProgress", "false"))
+lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(folder + "/source").repartition(2)
+query = lines.selectExpr("value AS event", "value AS routing_key").writeStream.format("pravega")
+query = query.options(controller=controller, raw_writer="jvm", checkpointLocation=folder + "/checkpoint")
+query.trigger(availableNow=True).start(target).awaitTermination()
+"""
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
+@pytest.mark.parametrize("program", [pytest.param(PROGRAM, id="foreachBatch"), pytest.param(BY_THE_JVM, id="jvm")])
 def test_random_kills_lose_and_repeat_nothing(
-    client: PravegaClient, config: PravegaConfig, stream_name: StreamName, start_process: StartProcess, tmp_path: Path
+    client: PravegaClient,
+    config: PravegaConfig,
+    stream_name: StreamName,
+    start_process: StartProcess,
+    tmp_path: Path,
+    program: str,
 ) -> None:
     source, commits = tmp_path / "source", tmp_path / "checkpoint" / "commits"
     source.mkdir()
     for file in range(FILES):
         (source / str(file)).write_text("\n".join(str(file * LINES + line) for line in range(LINES)))
     client.create_stream(stream_name, 2)
+    if program == BY_THE_JVM:
+        assert jvm.main() == 0, "the JVM writer needs a JDK"
 
     def committed() -> int:
         return sum(each.name.isdigit() for each in commits.glob("*")) if commits.exists() else 0
 
     def start() -> subprocess.Popen[Any]:
-        command = ["-c", PROGRAM, config.controller, stream_name, tmp_path]
+        command = ["-c", program, config.controller, stream_name, tmp_path]
         return start_process(command, {"PYSPARK_PYTHON": sys.executable}, start_new_session=True)
 
     chance = random.Random(seed := random.randrange(10**6))

@@ -51,7 +51,7 @@ public final class Planning {
     if (current == null) {
       throw new ReadException("the Python driver that planned this query has ended");
     }
-    return ok(parse(current.call(request.toString())));
+    return ok(request, parse(current.call(request.toString())));
   }
 
   static JsonNode parse(String text) {
@@ -77,9 +77,10 @@ public final class Planning {
     }
   }
 
-  static JsonNode ok(JsonNode answer) {
+  static JsonNode ok(ObjectNode request, JsonNode answer) {
     if (answer.has("error")) {
-      throw new ReadException(answer.get("error").asText());
+      String action = request.get("do").asText().startsWith("write") ? "write" : "read";
+      throw new ReadException(action, answer.get("error").asText());
     }
     return answer.get("ok");
   }

@@ -21,9 +21,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * {@code format("pravega")} where this jar is loaded: the JVM reads what it can, the Python source all else.
+ * {@code format("pravega")} where this jar is loaded: the JVM reads and writes what it can, the Python source all else.
  *
- * <p>The Python driver decides which one, by the options of the read.
+ * <p>The Python driver decides which one, by the options.
  */
 public final class PravegaSource implements TableProvider, DataSourceRegister {
   private static final Logger LOG = LoggerFactory.getLogger(PravegaSource.class);
@@ -128,6 +128,15 @@ public final class PravegaSource implements TableProvider, DataSourceRegister {
 
     @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+      if (Planning.isAvailable()) {
+        Map<String, String> options = info.options().asCaseSensitiveMap();
+        ObjectNode request = Planning.request("write_accepts", session, options, info.schema().json());
+        request.put("active", Planning.session()); // a batch write creates its table before its session is active
+        JsonNode accepted = Planning.ask(request);
+        if (!accepted.isNull()) {
+          return new PravegaWrite(request, accepted, () -> ((SupportsWrite) python()).newWriteBuilder(info));
+        }
+      }
       return ((SupportsWrite) python()).newWriteBuilder(info);
     }
   }

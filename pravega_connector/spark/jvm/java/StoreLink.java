@@ -19,6 +19,7 @@ import java.security.cert.Certificate;
 import java.security.cert.CertificateFactory;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
@@ -28,7 +29,13 @@ import org.apache.spark.TaskContext;
 /** Connection to a segment store. Each wait ends after {@code quiet} seconds without a byte. */
 abstract class StoreLink implements AutoCloseable {
   private static final int HELLO = -127;
+  private static final int SETUP_APPEND = 1;
+  static final int APPEND_SETUP = 2;
+  private static final int APPEND_BLOCK = 3;
+  private static final int APPEND_BLOCK_END = 4;
+  static final int DATA_APPENDED = 7;
   private static final int READ_SEGMENT = 9;
+  static final int KEEP_ALIVE = 100;
   private static final int PROTOCOL_VERSION = 16;
   private static final int OLDEST_PROTOCOL_VERSION = 5;
 
@@ -87,6 +94,26 @@ abstract class StoreLink implements AutoCloseable {
     message.putShort((short) segment.length).put(segment).putLong(offset).putInt(length);
     message.putShort((short) token.length).put(token).putLong(offset);
     write(message.flip());
+  }
+
+  /** Bind a writer to a segment: its appends follow. */
+  void setUpAppend(long request, UUID writer, byte[] segment, byte[] token) throws IOException {
+    int body = 8 + 16 + 2 + segment.length + 2 + token.length;
+    ByteBuffer message = ByteBuffer.allocate(8 + body).putInt(SETUP_APPEND).putInt(body).putLong(request);
+    message.putLong(writer.getMostSignificantBits()).putLong(writer.getLeastSignificantBits());
+    message.putShort((short) segment.length).put(segment).putShort((short) token.length).put(token);
+    write(message.flip());
+  }
+
+  /** Append {@code count} events in one step; {@code last} is the number of the last one. */
+  void append(UUID writer, ByteBuffer events, int count, long last, long request) throws IOException {
+    long high = writer.getMostSignificantBits();
+    long low = writer.getLeastSignificantBits();
+    int size = events.remaining();
+    write(ByteBuffer.allocate(24).putInt(APPEND_BLOCK).putInt(16 + size).putLong(high).putLong(low).flip());
+    write(events);
+    write(ByteBuffer.allocate(52).putInt(APPEND_BLOCK_END).putInt(44).putLong(high).putLong(low).putInt(size).putInt(0)
+        .putInt(count).putLong(last).putLong(request).flip());
   }
 
   /** Throws TaskKilledException if Spark has killed the task, InterruptedIOException if this thread was interrupted. */

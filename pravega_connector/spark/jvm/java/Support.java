@@ -112,7 +112,7 @@ final class Support {
     progressed = false;
     asked = true;
     try {
-      return Planning.ok(Planning.JSON.readTree(helper().ask(request)));
+      return Planning.ok(request, Planning.JSON.readTree(helper().ask(request)));
     } catch (IOException error) {
       throw new ReadException("the Python process of this executor failed: " + error.getMessage());
     }

@@ -1,0 +1,153 @@
+"""Tasks that write inside the JVM, with their Python process: attempts, ends, and blocks that are taken over."""
+
+import base64
+import itertools
+import pickle
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from pravega_connector.client import PravegaClient, TransactionStatus
+from pravega_connector.errors import ConfigError, NullEventError
+from pravega_connector.spark.jvm.task_writes import TaskWrites
+from pravega_connector.spark.sink import transactions
+from pravega_connector.spark.sink.writers import PravegaBatchWriter
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.wire import StreamName
+from pyspark_pravega import DefaultSource
+from tests.conftest import Eventually
+
+STREAM = StreamName("jvm", "target")
+SCHEMA = StructType([StructField("event", BinaryType())])
+Request = Callable[..., dict[str, Any]]
+_sessions = itertools.count(1)
+
+
+@pytest.fixture
+def pravega() -> Iterator[InProcessPravega]:
+    with InProcessPravega() as server:
+        yield server
+
+
+@pytest.fixture
+def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
+    with pravega.client() as client:
+        client.create_stream(STREAM, 1)
+        yield client
+    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept_of_process.clear()
+
+
+@pytest.fixture
+def writer(pravega: InProcessPravega, client: PravegaClient) -> PravegaBatchWriter:
+    ids = {"txn_app_id": "app", "txn_version": "1"}
+    made = DefaultSource({"controller": pravega.uri, "path": str(STREAM)} | ids).writer(SCHEMA, overwrite=False)
+    assert isinstance(made, PravegaBatchWriter)
+    return made
+
+
+@pytest.fixture
+def attempt(writer: PravegaBatchWriter) -> Callable[[], Request]:
+    """``attempt()`` is a task; its result makes requests, such as ``request("write_open")``."""
+
+    def attempt() -> Request:
+        session = next(_sessions)
+
+        def request(do: str, **fields: Any) -> dict[str, Any]:
+            options = base64.b64encode(pickle.dumps(writer)).decode()
+            task = {"session": session, "options": options, "partition": 0, "properties": {}, "progressed": False}
+            return task | {"do": do} | fields
+
+        return request
+
+    return attempt
+
+
+def block(number: int, before: int, event: bytes, sender: uuid.UUID) -> dict[str, Any]:
+    frame = bytes(4) + len(event).to_bytes(4, "big") + event
+    return {
+        "segment": number, "writer": str(sender), "before": before,
+        "positions": base64.b64encode(np.full(1, 0.5, ">f8").tobytes()).decode(),
+        "data": base64.b64encode(frame).decode(),
+    }  # fmt: skip
+
+
+def finish(request: Request, writes: TaskWrites, rows: int, size: int) -> Any:
+    message = writes.answer(request("write_finish", rows=rows, bytes=size, first=-1, second=7))
+    return pickle.loads(base64.b64decode(message))
+
+
+def test_of_two_attempts_only_the_one_whose_message_is_committed_is_visible(
+    attempt: Callable[[], Request],
+    writer: PravegaBatchWriter,
+    client: PravegaClient,
+    pravega: InProcessPravega,
+    eventually: Eventually,
+) -> None:
+    writes, tasks = TaskWrites(), [attempt(), attempt()]
+    for task in tasks:
+        (place,) = writes.answer(task("write_open"))["segments"]
+        writes.answer(task("write_block", **block(place["id"], 0, b"event", uuid.uuid4())))
+        writes.answer(task("write_take_over", segment=place["id"], text="closed"))
+    assert len(pravega.faults.open_transactions) == 2
+    prepared = finish(tasks[0], writes, 1, 5)
+    assert prepared.parts[0].content.total == (2**64 - 1) << 64 | 7
+    for task in tasks:
+        writes.end(task("")["session"])
+    eventually(lambda: len(pravega.faults.open_transactions) == 1)
+    writer.commit([prepared])
+    assert list(client.read(STREAM)) == [b"event"]
+
+
+def test_blocks_that_have_arrived_are_not_written_again(
+    attempt: Callable[[], Request], writer: PravegaBatchWriter, client: PravegaClient
+) -> None:
+    """The second take-over has the same writer id and the first block again, as after a lost answer."""
+    writes, task, sender = TaskWrites(), attempt(), uuid.uuid4()
+    (place,) = writes.answer(task("write_open"))["segments"]
+    for blocks in ([b"a", b"b"], [b"a", b"b", b"c"]):
+        for before, event in enumerate(blocks):
+            writes.answer(task("write_block", **block(place["id"], before, event, sender)))
+        answer = writes.answer(task("write_take_over", segment=place["id"], text="closed"))
+        assert answer["segments"] == [place]
+    writer.commit([finish(task, writes, 3, 3)])
+    assert list(client.read(STREAM)) == [b"a", b"b", b"c"]
+
+
+def test_a_task_that_has_ended_begins_nothing(
+    attempt: Callable[[], Request], client: PravegaClient, pravega: InProcessPravega
+) -> None:
+    writes, task = TaskWrites(), attempt()
+    writes.end(task("")["session"])
+    with pytest.raises(ConfigError, match="the task has ended"):
+        writes.answer(task("write_open"))
+    assert pravega.faults.open_transactions == []
+
+
+def test_a_null_event_has_the_error_of_the_sink(attempt: Callable[[], Request], client: PravegaClient) -> None:
+    with pytest.raises(NullEventError, match="3"):
+        TaskWrites().answer(attempt()("write_null", row=3))
+
+
+def test_finished_transactions_are_kept_open_until_no_task_has_run_for_a_while(
+    attempt: Callable[[], Request],
+    client: PravegaClient,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Eventually,
+) -> None:
+    monkeypatch.setattr("pravega_connector.spark.jvm.task_writes.IDLE_SECONDS", 0.01)
+    writes, task = TaskWrites(), attempt()
+    (place,) = writes.answer(task("write_open"))["segments"]
+    writes.answer(task("write_block", **block(place["id"], 0, b"event", uuid.uuid4())))
+    writes.answer(task("write_take_over", segment=place["id"], text="closed"))
+    (part,) = finish(task, writes, 1, 5).parts
+    keeper = transactions._kept()._keeper
+    assert part.transaction in keeper._due
+    writes.end(task("")["session"])
+    eventually(lambda: part.transaction not in keeper._due)
+    status = client.controller.transaction_status(STREAM, part.transaction)
+    assert status is TransactionStatus.OPEN, "it ends when its lease expires"
