@@ -31,11 +31,12 @@ def _definitions(schema: SchemaText) -> dict[str, Any]:
     for reference in schema.all_references().values():
         definition = parse_json(reference.text, "schema")
         if isinstance(definition, Mapping) and isinstance(definition.get("name"), str):
-            known.setdefault(_full_name(definition, ""), definition)
+            known.setdefault(full_name(definition, ""), definition)
     return known
 
 
-def _full_name(definition: Mapping[str, Any], space: str) -> str:
+def full_name(definition: Mapping[str, Any], space: str) -> str:
+    """Return the full name of a named type that is defined in a namespace."""
     name = str(definition.get("name", ""))
     inside = namespace_of(definition, space)
     return name if "." in name or not inside else f"{inside}.{name}"
@@ -57,7 +58,7 @@ class _Definitions:
             return schema
         found = dict(schema)
         if found.get("type") in _NAMED:
-            name = _full_name(found, space)
+            name = full_name(found, space)
             self._defined.add(name)
             space = name.rpartition(".")[0]
             if isinstance(found.get("fields"), list):

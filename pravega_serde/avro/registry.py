@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from pravega_serde.avro.resolve import (
     match_fields,
     resolve,
 )
+from pravega_serde.avro.ruled_values import AvroRuledValues
 from pravega_serde.avro.schema import (
     MISSING,
     Array,
@@ -78,6 +79,10 @@ class AvroRegistry(RegistryFormat):
         """Return True if the schemas differ at most in what readers ignore, such as docs."""
         one, other = (print_schema(load(schema_text(each))[0]) for each in (first, second))
         return one == other
+
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> AvroRuledValues:
+        """Return natural values, with the tags of fields in the text of the schema."""
+        return AvroRuledValues(schema_text(info), tags_of)
 
     def is_union(self, info: SchemaInfo) -> bool:
         """Return True for a schema that is a union at the top."""

@@ -15,6 +15,7 @@ from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.errors import SchemaError
 from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.json.rows import parse_plainly
+from pravega_serde.json.ruled_values import JsonRuledValues
 from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
 from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
@@ -59,6 +60,10 @@ class JsonRegistry(RegistryFormat):
             info = replace(info, data=json.dumps(loaded, separators=(",", ":"), ensure_ascii=False).encode())
         title = loaded.get("title") if isinstance(loaded, dict) else None
         return replace(info, type=title) if isinstance(title, str) and not has_surrogate(title) else info
+
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> JsonRuledValues:
+        """Return parsed JSON, with the tags of properties."""
+        return JsonRuledValues(_load(info), tags_of)
 
     def derive(self, columns: pa.Schema, name: str) -> str:
         """Return the schema of objects with the columns as properties; see :func:`json_schema_of`."""

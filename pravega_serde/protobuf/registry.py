@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.derive import keep_numbers, protobuf_schema_of, schema_data
+from pravega_serde.protobuf.ruled_values import ProtobufRuledValues
 from pravega_serde.protobuf.schema import descriptor_of, descriptor_set, load
 from pravega_serde.protobuf.serializer import ProtobufSerializer
 from pravega_serde.protobuf.texts import files_of, is_descriptor, text_of
@@ -107,6 +108,10 @@ class ProtobufRegistry(RegistryFormat):
     def type_of(self, value: object) -> str | None:
         """Return the full name of a message's type."""
         return descriptor_of(value).full_name if isinstance(value, Message) else None
+
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> ProtobufRuledValues:
+        """Return messages, with the tags in Confluent's option of fields."""
+        return ProtobufRuledValues(info.data, info.type, tags_of)
 
     def derive(self, columns: pa.Schema, name: str) -> FileDescriptorSet:
         """Return the descriptor set of a message with the columns as fields; see :func:`protobuf_schema_of`."""

@@ -6,7 +6,7 @@ Each is a :class:`Call`, as in ``calls``. Karapace, Redpanda and Apicurio Regist
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pravega_serde.errors import RegistryNotFoundError, RegistryProtocolError
@@ -54,6 +54,8 @@ class SubjectSchema:
     format: SerializationFormat
     text: str
     references: tuple[Reference, ...]
+    contract: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Members ``metadata`` and ``ruleSet`` of the answer."""
 
     @classmethod
     def from_json(cls, body: object) -> SubjectSchema:
@@ -64,7 +66,8 @@ class SubjectSchema:
         if name not in _FORMATS:
             raise RegistryProtocolError(f"the registry's answer has a schema of the unknown type {name!r:.80}")
         references = parse.items(body, "references", Reference.from_json) if body.get("references") else []
-        return cls(_number(body, "id"), _number(body, "version"), _FORMATS[name], text, tuple(references))
+        contract = {name: body[name] for name in ("metadata", "ruleSet") if body.get(name)}
+        return cls(_number(body, "id"), _number(body, "version"), _FORMATS[name], text, tuple(references), contract)
 
 
 def _number(body: Mapping[str, Any], name: str) -> int:

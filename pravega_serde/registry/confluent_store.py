@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -24,7 +24,7 @@ from pravega_serde.errors import (
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import confluent_calls as calls
 from pravega_serde.registry.calls import Call
-from pravega_serde.registry.clients import http_module
+from pravega_serde.registry.clients import transports
 from pravega_serde.registry.confluent_calls import Reference, SubjectSchema
 from pravega_serde.registry.contract import (
     CodecType,
@@ -40,12 +40,17 @@ from pravega_serde.registry.interface import RegistryFormat, SchemaText
 from pravega_serde.registry.lookups import MISSING_SECONDS, Lookups
 from pravega_serde.registry.message_prefix import MessageIndexes, MessagePrefix, TypeReference
 from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.registry.rule_set import Mode, RuleSet
 from pravega_serde.registry.settings import SerializerConfig
 
 if TYPE_CHECKING:
     from pravega_serde.registry.http import Http
+    from pravega_serde.registry.memory import MockTransport
+    from pravega_serde.registry.payload_rules import PayloadRules
 
 T = TypeVar("T")
+#: Schema as the interface returns it, and as readers need it.
+_Registered = tuple[SubjectSchema, SchemaInfo]
 
 #: Levels of references, names in all of them, and requests for them: two for a Protobuf file.
 _MAX_LEVELS: Final = 32
@@ -59,7 +64,7 @@ class _Connection:
     """Connections to one registry and its cached answers, shared by the process."""
 
     def __init__(self, config: RegistryConfig) -> None:
-        self._http: Http = http_module().Http(config)
+        self._http: Http | MockTransport = transports(config)[0](config)
         self.lookups = Lookups(config.cache_entries)
 
     def run(self, call: Call[T], end: float = math.inf) -> T:
@@ -106,7 +111,7 @@ class ConfluentStore:
 
     def writer(self, framing: Framing, encoding_id: int, prefix: bytes = b"") -> EncodingInfo:
         """Return the schema of an id."""
-        info = self._cached((framing, encoding_id), lambda: self._by_id(framing, encoding_id))
+        info = self._registered(framing, encoding_id)[1]
         kind = self.prefix_of(info.format)
         if prefix and kind is not None:
             try:
@@ -122,6 +127,27 @@ class ConfluentStore:
     def title(self, encoding: EncodingInfo) -> str:
         """Return the id and the type of an encoding."""
         return f"the schema with id {encoding.version.id} of {encoding.schema.type!r}"
+
+    def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> PayloadRules | None:
+        """Return the rules of the schema with which events were written, or None."""
+        registered, _ = self._registered(framing, encoding.version.id)
+        return self._rules("READ", registered, encoding.schema)
+
+    def _rules(self, mode: Mode, registered: SubjectSchema, info: SchemaInfo) -> PayloadRules | None:
+        rules = RuleSet.from_json(registered.contract)
+        if not rules:
+            return None
+        from pravega_serde.registry.payload_rules import PayloadRules  # noqa: PLC0415 - few schemas have rules
+
+        made = PayloadRules(
+            rules,
+            mode,
+            info,
+            subject=self._subject,
+            requests=_Requests(self),
+            key_service=self._config.key_service,
+        )
+        return made or None
 
     def check_group(self) -> None:
         """Raise RegistryNotFoundError if the subject does not exist."""
@@ -153,10 +179,13 @@ class ConfluentStore:
         registered, text = self._latest_of(self._subject)
         return registered, _part(registered.format).from_text(text)
 
-    def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:
+    def _registered(self, framing: Framing, schema_id: int) -> _Registered:
+        return self._cached((framing, schema_id), lambda: self._by_id(framing, schema_id))
+
+    def _by_id(self, framing: Framing, schema_id: int) -> _Registered:
         lookup = self._lookup()
         registered = lookup.read(lambda form: calls.schema_by_id(schema_id, form))
-        return _part(registered.format).from_text(lookup.text(registered))
+        return registered, _part(registered.format).from_text(lookup.text(registered))
 
     def _latest_of(self, subject: str) -> tuple[SubjectSchema, SchemaText]:
         lookup = self._lookup()
@@ -171,14 +200,22 @@ class ConfluentStore:
     def prepare_writer(self, default: SerializationFormat) -> None:
         """Do nothing: a subject is created with its first schema."""
 
-    def header(self, schema: SchemaInfo) -> bytes:
-        """Return the header of events of a schema, and the prefix that selects its message type."""
+    def prepared(self, schema: SchemaInfo) -> tuple[bytes, PayloadRules | None]:
+        """Return the header of events of a schema with the prefix that selects its message type, and its rules."""
         part = _part(schema.format)
         text = part.to_text(schema, source=self._as_source)
         found = self._find_or_add(self._subject, schema.format, text, add=self._config.register_schema)
         kind = self.prefix_of(schema.format)
         prefix = b"" if kind is None else kind.of(part.indexes(schema), schema.type)
-        return self.framings[0].header(found.id) + prefix
+        return self.framings[0].header(found.id) + prefix, self._rules_to_write(found, schema)
+
+    def _rules_to_write(self, found: SubjectSchema, schema: SchemaInfo) -> PayloadRules | None:
+        """Return the rules of the registered schema, whose tags the writer's schema may lack."""
+        if not found.contract:
+            return None
+        registered, info = self._registered(self.framings[0], found.id)
+        part = _part(info.format)
+        return self._rules("WRITE", registered, part.selected(info, part.indexes(schema)))
 
     def _find_or_add(
         self,
@@ -248,6 +285,22 @@ class ConfluentStore:
         return found
 
 
+@dataclass(frozen=True)
+class _Requests:
+    """Requests for the keys of a subject's rules."""
+
+    store: ConfluentStore
+
+    def run(self, call: Call[T]) -> T:
+        return self.store._run(call)
+
+    def cached(self, key: tuple[object, ...], load: Callable[[], T], *, latest: bool = False) -> T:
+        return self.store._cached(key, load, self.store._config.registry.latest_seconds if latest else math.inf)
+
+    def forget(self, key: tuple[object, ...]) -> None:
+        self.store._connection.lookups.forget(key)
+
+
 class _Lookup:
     """Requests for one schema and all that it refers to. They share a deadline, and their number is limited.
 
@@ -314,7 +367,7 @@ class ApicurioStore(ConfluentStore):
     _protobuf_prefix: MessagePrefix = TypeReference()
     _as_source = True
 
-    def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:
+    def _by_id(self, framing: Framing, schema_id: int) -> _Registered:
         if framing is APICURIO:
             schema_id = self._connection.run(calls.content_id(schema_id))
         return super()._by_id(framing, schema_id)

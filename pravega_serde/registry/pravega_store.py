@@ -105,7 +105,10 @@ class PravegaStore:
         if self._config.register_codec and self._config.codec.name:
             self._client.add_codec(self._group, self._config.codec.type)
 
-    def header(self, schema: SchemaInfo) -> bytes:
+    def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> None:
+        """Do nothing: this registry has no rules."""
+
+    def prepared(self, schema: SchemaInfo) -> tuple[bytes, None]:
         """Return the header of events of a schema, which is empty without encoding header.
 
         Adds or finds the schema, with Java's order of calls. Raises RegistryNotFoundError and RegistryConflictError,
@@ -126,10 +129,10 @@ class PravegaStore:
                     status=error.status,
                 ) from error
         if not self._config.write_encoding_header:
-            return b""
+            return b"", None
         codec = self._config.codec.name
         try:
-            return PRAVEGA.header(client.encoding_id(group, version, codec))
+            return PRAVEGA.header(client.encoding_id(group, version, codec)), None
         except RegistryConflictError as error:
             raise RegistryConflictError(
                 f"{error.message}; register the codec {codec!r} first, or set register_codec in the writer",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict
 
+from pravega_serde.encryption.keys import KeyService
 from pravega_serde.errors import SerdeError
 from pravega_serde.registry.codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, Codec, codec_named
 from pravega_serde.registry.contract import GroupProperties
@@ -38,6 +39,10 @@ class SerializerConfig:
 
     ``allow_incompatible`` lets ``register_schema`` add a JSON or Protobuf schema that breaks readers of the type's
     latest one. The server compares only Avro schemas.
+
+    ``key_service`` unwraps the keys of fields that rules of a Confluent registry encrypt: a
+    :class:`~pravega_serde.encryption.KeyService`, or the name ``package.module:name`` of one. By default,
+    :class:`~pravega_serde.encryption.ConfluentKeys`.
     """
 
     registry: RegistryConfig
@@ -52,6 +57,7 @@ class SerializerConfig:
     typed_java_readers: bool = True
     allow_incompatible: bool = False
     custom_formats: CustomFormats = field(default_factory=dict)
+    key_service: KeyService | str | None = field(default=None, repr=False)
 
     def known_codecs(self) -> dict[str, Codec]:
         """Return every codec that can be read, by its name."""
@@ -68,6 +74,7 @@ class ReaderSettings(TypedDict, total=False):
     fail_on_codec_mismatch: bool
     write_encoding_header: bool
     custom_formats: CustomFormats
+    key_service: KeyService | str | None
 
 
 class WriterSettings(ReaderSettings, total=False):

@@ -5,7 +5,7 @@ Everything after that is the same for all registries: codecs, columns and schema
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
 from pravega_serde.registry.contract import EncodingInfo, SchemaInfo, SchemaWithVersion, SerializationFormat
@@ -14,6 +14,9 @@ from pravega_serde.registry.message_prefix import MessagePrefix
 from pravega_serde.registry.pravega_store import PravegaStore
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import SerializerConfig, serializer_config
+
+if TYPE_CHECKING:
+    from pravega_serde.registry.payload_rules import PayloadRules
 
 
 class SchemaStore(Protocol):
@@ -53,6 +56,12 @@ class SchemaStore(Protocol):
     def check_readable(self, reader: SchemaInfo) -> None:
         """Raise :class:`SchemaError` if the registry says that a schema cannot read the group's events."""
 
+    def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> PayloadRules | None:
+        """Return the rules of the events of an encoding; None if there are none.
+
+        Raises :class:`UnsupportedRuleError` for a rule that cannot be run.
+        """
+
     # Writing
 
     def check_accepts(self, schema: SchemaInfo) -> None:
@@ -61,8 +70,11 @@ class SchemaStore(Protocol):
     def prepare_writer(self, default: SerializationFormat) -> None:
         """Do what the settings require before the first write. Raises :class:`SerdeError`."""
 
-    def header(self, schema: SchemaInfo) -> bytes:
-        """Return the bytes before each payload of a schema, which is added or found first."""
+    def prepared(self, schema: SchemaInfo) -> tuple[bytes, PayloadRules | None]:
+        """Return the bytes before each payload of a schema, and its rules. The schema is added or found first.
+
+        Raises :class:`UnsupportedRuleError` for a rule that cannot be run.
+        """
 
 
 def store_of(config: SerializerConfig) -> SchemaStore:
