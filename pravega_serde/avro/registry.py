@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from pravega_serde.avro.derive import avro_name, avro_names, avro_schema_of, avro_text, print_schema
-from pravega_serde.avro.references import with_definitions
+from pravega_serde.avro.references import referring, with_definitions
 from pravega_serde.avro.resolve import (
     PROMOTIONS,
     ArrayNode,
@@ -83,6 +83,10 @@ class AvroRegistry(RegistryFormat):
     def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> AvroRuledValues:
         """Return natural values, with the tags of fields in the text of the schema."""
         return AvroRuledValues(schema_text(info), tags_of)
+
+    def referring(self, schema: Any, references: Any) -> SchemaText:
+        """Return the text of a schema with the named types that it uses from other schemas."""
+        return referring(schema, references.values() if isinstance(references, Mapping) else references)
 
     def is_union(self, info: SchemaInfo) -> bool:
         """Return True for a schema that is a union at the top."""

@@ -143,7 +143,8 @@ class ConfluentMemoryRegistry:
         for version, schema_id in sorted(subject.versions.items(), reverse=True):
             known = self._schemas[schema_id]
             given = [each for each in _CONTRACT if each in wanted]
-            if _identity(known, *given) == _identity(wanted, *given):
+            sort = query.get("normalize") == "true"
+            if _identity(known, *given, sort=sort) == _identity(wanted, *given, sort=sort):
                 return {**known, "subject": name, "version": version, "id": schema_id}
         raise _RefusedError(404, 40403, "Schema not found")
 
@@ -152,8 +153,10 @@ class ConfluentMemoryRegistry:
         if subject.versions and not any(each in wanted for each in _CONTRACT):
             latest = self._schemas[subject.versions[subject.latest]]
             wanted |= {each: latest[each] for each in _CONTRACT if each in latest}
-        identity = _identity(wanted, *_CONTRACT)
-        known = next((i for i, each in self._schemas.items() if _identity(each, *_CONTRACT) == identity), None)
+        sort = query.get("normalize") == "true"
+        identity = _identity(wanted, *_CONTRACT, sort=sort)
+        same = (i for i, each in self._schemas.items() if _identity(each, *_CONTRACT, sort=sort) == identity)
+        known = next(same, None)
         schema_id = len(self._schemas) + 1 if known is None else known
         if schema_id not in subject.versions.values():
             reasons = self._faults(name, wanted)
@@ -270,13 +273,13 @@ class ConfluentMemoryRegistry:
         return {"versions": [{"contentId": found}] if found in self._schemas else []}
 
 
-def _identity(stored: Body, *contract: str) -> str:
-    """Return a text that is equal for schemas that the registry treats as the same."""
+def _identity(stored: Body, *contract: str, sort: bool) -> str:
+    """Return a text that is equal for schemas that the registry treats as the same. ``sort`` normalizes them."""
     text = stored["schema"]
     if stored["schemaType"] != "PROTOBUF":
         text = json.loads(text) if text.lstrip()[:1] in ("{", "[", '"') else text
     parts = (stored["schemaType"], text, stored.get("references"), *(stored.get(each) for each in contract))
-    return json.dumps(parts)
+    return json.dumps(parts, sort_keys=sort)
 
 
 def _now() -> int:

@@ -36,7 +36,7 @@ from pravega_serde.registry.contract import (
 )
 from pravega_serde.registry.formats import part_of
 from pravega_serde.registry.header import APICURIO, CONFLUENT, Framing
-from pravega_serde.registry.interface import RegistryFormat, SchemaText
+from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText
 from pravega_serde.registry.lookups import MISSING_SECONDS, Lookups
 from pravega_serde.registry.message_prefix import MessageIndexes, MessagePrefix, TypeReference
 from pravega_serde.registry.registry_config import RegistryConfig
@@ -93,16 +93,40 @@ class ConfluentStore:
         self._config, self._subject = config, config.group
         _check(config)
 
+    def _subject_of(self, schema: SchemaInfo) -> str:
+        """Return the subject of a schema. Raises :class:`SchemaError` for one without a name that requires it."""
+        if self._config.subject_strategy == "topic":
+            return self._subject
+        name = schema.type
+        if not name and schema.format == SerializationFormat.JSON:
+            name = _part(schema.format).from_text(SchemaText(schema.data.decode())).type
+        if not name:
+            raise SchemaError(
+                f"the schema has no title, so it has no subject for the strategy {self._config.subject_strategy!r}"
+            )
+        return self._subject_named(name)
+
+    def _subject_named(self, type: str | None) -> str:
+        """Return the subject of a type."""
+        if self._config.subject_strategy == "topic":
+            return self._subject
+        if type is None:
+            raise SchemaError(
+                f"subjects of the strategy {self._config.subject_strategy!r} have one type each: pass type, or a schema"
+            )
+        return type if self._config.subject_strategy == "record" else f"{self._subject}-{type}"
+
     @property
     def _connection(self) -> _Connection:
         config = self._config.registry
         return _connections.get(config, lambda: _Connection(config))
 
-    def _run(self, call: Call[T], end: float = math.inf) -> T:
+    def run(self, call: Call[T], end: float = math.inf) -> T:
+        """Return the result of a call."""
         return self._connection.run(replace(call, path=self._base + call.path), end)
 
     def _lookup(self) -> _Lookup:
-        return _Lookup(self._run, self._subject, self._config.registry.timeout)
+        return _Lookup(self.run, self._subject, self._config.registry.timeout)
 
     def _cached(self, key: tuple[object, ...], load: Callable[[], T], seconds: float = math.inf) -> T:
         return self._connection.lookups.get(key, load, seconds=seconds, missing=MISSING_SECONDS)
@@ -143,7 +167,7 @@ class ConfluentStore:
             rules,
             mode,
             info,
-            subject=self._subject,
+            subject=self._subject_of(info),
             requests=_Requests(self),
             key_service=self._config.key_service,
         )
@@ -151,12 +175,14 @@ class ConfluentStore:
 
     def check_group(self) -> None:
         """Raise RegistryNotFoundError if the subject does not exist."""
-        self._run(calls.schema_version(self._subject, "latest"))
+        if self._config.subject_strategy == "topic":
+            self.run(calls.schema_version(self._subject, "latest"))
 
     def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
         """Return the latest schema of the subject as the type, by default the first one in its file."""
+        subject = self._subject_named(type)
         registered, info = self._cached(
-            ("latest", self._subject), self._load_latest, seconds=self._config.registry.latest_seconds
+            ("latest", subject), lambda: self._load_latest(subject), seconds=self._config.registry.latest_seconds
         )
         chosen = _as_type(info, type)
         if chosen is None:
@@ -175,8 +201,8 @@ class ConfluentStore:
     def check_readable(self, reader: SchemaInfo) -> None:
         """Do nothing: these registries compare only schemas that are added."""
 
-    def _load_latest(self) -> tuple[SubjectSchema, SchemaInfo]:
-        registered, text = self._latest_of(self._subject)
+    def _load_latest(self, subject: str) -> _Registered:
+        registered, text = self._latest_of(subject)
         return registered, _part(registered.format).from_text(text)
 
     def _registered(self, framing: Framing, schema_id: int) -> _Registered:
@@ -200,14 +226,24 @@ class ConfluentStore:
     def prepare_writer(self, default: SerializationFormat) -> None:
         """Do nothing: a subject is created with its first schema."""
 
-    def prepared(self, schema: SchemaInfo) -> tuple[bytes, PayloadRules | None]:
+    def prepared(self, type: EventType) -> tuple[bytes, PayloadRules | None]:
         """Return the header of events of a schema with the prefix that selects its message type, and its rules."""
+        schema = type.info
         part = _part(schema.format)
-        text = part.to_text(schema, source=self._as_source)
-        found = self._find_or_add(self._subject, schema.format, text, add=self._config.register_schema)
+        text = part.to_text(schema, source=self._as_source) if type.text is None else type.text
+        found = self._find_or_add(self._subject_of(schema), schema.format, text, add=self._config.register_schema)
         kind = self.prefix_of(schema.format)
         prefix = b"" if kind is None else kind.of(part.indexes(schema), schema.type)
         return self.framings[0].header(found.id) + prefix, self._rules_to_write(found, schema)
+
+    def body_of(self, schema: SchemaInfo) -> dict[str, object]:
+        """Return the REST body of a schema. Schemas to which it refers are added first."""
+        text = _part(schema.format).to_text(schema, source=self._as_source)
+        versions: dict[str, int] = {}
+        for name, each in text.all_references().items():
+            versions[name] = self._find_or_add_one(name, schema.format, each, versions, add=True).version
+        references = tuple(Reference(name, name, versions[name]) for name in text.references)
+        return calls.schema_body(schema.format, text.text, references)
 
     def _rules_to_write(self, found: SubjectSchema, schema: SchemaInfo) -> PayloadRules | None:
         """Return the rules of the registered schema, whose tags the writer's schema may lack."""
@@ -250,7 +286,7 @@ class ConfluentStore:
         except RegistryNotFoundError:
             if not add:
                 raise
-        self._run(calls.add_schema(subject, body))
+        self.run(calls.add_schema(subject, body, normalize=self._config.normalize))
         self._connection.lookups.forget(("latest", subject))
         return self._find(subject, body, format, schema)
 
@@ -268,7 +304,7 @@ class ConfluentStore:
         """
         lookup = self._lookup()
         try:
-            found = lookup.run(calls.find_schema(subject, body))
+            found = lookup.run(calls.find_schema(subject, body, normalize=self._config.normalize))
         except RegistryNotFoundError as error:
             try:
                 latest = self._latest_of(subject)
@@ -292,7 +328,7 @@ class _Requests:
     store: ConfluentStore
 
     def run(self, call: Call[T]) -> T:
-        return self.store._run(call)
+        return self.store.run(call)
 
     def cached(self, key: tuple[object, ...], load: Callable[[], T], *, latest: bool = False) -> T:
         return self.store._cached(key, load, self.store._config.registry.latest_seconds if latest else math.inf)

@@ -25,6 +25,8 @@ class EventType:
 
     info: SchemaInfo
     payloads: Serializer[Any]
+    text: SchemaText | None = None
+    """Text to register in a Confluent-compatible registry, if it refers to other schemas."""
     casts: bool = False
     """True if columns are cast to the payloads' Arrow type before writing, because the schema was derived from them."""
 
@@ -162,6 +164,10 @@ class RegistryFormat(ABC):
     def to_text(self, info: SchemaInfo, *, source: bool = False) -> SchemaText:
         """Return the text to register for a schema. With ``source``, it is one that people write, if there are two."""
         return SchemaText(schema_text(info))
+
+    def referring(self, schema: Any, references: Any) -> SchemaText:
+        """Return the text of a schema with the schemas to which it refers. Raises :class:`SchemaError`."""
+        raise SchemaError("only Avro and JSON schemas have references; a Protobuf file has its imports")
 
     def is_same(self, first: SchemaInfo, second: SchemaInfo) -> bool:
         """Return True if two schemas that :meth:`from_text` returned have the same meaning."""

@@ -23,6 +23,7 @@ from pravega_serde.registry.contract import (
 from pravega_serde.registry.evolution import check_compatibility
 from pravega_serde.registry.formats import part_of
 from pravega_serde.registry.header import PRAVEGA, Framing
+from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.message_prefix import MessagePrefix
 from pravega_serde.registry.settings import SerializerConfig
 
@@ -108,13 +109,13 @@ class PravegaStore:
     def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> None:
         """Do nothing: this registry has no rules."""
 
-    def prepared(self, schema: SchemaInfo) -> tuple[bytes, None]:
+    def prepared(self, type: EventType) -> tuple[bytes, None]:
         """Return the header of events of a schema, which is empty without encoding header.
 
         Adds or finds the schema, with Java's order of calls. Raises RegistryNotFoundError and RegistryConflictError,
         which name what to register.
         """
-        client, group = self._client, self._group
+        client, group, schema = self._client, self._group, type.info
         check_accepted(schema)
         if self._config.register_schema:
             self._check_evolution(schema)

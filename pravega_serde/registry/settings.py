@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from pravega_serde.encryption.keys import KeyService
 from pravega_serde.errors import SerdeError
@@ -16,6 +16,9 @@ from pravega_serde.registry.registry_config import RegistryConfig
 #: Handling of events with an encoding id that the registry does not have, or with another schema than the reader's.
 Leniency = Literal["fail", "corrupt"]
 Evolution = Literal["resolve", "corrupt"]
+#: Names of subjects: Confluent's TopicNameStrategy, RecordNameStrategy and TopicRecordNameStrategy.
+SubjectStrategy = Literal["topic", "record", "topic_record"]
+_STRATEGIES: Final = ("topic", "record", "topic_record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,10 @@ class SerializerConfig:
     ``key_service`` unwraps the keys of fields that rules of a Confluent registry encrypt: a
     :class:`~pravega_serde.encryption.KeyService`, or the name ``package.module:name`` of one. By default,
     :class:`~pravega_serde.encryption.ConfluentKeys`.
+
+    ``subject_strategy`` names the subjects of a Confluent or Apicurio registry. With ``topic``, it is the group. With
+    ``record``, it is the name of the schema's type. With ``topic_record``, it is the group, ``-`` and that name.
+    ``normalize`` lets such a registry normalize schemas before it compares them.
     """
 
     registry: RegistryConfig
@@ -58,6 +65,8 @@ class SerializerConfig:
     allow_incompatible: bool = False
     custom_formats: CustomFormats = field(default_factory=dict)
     key_service: KeyService | str | None = field(default=None, repr=False)
+    subject_strategy: SubjectStrategy = "topic"
+    normalize: bool = False
 
     def known_codecs(self) -> dict[str, Codec]:
         """Return every codec that can be read, by its name."""
@@ -75,6 +84,7 @@ class ReaderSettings(TypedDict, total=False):
     write_encoding_header: bool
     custom_formats: CustomFormats
     key_service: KeyService | str | None
+    subject_strategy: SubjectStrategy
 
 
 class WriterSettings(ReaderSettings, total=False):
@@ -85,6 +95,7 @@ class WriterSettings(ReaderSettings, total=False):
     codec: Codec | str | None
     typed_java_readers: bool
     allow_incompatible: bool
+    normalize: bool
 
 
 def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapping[str, Any]) -> SerializerConfig:
@@ -110,6 +121,11 @@ def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapp
     unknown = sorted(given.keys() - SerializerConfig.__dataclass_fields__.keys())
     if unknown:
         raise SerdeError(f"a registry serializer has no setting {unknown[0]!r}")
+    strategy = given.get("subject_strategy", "topic")
+    if strategy not in _STRATEGIES:
+        raise SerdeError(f"invalid subject_strategy {strategy!r:.80}; known: {', '.join(_STRATEGIES)}")
+    if registry.kind == "pravega" and (strategy != "topic" or given.get("normalize")):
+        raise SerdeError("Pravega's registry has groups instead of subjects: omit subject_strategy and normalize")
     given["codec"] = codec_named(given.get("codec"))
     given["codecs"] = tuple(map(codec_named, given.get("codecs", ())))
     return SerializerConfig(registry=registry, group=group, **given)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
 from pravega_serde.registry.contract import EncodingInfo, SchemaInfo, SchemaWithVersion, SerializationFormat
 from pravega_serde.registry.header import Framing
+from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.message_prefix import MessagePrefix
 from pravega_serde.registry.pravega_store import PravegaStore
 from pravega_serde.registry.registry_config import RegistryConfig
@@ -70,8 +71,8 @@ class SchemaStore(Protocol):
     def prepare_writer(self, default: SerializationFormat) -> None:
         """Do what the settings require before the first write. Raises :class:`SerdeError`."""
 
-    def prepared(self, schema: SchemaInfo) -> tuple[bytes, PayloadRules | None]:
-        """Return the bytes before each payload of a schema, and its rules. The schema is added or found first.
+    def prepared(self, type: EventType) -> tuple[bytes, PayloadRules | None]:
+        """Return the bytes before each payload of a type, and its rules. The schema is added or found first.
 
         Raises :class:`UnsupportedRuleError` for a rule that cannot be run.
         """
@@ -106,7 +107,12 @@ def latest_schema(
     ``registry`` is a URI, as for :func:`deserializer`, or a RegistryConfig. ``type`` selects one of several types.
     Raises :class:`SchemaError` if there are several without it, RegistryNotFoundError, and other RegistryErrors.
     """
-    store = store_of(serializer_config(registry, group, {"namespace": namespace}))
+    return latest_of(serializer_config(registry, group, {"namespace": namespace}), type)
+
+
+def latest_of(config: SerializerConfig, type: str | None) -> SchemaInfo:
+    """Return the latest schema of the group of a configuration; see :func:`latest_schema`."""
+    store, group = store_of(config), config.group
     store.check_group()
     found = [each.schema for each in store.latest(type)]
     if not found:

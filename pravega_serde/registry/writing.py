@@ -29,7 +29,7 @@ from pravega_serde.registry.settings import (
     WriterSettings,
     serializer_config,
 )
-from pravega_serde.registry.stores import latest_or_none, store_of
+from pravega_serde.registry.stores import latest_of, latest_or_none, store_of
 from pravega_serde.registry.values import Adapt, ObjectPayloads, Others, WithSchema
 from pravega_serde.serializer_interface import OnError, SerializerCalls
 
@@ -50,7 +50,7 @@ class _Encoder:
 
     @classmethod
     def of(cls, config: SerializerConfig, type: EventType) -> _Encoder:
-        header, rules = store_of(config).prepared(type.info)
+        header, rules = store_of(config).prepared(type)
         return cls(type, header, config.codec, rules)
 
     def with_objects(self, payloads: ObjectPayloads) -> _Encoder:
@@ -379,17 +379,21 @@ def serializer(
     registry: str | RegistryConfig,
     *,
     group: str,
-    schema: Any,
+    schema: Any = None,
     format: str | SerializationFormat | None = None,
     type: str | None = None,
     all_files: bool = False,
+    references: Sequence[Any] | Mapping[str, Any] = (),
     **settings: Unpack[WriterSettings],
 ) -> RegistrySerializer:
     """Return a serializer of one schema, like Java's ``avroSerializer``, ``protobufSerializer``, ``jsonSerializer``.
 
     ``schema`` is an Avro or JSON schema (JSON text, parsed, or a path). It may also be a Protobuf message class,
     descriptor or descriptor set, bytes of a custom format, or a SchemaInfo. From an Arrow schema, a schema of the
-    format is derived.
+    format is derived. Without a schema, it is the latest one of the group, of ``type`` if there are several.
+
+    ``references`` are schemas to which the schema refers, in a Confluent or Apicurio registry: Avro schemas that define
+    named types, or JSON schemas by the names in ``$ref``. They are registered as subjects of these names.
 
     ``format`` is ``avro``, ``protobuf``, ``json`` or a custom one, if the schema does not identify it. ``type`` is the
     name in the registry of JSON, custom and derived schemas, and selects the message of a descriptor set. ``all_files``
@@ -399,6 +403,10 @@ def serializer(
     RegistryErrors, :class:`SchemaError`, and :class:`SerdeError` for settings that Java rejects.
     """
     config = serializer_config(registry, group, settings)
+    if schema is None:
+        schema = latest_of(config, type)
+    if references:
+        return RegistrySerializer(config, _referring(config, schema, format, references))
     return RegistrySerializer(config, _event_type(config, schema, format, type, all_files=all_files))
 
 
@@ -458,6 +466,20 @@ def _event_type(
         all_files=all_files,
         after=partial(latest_or_none, config),
     )
+
+
+def _referring(
+    config: SerializerConfig, schema: Any, format: str | SerializationFormat | None, references: Any
+) -> EventType:
+    """Return the type of a schema that refers to other schemas."""
+    if config.registry.kind == "pravega":
+        raise SerdeError("Pravega's registry has no references between schemas: put all types into one schema")
+    part = part_of(format_named(format)) if format is not None else None
+    if part is None:
+        raise SerdeError("a schema with references requires its format: avro or json")
+    text = part.referring(schema, references)
+    info = part.from_text(text)
+    return EventType(info, part.payloads(info), text=text)
 
 
 def _types_by_key(

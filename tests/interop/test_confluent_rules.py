@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient, protobuf
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, protobuf
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
@@ -19,11 +20,12 @@ from confluent_kafka.schema_registry.rules.encryption.localkms.local_driver impo
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
 
 from pravega_serde.encryption import ConfluentKeys
-from pravega_serde.errors import DeserializationError, PravegaError, UnsupportedRuleError
+from pravega_serde.errors import DeserializationError, EncryptionKeyError, PravegaError, UnsupportedRuleError
 from pravega_serde.protobuf import ProtobufSerializer
 from pravega_serde.registry import deserializer, serializer
 from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry
 from tests.unit.registry._rules import FORMATS, VALUE, encrypting, register, rule, served_registry, text_of
+from tests.unit.registry._scripted import answer, scripted
 
 SECRET: Final = "s3cret"
 KEYS: Final = ConfluentKeys({"secret": SECRET})
@@ -176,3 +178,58 @@ def test_their_event_without_our_key(
     reader = deserializer(f"confluent+{uri}", group=group, key_service=KEYS)
     assert reader.decode_column(pa.array([broken, event]), on_error=errors.append).to_pylist() == [None, VALUE]
     assert [error.row for error in errors] == [0]
+
+
+def test_keys_in_vault(served: tuple[ConfluentMemoryRegistry, str], topic: str) -> None:
+    """Vault's transit engine is a fake here; its client and Confluent's driver are the real ones."""
+    registry, uri = served
+    group = f"{topic}-value"
+
+    def transit(handler: BaseHTTPRequestHandler) -> None:
+        if handler.headers.get("X-Vault-Token") != "t0ken":
+            answer(handler, 403, {"errors": ["permission denied"]})
+            return
+        given = json.loads(vault.requests[-1].body)
+        kind = handler.path.split("/")[-2]
+        turned = {"ciphertext": f"vault:v1:{given['plaintext'][::-1]}"} if kind == "encrypt" else None
+        answer(handler, 200, {"data": turned or {"plaintext": given["ciphertext"][9:][::-1]}})
+
+    with scripted(transit) as vault:
+        given = encrypting("AES256_SIV")
+        key = {"encrypt.kms.type": "hcvault", "encrypt.kms.key.id": f"{vault.uri}/transit/keys/orders"}
+        given = {**given, "params": {**given["params"], **key, "encrypt.kek.name": topic}}
+        register(registry, group, text_of("avro"), given)
+        place: dict[str, Any] = {"registry": f"confluent+{uri}", "group": group}
+        writer = serializer(
+            **place, schema=FORMATS["avro"], format="avro", key_service=ConfluentKeys({"token.id": "t0ken"})
+        )
+        event = writer.serialize(VALUE)
+        assert b"4111" not in event
+        # A process that has not unwrapped the key yet has another address.
+        place["registry"] = f"confluent+{uri}/"
+        denied = deserializer(**place, key_service=ConfluentKeys({"token.id": "another"}))
+        with pytest.raises(EncryptionKeyError, match="the key service failed for the key-encryption key 'hcvault://"):
+            denied.deserialize(event)
+        assert deserializer(**place, key_service=ConfluentKeys({"token.id": "t0ken"})).deserialize(event) == VALUE
+        assert {request.path for request in vault.requests} == {f"/v1/transit/{kind}/orders" for kind in _TRANSIT}
+
+
+_TRANSIT: Final = ("encrypt", "decrypt")
+
+
+def test_references_and_subjects_of_records_both_ways(
+    served: tuple[ConfluentMemoryRegistry, str], theirs: SchemaRegistryClient, topic: str
+) -> None:
+    uri = f"confluent+{served[1]}"
+    item = {"type": "record", "name": f"{topic}.Item", "fields": [{"name": "name", "type": "string"}]}
+    cart = {"type": "record", "name": f"{topic}.Cart", "fields": [{"name": "first", "type": "Item"}]}
+    value, ctx = {"first": {"name": "tea"}}, SerializationContext(topic, MessageField.VALUE)
+    settings: dict[str, Any] = {"group": topic, "subject_strategy": "topic_record"}
+    writer = serializer(uri, schema=cart, format="avro", references=[item], register_schema=True, **settings)
+    assert AvroDeserializer(theirs)(writer.serialize(value), ctx) == value
+    (reference,) = theirs.get_latest_version(f"{topic}-{topic}.Cart").schema.references
+    conf = {"subject.name.strategy.type": "TOPIC_RECORD", "auto.register.schemas": False, "normalize.schemas": True}
+    their_writer = AvroSerializer(theirs, Schema(json.dumps(cart), "AVRO", [reference]), conf=conf)
+    assert their_writer(value, ctx) == writer.serialize(value)
+    reader = deserializer(uri, type=f"{topic}.Cart", **settings)
+    assert reader.decode_column(pa.array([their_writer(value, ctx)])).to_pylist() == [value]
