@@ -25,7 +25,6 @@ from pravega_serde.avro.resolve import (
     match_fields,
     resolve,
 )
-from pravega_serde.avro.ruled_values import AvroRuledValues
 from pravega_serde.avro.schema import (
     MISSING,
     Array,
@@ -43,7 +42,7 @@ from pravega_serde.avro.schema import (
 from pravega_serde.avro.serializer import AvroSerializer
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
+from pravega_serde.registry.interface import EventType, RegistryFormat, RuledValues, SchemaText, schema_text
 
 #: Name of a schema that is a union.
 UNION: Final = "union"
@@ -80,8 +79,10 @@ class AvroRegistry(RegistryFormat):
         one, other = (print_schema(load(schema_text(each))[0]) for each in (first, second))
         return one == other
 
-    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> AvroRuledValues:
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
         """Return natural values, with the tags of fields in the text of the schema."""
+        from pravega_serde.avro.ruled_values import AvroRuledValues  # noqa: PLC0415 - few schemas have rules
+
         return AvroRuledValues(schema_text(info), tags_of)
 
     def referring(self, schema: Any, references: Any) -> SchemaText:

@@ -15,10 +15,9 @@ from pravega_serde.columnar.bad_rows import has_surrogate
 from pravega_serde.errors import SchemaError
 from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.json.rows import parse_plainly
-from pravega_serde.json.ruled_values import JsonRuledValues
 from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
+from pravega_serde.registry.interface import EventType, RegistryFormat, RuledValues, SchemaText, schema_text
 from pravega_serde.serializer_interface import Serializer
 
 
@@ -61,8 +60,10 @@ class JsonRegistry(RegistryFormat):
         title = loaded.get("title") if isinstance(loaded, dict) else None
         return replace(info, type=title) if isinstance(title, str) and not has_surrogate(title) else info
 
-    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> JsonRuledValues:
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
         """Return parsed JSON, with the tags of properties."""
+        from pravega_serde.json.ruled_values import JsonRuledValues  # noqa: PLC0415 - few schemas have rules
+
         return JsonRuledValues(_load(info), tags_of)
 
     def referring(self, schema: Any, references: Any) -> SchemaText:

@@ -20,6 +20,7 @@ from pravega_serde.errors import (
     RegistryUnavailableError,
     SchemaError,
     SerdeError,
+    UnsupportedRuleError,
 )
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import confluent_calls as calls
@@ -157,6 +158,26 @@ class ConfluentStore:
         registered, _ = self._registered(framing, encoding.version.id)
         return self._rules("READ", registered, encoding.schema)
 
+    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
+        """Raise :class:`UnsupportedRuleError` for migration rules between the schema of events and the reader's."""
+        if encoding.schema.data == reader.data:
+            return
+        written, _ = self._registered(framing, encoding.version.id)
+        subject = self._subject_of(reader)
+        latest, info = self._latest_registered(subject)
+        checked = []
+        if latest.id != encoding.version.id:
+            checked.append((latest, ("UPGRADE", "UPDOWN")))
+        if info.data != reader.data:  # the event may be newer than the reader
+            checked.append((written, ("DOWNGRADE", "UPDOWN")))
+        for registered, modes in checked:
+            for rule in RuleSet.from_json(registered.contract).rules.get("migration", ()):
+                if rule.mode in modes:
+                    raise UnsupportedRuleError(
+                        f"{rule.title} of {subject!r} changes events between versions of the schema, which cannot be "
+                        "done here: read rows, or pass a schema for the columns"
+                    )
+
     def _rules(self, mode: Mode, registered: SubjectSchema, info: SchemaInfo) -> PayloadRules | None:
         rules = RuleSet.from_json(registered.contract)
         if not rules:
@@ -180,10 +201,7 @@ class ConfluentStore:
 
     def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
         """Return the latest schema of the subject as the type, by default the first one in its file."""
-        subject = self._subject_named(type)
-        registered, info = self._cached(
-            ("latest", subject), lambda: self._load_latest(subject), seconds=self._config.registry.latest_seconds
-        )
+        registered, info = self._latest_registered(self._subject_named(type))
         chosen = _as_type(info, type)
         if chosen is None:
             return []
@@ -200,6 +218,11 @@ class ConfluentStore:
 
     def check_readable(self, reader: SchemaInfo) -> None:
         """Do nothing: these registries compare only schemas that are added."""
+
+    def _latest_registered(self, subject: str) -> _Registered:
+        return self._cached(
+            ("latest", subject), lambda: self._load_latest(subject), seconds=self._config.registry.latest_seconds
+        )
 
     def _load_latest(self, subject: str) -> _Registered:
         registered, text = self._latest_of(subject)

@@ -136,7 +136,8 @@ class Entry:
 class Entries:
     """Entries of a group and a framing for a reader of some types.
 
-    With ``others``, events of other types are read too, as they were written. ``convert`` is the form of single values.
+    With ``others``, events of other types are read too, as they were written. ``latest`` is true if the types are the
+    latest ones of the group. ``convert`` is the form of single values.
     """
 
     def __init__(
@@ -148,11 +149,12 @@ class Entries:
         others: bool,
         same_schema: bool,
         unknown_is_corrupt: bool,
+        latest: bool = False,
         convert: Convert = natural,
     ) -> None:
         self._config, self._readers, self._others, self._convert = config, readers, others, convert
         self._framing, self._store = framing, store_of(config)
-        self._same_schema, self._unknown_is_corrupt = same_schema, unknown_is_corrupt
+        self._same_schema, self._unknown_is_corrupt, self._latest = same_schema, unknown_is_corrupt, latest
         self._codecs = config.known_codecs()
         self._compiled: dict[tuple[int, bytes], Entry] = {}
         self._last: dict[int, tuple[bytes, Entry]] = {}
@@ -253,6 +255,8 @@ class Entries:
             payloads = payload_serializer(encoding.schema, self._config.custom_formats)
             return Entry(encoding, codec, payloads, None, rules=rules)
         reader = self._readers[target]
+        if self._latest:
+            self._store.check_migrations(self._framing, encoding, reader.info)
         if (wide := self._widened(encoding.schema, reader)) is not None:
             return Entry(encoding, codec, wide, target, narrow=reader.payloads.arrow_type, rules=rules)
         found, misfit = self._resolved(encoding.schema, reader)

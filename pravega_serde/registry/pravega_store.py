@@ -109,6 +109,9 @@ class PravegaStore:
     def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> None:
         """Do nothing: this registry has no rules."""
 
+    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
+        """Do nothing: this registry has no rules."""
+
     def prepared(self, type: EventType) -> tuple[bytes, None]:
         """Return the header of events of a schema, which is empty without encoding header.
 

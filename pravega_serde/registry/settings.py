@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
-from pravega_serde.encryption.keys import KeyService
 from pravega_serde.errors import SerdeError
 from pravega_serde.registry.codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, Codec, codec_named
 from pravega_serde.registry.contract import GroupProperties
 from pravega_serde.registry.formats import CustomFormats
 from pravega_serde.registry.registry_config import RegistryConfig
+
+if TYPE_CHECKING:
+    from pravega_serde.encryption.keys import KeyService
 
 #: Handling of events with an encoding id that the registry does not have, or with another schema than the reader's.
 Leniency = Literal["fail", "corrupt"]

@@ -63,6 +63,12 @@ class SchemaStore(Protocol):
         Raises :class:`UnsupportedRuleError` for a rule that cannot be run.
         """
 
+    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
+        """Raise :class:`UnsupportedRuleError` if rules change events of an encoding into those of the latest schema.
+
+        ``reader`` is the schema that was the latest one when the reader began.
+        """
+
     # Writing
 
     def check_accepts(self, schema: SchemaInfo) -> None:
