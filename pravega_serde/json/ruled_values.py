@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 from pravega_serde.errors import DeserializationError, SchemaError
@@ -22,6 +21,8 @@ _TAGS: Final = "confluent:tags"
 _TYPES: Final = {"string": "STRING", "integer": "INT", "number": "DOUBLE", "boolean": "BOOLEAN", "null": "NULL"}
 _CHOICES: Final = ("oneOf", "anyOf")
 _MAX_LEVELS: Final = 256
+_MAX_PLACES: Final = 10_000
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class JsonRuledValues:
@@ -48,7 +49,7 @@ class JsonRuledValues:
 
     def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
         """Return a function that changes properties inside a value, and returns a new one."""
-        walk = _Walk(self._root, self._tags_of, cache(change_of))
+        walk = _Walk(self._root, self._tags_of, change_of)
         return lambda value: walk.value(self._root, value, _Place("$", "", frozenset(), value), 0)
 
 
@@ -61,18 +62,40 @@ class _Place(NamedTuple):
     owner: Any
 
 
+#: Name, schema, full name and tags of a property.
+_Member = tuple[str, Any, str, frozenset[str]]
+
+
+def _members_of(schema: Mapping[str, Any], path: str) -> list[_Member]:
+    properties = schema.get("properties")
+    found = properties.items() if isinstance(properties, Mapping) else ()
+    return [
+        (
+            name,
+            inner,
+            f"{path}.{name}",
+            frozenset(map(str, inner.get(_TAGS) or ())) if isinstance(inner, Mapping) else _NONE,
+        )
+        for name, inner in found
+    ]
+
+
 class _Walk:
     def __init__(self, root: Any, tags_of: Callable[[str], frozenset[str]], change_of: ChangeOf) -> None:
         self._root, self._tags_of, self._change_of = root, tags_of, change_of
         self._known: dict[int, Any] = {}
         self._references = References(root)
+        # Schemas are referred to by their identity: the root holds them.
+        self._members: dict[tuple[int, str], list[_Member]] = {}
+        self._changes: dict[tuple[str, str, frozenset[str]], Callable[[Any, Any], Any] | None] = {}
 
     def value(self, schema: Any, value: Any, at: _Place, level: int) -> Any:
         """Return a value of a schema with changed fields."""
         if level > _MAX_LEVELS:
             raise SchemaError(f"the JSON schema refers to itself without end at {at.path}")
-        schema = self._resolved(schema)
-        if not isinstance(schema, Mapping) or value is None:
+        if isinstance(schema, dict) and "$ref" in schema:
+            schema = self._resolved(schema)
+        if not isinstance(schema, dict) or value is None:
             return value
         choices = [name for name in _CHOICES if isinstance(schema.get(name), list)]
         for part in schema.get("allOf") or ():
@@ -92,14 +115,16 @@ class _Walk:
         return self._leaf(schema, value, at)
 
     def _object(self, schema: Mapping[str, Any], value: dict[str, Any], path: str, level: int) -> dict[str, Any]:
-        properties = schema.get("properties")
-        if not isinstance(properties, Mapping):
-            return value
+        key = id(schema), path
+        members = self._members.get(key)
+        if members is None:
+            if len(self._members) >= _MAX_PLACES:
+                self._members.clear()
+            members = self._members[key] = _members_of(schema, path)
         made = dict(value)
-        for name, inner in properties.items():
+        for name, inner, full, tags in members:
             if name in value:
-                tags = frozenset(map(str, inner.get(_TAGS) or ())) if isinstance(inner, Mapping) else frozenset()
-                made[name] = self.value(inner, value[name], _Place(f"{path}.{name}", name, tags, value), level + 1)
+                made[name] = self.value(inner, value[name], _Place(full, name, tags, value), level + 1)
         return made
 
     def _leaf(self, schema: Mapping[str, Any], value: Any, at: _Place) -> Any:
@@ -108,7 +133,13 @@ class _Walk:
         if own == "number" and isinstance(value, int) and declared != "number":
             own = "integer"
         kind = "ENUM" if "enum" in schema or "const" in schema else _TYPES[own]
-        change = self._change_of(RuledField(at.path, at.name, kind, at.tags | self._tags_of(at.path)))
+        key = at.path, kind, at.tags
+        if key not in self._changes:
+            if len(self._changes) >= _MAX_PLACES:
+                self._changes.clear()
+            field = RuledField(at.path, at.name, kind, at.tags | self._tags_of(at.path))
+            self._changes[key] = self._change_of(field)
+        change = self._changes[key]
         return value if change is None else change(value, at.owner)
 
     def _fitting(self, schemas: list[Any], value: Any) -> list[Any]:

@@ -116,6 +116,7 @@ class RuleCipher:
     ) -> None:
         self._rule, self._rules, self._subject, self._requests = rule, rules, subject, requests
         self._key_service = key_service
+        self._ciphers: dict[int, Any] = {}
         self._kek_name = self._parameter(_KEK_NAME) or ""
         if not self._kek_name:
             raise UnsupportedRuleError(f"{rule.title} has no parameter {_KEK_NAME}, the name of its key")
@@ -132,6 +133,9 @@ class RuleCipher:
         self._context = {} if context == "." else {"context": context}
         self._key = ("dek", self._kek_name, subject, self._algorithm)
         _primitives()
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
+
+        self._invalid_tag = InvalidTag
 
     def _parameter(self, name: str) -> str | None:
         return self._rules.parameter(self._rule, name)
@@ -162,14 +166,12 @@ class RuleCipher:
                 raise DecryptionError("the value is not encrypted: it does not begin with the version of a data key")
             version, sealed = int.from_bytes(sealed[1:_VERSION_PREFIX]), sealed[_VERSION_PREFIX:]
         cipher = self._cipher(version)
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
-
         try:
             if self._algorithm == "AES256_SIV":
                 plain: bytes = cipher.decrypt(sealed, [b""])
             else:
                 plain = cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], b"")
-        except (InvalidTag, ValueError):
+        except (self._invalid_tag, ValueError):
             raise DecryptionError(
                 f"the value cannot be decrypted with version {version} of the data key of {self._kek_name!r} for "
                 f"{self._subject!r}: it is not encrypted, was changed, or has another key"
@@ -196,7 +198,11 @@ class RuleCipher:
     def _newest(self) -> tuple[int, Any]:
         """Return the key that encrypts. It is created if there is none, or if the newest one has expired."""
         if not self._expiry_ms:
-            return 1, self._requests.cached((*self._key, 1, "cipher"), lambda: self._opened(self._written(1)))
+            made = self._ciphers.get(1)
+            if made is None:
+                found = self._requests.cached((*self._key, 1, "cipher"), lambda: self._opened(self._written(1)))
+                made = self._ciphers[1] = found
+            return 1, made
         dek: _Dek = self._requests.cached((*self._key, _LATEST), lambda: self._written(_LATEST), latest=True)
         if time.time() * 1000 - dek.created_ms > self._expiry_ms:
             self._requests.forget((*self._key, _LATEST))
@@ -205,9 +211,12 @@ class RuleCipher:
         return dek.version, self._cipher(dek.version, dek)
 
     def _cipher(self, version: int, known: _Dek | None = None) -> Any:
-        return self._requests.cached(
-            (*self._key, version, "cipher"), lambda: self._opened(known or self._found(version, deleted=True))
-        )
+        made = self._ciphers.get(version)
+        if made is None:
+            made = self._ciphers[version] = self._requests.cached(
+                (*self._key, version, "cipher"), lambda: self._opened(known or self._found(version, deleted=True))
+            )
+        return made
 
     def _written(self, version: int) -> _Dek:
         return self._looked_up(version, deleted=False) or self._created(1)

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, protobuf
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.rule_registry import RuleRegistry
 from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
 from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import FieldEncryptionExecutor
@@ -35,9 +36,14 @@ MESSAGE: Final = ProtobufSerializer(FORMATS["protobuf"]).message_class
 
 
 @pytest.fixture(scope="module", autouse=True)
-def executors() -> None:
-    for each in (FieldEncryptionExecutor, LocalKmsDriver, CelExecutor, CelFieldExecutor):
-        each.register()
+def executors() -> Iterator[None]:
+    LocalKmsDriver.register()
+    made = [FieldEncryptionExecutor(), CelExecutor(), CelFieldExecutor()]
+    for each in made:
+        RuleRegistry.register_rule_executor(each)
+    yield
+    for each in made:
+        each.close()
 
 
 @pytest.fixture(scope="module")
