@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pravega_serde.columnar import per_row as per_row
     from pravega_serde.credentials import Credential as Credential
     from pravega_serde.credentials import CredentialProvider as CredentialProvider
+    from pravega_serde.encryption import ConfluentKeys as ConfluentKeys
     from pravega_serde.encryption import DataKeys as DataKeys
     from pravega_serde.encryption import Encrypted as Encrypted
     from pravega_serde.encryption import KeyService as KeyService
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pravega_serde.errors import StaleCodeError as StaleCodeError
     from pravega_serde.errors import UnsupportedCodecError as UnsupportedCodecError
     from pravega_serde.errors import UnsupportedFormatError as UnsupportedFormatError
+    from pravega_serde.errors import UnsupportedRuleError as UnsupportedRuleError
     from pravega_serde.errors import UnsupportedTargetError as UnsupportedTargetError
     from pravega_serde.format_table import formats as formats
     from pravega_serde.format_table import serializer_for as serializer_for
@@ -119,7 +121,7 @@ else:
             "cbor": "CborSerializer",
             "columnar": "ColumnReader ColumnSerializer ColumnWriter PlainPath bisecting per_row",
             "credentials": "Credential CredentialProvider",
-            "encryption": "DataKeys Encrypted KeyService LocalKeys",
+            "encryption": "ConfluentKeys DataKeys Encrypted KeyService LocalKeys",
             "envelopes": "ChangeDeserializer Envelope Enveloped RowChange change_type distinct_changes",
             "errors": (
                 "CredentialError CredentialUnavailableError DecryptionError DeserializationError EncryptionKeyError "
@@ -127,7 +129,7 @@ else:
                 "RegistryAuthenticationError RegistryConflictError RegistryError RegistryNotFoundError "
                 "RegistryPermissionError RegistryProtocolError RegistryRequestError RegistryUnavailableError "
                 "SchemaError SerdeError SerializationError StaleCodeError "
-                "UnsupportedCodecError UnsupportedFormatError UnsupportedTargetError"
+                "UnsupportedCodecError UnsupportedFormatError UnsupportedRuleError UnsupportedTargetError"
             ),
             "format_table": "formats serializer_for",
             "framings": "Framed",

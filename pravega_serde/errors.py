@@ -33,6 +33,7 @@ __all__ = [
     "StaleCodeError",
     "UnsupportedCodecError",
     "UnsupportedFormatError",
+    "UnsupportedRuleError",
     "UnsupportedTargetError",
 ]
 
@@ -321,6 +322,19 @@ class UnsupportedCodecError(SerdeError):
     """
 
     code = "PRAVEGA-UNSUPPORTED-CODEC"
+
+
+class UnsupportedRuleError(SerdeError):
+    """A schema of a Confluent registry has a rule that this reader or writer cannot run.
+
+    No event is read or written without the rule: its fields could be encrypted, or its values unchecked.
+
+    Cause: the type of the rule, its action or a parameter is not known here. The message names the rule.
+
+    Fix: disable the rule in the registry if nothing depends on it, or use Confluent's client for these events.
+    """
+
+    code = "PRAVEGA-UNSUPPORTED-RULE"
 
 
 class UnsupportedFormatError(SerdeError):

@@ -106,7 +106,19 @@ def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = Fa
     if target is not None:
         _check_target(schema, options, streaming=streaming)
     rows = schema if target is None else schema.remove(schema.get_field_index(target))
-    return replace(_encoder(rows, options, streaming=streaming), event_time=event_time, target=target)
+    encoder = _encoder(rows, options, streaming=streaming)
+    if encoder.serializer is not None and not getattr(encoder.serializer.get(), "is_deterministic", True):
+        _check_repeats(options, streaming=streaming)
+    return replace(encoder, event_time=event_time, target=target)
+
+
+def _check_repeats(options: SinkOptions, *, streaming: bool) -> None:
+    """Raise ConfigError for a mode that requires equal events of equal rows."""
+    if options.mode(streaming=streaming) == "exactly_once":
+        raise ConfigError(
+            "the schema's rules encrypt fields with random nonces or keys that expire, which does not work with "
+            "exactly_once: use AES256_SIV without encrypt.dek.expiry.days, or set writer_mode=at_least_once"
+        )
 
 
 def _target(schema: pa.Schema, options: SinkOptions) -> str | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pravega_connector.testing.faults import Faults as Faults
     from pravega_connector.testing.in_process import InProcessPravega as InProcessPravega
     from pravega_connector.testing.registry_server import InProcessRegistry as InProcessRegistry
+    from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry as ConfluentMemoryRegistry
+    from pravega_serde.registry.confluent_memory import mock_confluent_registry as mock_confluent_registry
     from pravega_serde.registry.memory import MemoryRegistry as MemoryRegistry
     from pravega_serde.registry.memory import mock_registry as mock_registry
 else:
@@ -27,6 +29,8 @@ else:
         {
             "faults": "Faults",
             "in_process": "InProcessPravega",
-            "registry_server": "InProcessRegistry MemoryRegistry mock_registry",
+            "registry_server": (
+                "ConfluentMemoryRegistry InProcessRegistry MemoryRegistry mock_confluent_registry mock_registry"
+            ),
         },
     )

@@ -11,6 +11,10 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from pravega_connector.errors import LocalServerError
+from pravega_serde.registry.confluent_memory import (  # noqa: F401 - this module exports them
+    ConfluentMemoryRegistry,
+    mock_confluent_registry,
+)
 from pravega_serde.registry.memory import MemoryRegistry, mock_registry  # noqa: F401 - this module exports the second
 
 _BASE: Final = "/v1"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from pravega_serde.avro.derive import avro_name, avro_names, avro_schema_of, avro_text, print_schema
-from pravega_serde.avro.references import with_definitions
+from pravega_serde.avro.references import referring, with_definitions
 from pravega_serde.avro.resolve import (
     PROMOTIONS,
     ArrayNode,
@@ -42,7 +42,7 @@ from pravega_serde.avro.schema import (
 from pravega_serde.avro.serializer import AvroSerializer
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
+from pravega_serde.registry.interface import EventType, RegistryFormat, RuledValues, SchemaText, schema_text
 
 #: Name of a schema that is a union.
 UNION: Final = "union"
@@ -78,6 +78,16 @@ class AvroRegistry(RegistryFormat):
         """Return True if the schemas differ at most in what readers ignore, such as docs."""
         one, other = (print_schema(load(schema_text(each))[0]) for each in (first, second))
         return one == other
+
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
+        """Return natural values, with the tags of fields in the text of the schema."""
+        from pravega_serde.avro.ruled_values import AvroRuledValues  # noqa: PLC0415 - few schemas have rules
+
+        return AvroRuledValues(schema_text(info), tags_of)
+
+    def referring(self, schema: Any, references: Any) -> SchemaText:
+        """Return the text of a schema with the named types that it uses from other schemas."""
+        return referring(schema, references.values() if isinstance(references, Mapping) else references)
 
     def is_union(self, info: SchemaInfo) -> bool:
         """Return True for a schema that is a union at the top."""

@@ -164,7 +164,7 @@ _FIXED_SIZE: Final = {"duration": 12, "uuid": 16}
 
 def load(schema: SchemaLike) -> tuple[Type, str]:
     """Return the checked schema, and its text as compact JSON. Raises :class:`SchemaError`, which names the fault."""
-    definition = _definition(schema)
+    definition = definition_of(schema)
     try:
         return _Parser().parse(definition, ""), json.dumps(definition, separators=(",", ":"))
     except RecursionError as error:
@@ -338,7 +338,8 @@ def _names(schema: Mapping[str, Any], key: str, where: str, *, needed: bool = Fa
     return tuple(_unicode(name, where) for name in names)
 
 
-def _definition(schema: SchemaLike) -> Any:
+def definition_of(schema: SchemaLike) -> Any:
+    """Return the parsed JSON of a schema. Raises :class:`SchemaError`."""
     if isinstance(schema, Path):
         return parse_json(_read(schema), f"file {schema}")
     if not isinstance(schema, str):

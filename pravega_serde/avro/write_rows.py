@@ -255,6 +255,12 @@ def _choose_member(null: int | None, others: list[int]) -> _Choose:
     return choose
 
 
+def union_chooser(schema: Union) -> _Choose:
+    """Return the function that chooses the branch of a natural value as the writer does."""
+    compiler = _Compiler(arrow=False)
+    return _chooser(schema, [compiler.compile(branch) for branch in schema.branches], arrow=False)
+
+
 def _choose_natural(schema: Union, arms: list[Write], null: int | None, others: list[int]) -> _Choose:
     """Choose the branch by a label, ``(name, value)``, else the first that accepts the value's Python type.
 

@@ -146,7 +146,7 @@ class DataKeys:
         if wrapped_by is None:
             wrapped_by = self.entries[self.newest].wrapped_by
         primitives()
-        data = _called(self._service().wrap, wrapped_by, os.urandom(DATA_KEY_SIZE))
+        data = called(self._service().wrap, wrapped_by, os.urandom(DATA_KEY_SIZE))
         number = max(self.entries, default=0) + 1
         return DataKeys({**self.entries, number: _Wrapped(wrapped_by, data)}, self.service)
 
@@ -187,14 +187,14 @@ class DataKeys:
         made = self._ciphers.get(number)
         if made is None:
             entry = self.entries[number]
-            key = _called(self._service().unwrap, entry.wrapped_by, entry.data)
+            key = called(self._service().unwrap, entry.wrapped_by, entry.data)
             if len(key) != DATA_KEY_SIZE:
                 raise EncryptionKeyError(f"data key {number} has {len(key)} bytes, not {DATA_KEY_SIZE}")
             made = self._ciphers[number] = primitives().Siv(key)
         return made
 
     def _service(self) -> KeyService:
-        return _service(self.service) if isinstance(self.service, str) else self.service
+        return service_named(self.service) if isinstance(self.service, str) else self.service
 
 
 @functools.cache
@@ -208,7 +208,7 @@ def primitives() -> ModuleType:
 
 
 @functools.cache
-def _service(named: str) -> KeyService:
+def service_named(named: str) -> KeyService:
     """Return the service of a name or of a file, one for each process."""
     if not _PLACE.fullmatch(named):
         return LocalKeys.load(named)
@@ -224,10 +224,11 @@ def _service(named: str) -> KeyService:
     return made
 
 
-def _called(call: Any, key_name: str, data: bytes) -> bytes:
+def called(call: Any, key_name: str, data: bytes) -> bytes:
+    """Return the result of a call of a key service. Raises :class:`EncryptionKeyError`, without a secret."""
     try:
         made = call(key_name, data)
-    except EncryptionKeyError:
+    except (EncryptionKeyError, MissingExtraError):
         raise
     except Exception as error:  # noqa: BLE001 - its text may have a secret
         raise EncryptionKeyError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -90,30 +91,39 @@ class FieldPath:
             return False
         return True
 
-    def change_value(self, value: Any, change: ChangeValue) -> Any:
-        """Return a copy of a value, or of a Protobuf message, with other values of the field."""
+    def change_value(self, value: Any, change: ChangeValue, misspelled: Callable[[str], None]) -> Any:
+        """Return a copy of a value, or of a Protobuf message, with other values of the field.
+
+        ``misspelled`` receives a text if the type is unknown, and a value has only a field of a similar name.
+        """
         if hasattr(value, "DESCRIPTOR"):
             copy = type(value)()
             copy.CopyFrom(value)
             _change_message(copy, self.steps, change)
             return copy
-        return self._changed(value, self.steps, change)
+        return self._changed(value, self.steps, change, misspelled)
 
-    def _changed(self, value: Any, steps: Sequence[str | int], change: ChangeValue) -> Any:
+    def _changed(
+        self, value: Any, steps: Sequence[str | int], change: ChangeValue, misspelled: Callable[[str], None]
+    ) -> Any:
         if value is None:
             return None
         if self.leaf == "unknown" and isinstance(value, _LISTS):
-            return [self._changed(each, steps, change) for each in value]
+            return [self._changed(each, steps, change, misspelled) for each in value]
         if not steps:
             return change(value)
         step, rest = steps[0], steps[1:]
         if step == _ITEMS and isinstance(value, _LISTS):
-            return [self._changed(each, rest, change) for each in value]
+            return [self._changed(each, rest, change, misspelled) for each in value]
         if isinstance(value, Mapping):
             if step == _VALUES:
-                return {name: self._changed(each, rest, change) for name, each in value.items()}
+                return {name: self._changed(each, rest, change, misspelled) for name, each in value.items()}
             if isinstance(step, str):
-                return {**value, step: self._changed(value[step], rest, change)} if step in value else value
+                if step in value:
+                    value = {**value, step: self._changed(value[step], rest, change, misspelled)}
+                elif self.leaf == "unknown" and (hint := _similar(step, tuple(value))):
+                    misspelled(f"there is no field {self.path!r} to encrypt: no {step!r}{hint}")
+                return value
         raise SerializationError(
             f"a {type(value).__name__} has no field {self.path!r} to encrypt: pass mappings or Protobuf messages; "
             "for objects of a class, write typed(Encrypted(…), …)"
@@ -122,6 +132,12 @@ class FieldPath:
     def change_column(self, column: pa.Array, change: ChangeColumn) -> pa.Array:
         """Return a column with other values of the field."""
         return _change_column(column, np.arange(len(column)), self.steps, self.leaf, change)
+
+
+@lru_cache(maxsize=1024)
+def _similar(name: str, known: tuple[Any, ...]) -> str:
+    """Return the hint for a name that is absent. Events often have the same names."""
+    return did_you_mean(name, [each for each in known if isinstance(each, str)])
 
 
 def _change_message(message: Any, steps: Sequence[str | int], change: ChangeValue) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal
 
@@ -15,6 +16,8 @@ from pravega_serde.encryption.paths import FieldPath, Int64s
 from pravega_serde.encryption.values import FieldCipher
 from pravega_serde.errors import DecryptionError, DeserializationError, SchemaError, SerdeError, SerializationError
 from pravega_serde.serializer_interface import OnError, Serializer, SerializerCalls
+
+_log: Final = logging.getLogger(__name__)
 
 #: Attributes of some serializers that hold as well for events with encrypted fields.
 _SAME: Final = frozenset({"as_dict", "content_type", "message_class", "read_schema"})
@@ -70,6 +73,7 @@ class Encrypted(SerializerCalls):
         for field in self._fields:
             if (fault := fault_of(field.split("."))) is not None:
                 raise SchemaError(f"the field {field!r} cannot be encrypted: it {fault}; use a plain string or bytes")
+        self._warned: set[str] = set()
         self._of_types: dict[pa.DataType, list[FieldPath]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -101,7 +105,7 @@ class Encrypted(SerializerCalls):
         """Return the event of a value. Raises :class:`SerializationError`, :class:`EncryptionKeyError`."""
         for path in self._paths:
             try:
-                value = path.change_value(value, _sealing(self._ciphers[path.path], path))
+                value = path.change_value(value, _sealing(self._ciphers[path.path], path), _refuse)
             except SerializationError as error:
                 raise SerializationError(error.reason, field_path=f"$.{path.path}") from error
         return self._inner.serialize(value)
@@ -114,12 +118,18 @@ class Encrypted(SerializerCalls):
         value = self._inner.deserialize(data)
         for path in self._paths:
             try:
-                value = path.change_value(value, _opening(self._ciphers[path.path], path))
+                value = path.change_value(value, _opening(self._ciphers[path.path], path), self._warn)
             except DecryptionError as error:
                 raise type(error)(error.reason, field_path=f"$.{path.path}") from error
             except SerializationError as error:
                 raise DeserializationError(error.reason, field_path=f"$.{path.path}") from error
         return value
+
+    def _warn(self, text: str) -> None:
+        """Log a text once. The field may be optional, so the event is not refused."""
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)
 
     # ---- columns ----
 
@@ -198,6 +208,10 @@ def _type_of(serializer: Serializer[Any]) -> pa.DataType | None:
     if not pa.types.is_struct(kind):
         raise SchemaError(f"{type(serializer).__name__} has events of {kind}: only fields of records can be encrypted")
     return kind
+
+
+def _refuse(text: str) -> None:
+    raise SerializationError(f"{text} If both names exist, pass arrow_type to the serializer")
 
 
 def _sealing(cipher: FieldCipher, path: FieldPath) -> Callable[[Any], Any]:

@@ -54,16 +54,39 @@ def arrow_type_of_json_schema(text: str | bytes) -> pa.DataType:
     return kind
 
 
-class _Reader:
+class References:
+    """References between the parts of a JSON schema."""
+
     def __init__(self, root: Any) -> None:
         self._root = root
-        self._columns = ColumnCount()
         self._ids = {
             inner[key]: inner for inner in _schemas(root) for key in ("id", "$id") if isinstance(inner.get(key), str)
         }
 
+    def target(self, schema: Any) -> Any:
+        """Resolve all references of a schema; return None if the target is not in this text."""
+        for _ in range(MAX_NESTING):
+            if not isinstance(schema, Mapping) or not isinstance(schema.get("$ref"), str):
+                return schema
+            schema = self._referred(schema["$ref"])
+        return None
+
+    def _referred(self, reference: str) -> Any:
+        base, _, pointer = reference.partition("#")
+        found = self._ids.get(base) if base else self._root
+        for step in pointer.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found
+
+
+class _Reader:
+    def __init__(self, root: Any) -> None:
+        self._columns = ColumnCount()
+        self._references = References(root)
+
     def type_of(self, schema: Any, inside: tuple[int, ...]) -> pa.DataType | None:
-        schema = self._target(schema)
+        schema = self._references.target(schema)
         if not isinstance(schema, Mapping) or id(schema) in inside or len(inside) > MAX_NESTING:
             return None
         self._columns.add()
@@ -82,22 +105,6 @@ class _Reader:
             item = self.type_of(schema.get("items"), inside)
             return None if item is None else pa.list_(pa.field("element", item))
         return _scalar(kind, schema.get("format"))
-
-    def _target(self, schema: Any) -> Any:
-        """Resolve all references of a schema; return None if the target is not in this text."""
-        for _ in range(MAX_NESTING):
-            if not isinstance(schema, Mapping) or not isinstance(schema.get("$ref"), str):
-                return schema
-            schema = self._referred(schema["$ref"])
-        return None
-
-    def _referred(self, reference: str) -> Any:
-        base, _, pointer = reference.partition("#")
-        found = self._ids.get(base) if base else self._root
-        for step in pointer.split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found
 
     def _single(self, options: list[Any], inside: tuple[int, ...]) -> pa.DataType | None:
         others = [one for one in options if not (isinstance(one, Mapping) and one.get("type") == "null")]

@@ -17,7 +17,7 @@ from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.json.rows import parse_plainly
 from pravega_serde.json.serializer import JsonSerializer
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText, schema_text
+from pravega_serde.registry.interface import EventType, RegistryFormat, RuledValues, SchemaText, schema_text
 from pravega_serde.serializer_interface import Serializer
 
 
@@ -60,6 +60,25 @@ class JsonRegistry(RegistryFormat):
         title = loaded.get("title") if isinstance(loaded, dict) else None
         return replace(info, type=title) if isinstance(title, str) and not has_surrogate(title) else info
 
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
+        """Return parsed JSON, with the tags of properties."""
+        from pravega_serde.json.ruled_values import JsonRuledValues  # noqa: PLC0415 - few schemas have rules
+
+        return JsonRuledValues(_load(info), tags_of)
+
+    def referring(self, schema: Any, references: Any) -> SchemaText:
+        """Return the text of a schema with those that it refers to with ``$ref``, by their names."""
+        if not isinstance(references, Mapping):
+            raise SchemaError("references of a JSON schema are by the names in its $ref: pass {'name.json': schema}")
+        texts = {name: _text_of(each) for name, each in references.items()}
+
+        def text(own: str, inside: tuple[str, ...]) -> SchemaText:
+            used = {reference.partition("#")[0] for reference in _references_in(json.loads(own))}
+            names = [name for name in texts if name in used and name not in inside]
+            return SchemaText(own, {name: text(texts[name], (*inside, name)) for name in names})
+
+        return text(_text_of(schema), ())
+
     def derive(self, columns: pa.Schema, name: str) -> str:
         """Return the schema of objects with the columns as properties; see :func:`json_schema_of`."""
         return json_schema_of(columns, name)
@@ -81,6 +100,15 @@ class JsonRegistry(RegistryFormat):
     def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Any, str]:
         """Return the serializer of the reader; reading needs only the names and types of its columns."""
         return reader.payloads, ""
+
+
+def _references_in(schema: Any) -> set[str]:
+    if isinstance(schema, list):
+        return {name for each in schema for name in _references_in(each)}
+    if not isinstance(schema, Mapping):
+        return set()
+    own = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set()
+    return own | {name for each in schema.values() for name in _references_in(each)}
 
 
 def _with_definitions(loaded: dict[str, Any], schema: SchemaText) -> dict[str, Any]:

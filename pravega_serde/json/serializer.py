@@ -48,7 +48,7 @@ class JsonSerializer(ColumnSerializer):
 
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, schema: SchemaLike | None = None) -> None:
         self._arrow_type = None if arrow_type is None else columns_type(arrow_type)
-        self._schema = None if schema is None else _json_schema(schema)
+        self._schema = None if schema is None else json_schema(schema)
         if arrow_type is not None:
             _ = self.column_reader  # an unsupported type raises here, not at the first event
 
@@ -147,7 +147,8 @@ def _checked_text(text: bytes, schema: JsonSchema) -> bytes:
     return text
 
 
-def _json_schema(schema: SchemaLike) -> JsonSchema:
+def json_schema(schema: SchemaLike) -> JsonSchema:
+    """Return a checked schema. Raises :class:`MissingExtraError` without ``jsonschema``."""
     # Imported here: jsonschema takes longer to import than everything else that JSON needs.
     try:
         module = importlib.import_module("pravega_serde.json.schema")

@@ -23,7 +23,7 @@ from pravega_serde.protobuf.schema import descriptor_of, descriptor_set, load
 from pravega_serde.protobuf.serializer import ProtobufSerializer
 from pravega_serde.protobuf.texts import files_of, is_descriptor, text_of
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText
+from pravega_serde.registry.interface import EventType, RegistryFormat, RuledValues, SchemaText
 from pravega_serde.registry.message_prefix import MessagePlace
 from pravega_serde.serializer_interface import Serializer
 
@@ -107,6 +107,12 @@ class ProtobufRegistry(RegistryFormat):
     def type_of(self, value: object) -> str | None:
         """Return the full name of a message's type."""
         return descriptor_of(value).full_name if isinstance(value, Message) else None
+
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
+        """Return messages, with the tags in Confluent's option of fields."""
+        from pravega_serde.protobuf.ruled_values import ProtobufRuledValues  # noqa: PLC0415 - few schemas have rules
+
+        return ProtobufRuledValues(info.data, info.type, tags_of)
 
     def derive(self, columns: pa.Schema, name: str) -> FileDescriptorSet:
         """Return the descriptor set of a message with the columns as fields; see :func:`protobuf_schema_of`."""

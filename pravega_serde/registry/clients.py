@@ -177,7 +177,7 @@ class SchemaRegistryClient(_Base):
     """
 
     def _open(self) -> None:
-        self._http = _transport(self.config)[0](self.config)
+        self._http = transports(self.config)[0](self.config)
         self._lookups = Lookups(self.config.cache_entries)
 
     add_codec = _method(calls.add_codec)
@@ -271,7 +271,7 @@ class AsyncSchemaRegistryClient(_Base):
     """Client with coroutines, for the tasks of one event loop; otherwise as :class:`SchemaRegistryClient`."""
 
     def _open(self) -> None:
-        self._http = _transport(self.config)[1](self.config)
+        self._http = transports(self.config)[1](self.config)
         self._lookups = AsyncLookups(self.config.cache_entries)
 
     add_codec = _coroutine(calls.add_codec)
@@ -367,9 +367,10 @@ class _Pages:
         return list(groups.items())
 
 
-def _transport(
+def transports(
     config: RegistryConfig,
 ) -> tuple[type[Http | MockTransport], type[AsyncHttp | AsyncMockTransport]]:
+    """Return the classes that send calls, for threads and for asyncio."""
     if config.is_mock:
         from pravega_serde.registry.memory import AsyncMockTransport, MockTransport  # noqa: PLC0415 - for tests alone
 

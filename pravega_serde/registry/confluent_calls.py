@@ -5,14 +5,16 @@ Each is a :class:`Call`, as in ``calls``. Karapace, Redpanda and Apicurio Regist
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 from pravega_serde.errors import RegistryNotFoundError, RegistryProtocolError
 from pravega_serde.registry import answers as parse
 from pravega_serde.registry.calls import Call, in_path
 from pravega_serde.registry.contract import SerializationFormat
+
+T = TypeVar("T")
 
 _NO_SUBJECT: Final = (
     "the subject does not exist, or it does not have this schema; register the schema first, or set "
@@ -54,6 +56,8 @@ class SubjectSchema:
     format: SerializationFormat
     text: str
     references: tuple[Reference, ...]
+    contract: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Members ``metadata`` and ``ruleSet`` of the answer."""
 
     @classmethod
     def from_json(cls, body: object) -> SubjectSchema:
@@ -64,7 +68,8 @@ class SubjectSchema:
         if name not in _FORMATS:
             raise RegistryProtocolError(f"the registry's answer has a schema of the unknown type {name!r:.80}")
         references = parse.items(body, "references", Reference.from_json) if body.get("references") else []
-        return cls(_number(body, "id"), _number(body, "version"), _FORMATS[name], text, tuple(references))
+        contract = {name: body[name] for name in ("metadata", "ruleSet") if body.get(name)}
+        return cls(_number(body, "id"), _number(body, "version"), _FORMATS[name], text, tuple(references), contract)
 
 
 def _number(body: Mapping[str, Any], name: str) -> int:
@@ -95,30 +100,114 @@ def schema_version(subject: str, version: int | str, form: str | None = None) ->
     )
 
 
-def find_schema(subject: str, body: Mapping[str, Any]) -> Call[SubjectSchema]:
+def find_schema(subject: str, body: Mapping[str, Any], *, normalize: bool = False) -> Call[SubjectSchema]:
     """Return the version of a subject that has a schema. Raises RegistryNotFoundError."""
     return Call(
         purpose=f"find the schema in subject {subject!r}",
         method="POST",
         path=f"/subjects/{in_path(subject)}",
+        query={"normalize": "true"} if normalize else {},
         body=body,
         answers={200: SubjectSchema.from_json},
         refusals={404: _NO_SUBJECT},
     )
 
 
-def add_schema(subject: str, body: Mapping[str, Any]) -> Call[int]:
+def add_schema(subject: str, body: Mapping[str, Any], *, normalize: bool = False) -> Call[int]:
     """Add a schema to a subject, and return its id. Raises RegistryConflictError if it is incompatible."""
     return Call(
         purpose=f"add the schema to subject {subject!r}",
         method="POST",
         path=f"/subjects/{in_path(subject)}/versions",
+        query={"normalize": "true"} if normalize else {},
         body=body,
         answers={200: lambda answer: parse.integer(answer, "id")},
         group=subject,
         changes=True,
         refusals={409: _INCOMPATIBLE},
     )
+
+
+# ---- management of subjects ----
+
+
+def _about(subject: str, purpose: str, method: str, path: str, read: Callable[[Any], T], **more: Any) -> Call[T]:
+    return Call(
+        purpose=f"{purpose} subject {subject!r}",
+        method=method,
+        path=path,
+        answers={200: read},
+        group=subject,
+        changes=method in ("DELETE", "PUT"),
+        **more,
+    )
+
+
+def subject_names() -> Call[list[str]]:
+    """Return the names of all subjects."""
+    return Call(purpose="list the subjects", method="GET", path="/subjects", answers={200: _strings})
+
+
+def version_numbers(subject: str) -> Call[list[int]]:
+    """Return the versions of a subject. Raises RegistryNotFoundError."""
+    path = f"/subjects/{in_path(subject)}/versions"
+    return _about(subject, "list the versions of", "GET", path, _integers, refusals={404: _NO_SUBJECT})
+
+
+def compatibility_level(subject: str) -> Call[str]:
+    """Return the compatibility level of a subject, or of the registry if it has none."""
+    query = {"defaultToGlobal": "true"}
+    return _about(subject, "read the compatibility of", "GET", f"/config/{in_path(subject)}", _level, query=query)
+
+
+def global_level() -> Call[str]:
+    """Return the compatibility level of the registry."""
+    return Call(purpose="read the compatibility", method="GET", path="/config", answers={200: _level})
+
+
+def set_level(subject: str, level: str) -> Call[None]:
+    """Set the compatibility level of a subject."""
+    path, body = f"/config/{in_path(subject)}", {"compatibility": level}
+    return _about(subject, "set the compatibility of", "PUT", path, lambda _: None, body=body)
+
+
+def incompatibilities(subject: str, body: Mapping[str, Any]) -> Call[list[str]]:
+    """Return the reasons why a schema is incompatible with the latest one of a subject; empty if it is compatible."""
+
+    def read(answer: Any) -> list[str]:
+        if parse.boolean(answer, "is_compatible"):
+            return []
+        given = answer.get("messages") if isinstance(answer, Mapping) else None
+        return [str(each) for each in given or ["the registry refuses the schema"]]
+
+    path = f"/compatibility/subjects/{in_path(subject)}/versions/latest"
+    return _about(subject, "check the schema with", "POST", path, read, body=body, query={"verbose": "true"})
+
+
+def delete_subject(subject: str) -> Call[None]:
+    """Delete a subject with all its versions. Raises RegistryNotFoundError."""
+    path = f"/subjects/{in_path(subject)}"
+    return _about(subject, "delete", "DELETE", path, lambda _: None, refusals={404: _NO_SUBJECT})
+
+
+def delete_version(subject: str, version: int) -> Call[None]:
+    """Delete a version of a subject. Raises RegistryNotFoundError."""
+    path = f"/subjects/{in_path(subject)}/versions/{version}"
+    return _about(subject, "delete a version of", "DELETE", path, lambda _: None)
+
+
+def _strings(answer: Any) -> list[str]:
+    if not isinstance(answer, list):
+        raise RegistryProtocolError("the registry's answer is not a list")
+    return [str(each) for each in answer]
+
+
+def _integers(answer: Any) -> list[int]:
+    return [int(each) for each in _strings(answer)]
+
+
+def _level(answer: Any) -> str:
+    return parse.text(answer, "compatibilityLevel")
 
 
 def schema_body(format: SerializationFormat, text: str, references: tuple[Reference, ...]) -> dict[str, Any]:

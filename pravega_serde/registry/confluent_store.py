@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,11 +20,12 @@ from pravega_serde.errors import (
     RegistryUnavailableError,
     SchemaError,
     SerdeError,
+    UnsupportedRuleError,
 )
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import confluent_calls as calls
 from pravega_serde.registry.calls import Call
-from pravega_serde.registry.clients import http_module
+from pravega_serde.registry.clients import transports
 from pravega_serde.registry.confluent_calls import Reference, SubjectSchema
 from pravega_serde.registry.contract import (
     CodecType,
@@ -36,16 +37,21 @@ from pravega_serde.registry.contract import (
 )
 from pravega_serde.registry.formats import part_of
 from pravega_serde.registry.header import APICURIO, CONFLUENT, Framing
-from pravega_serde.registry.interface import RegistryFormat, SchemaText
+from pravega_serde.registry.interface import EventType, RegistryFormat, SchemaText
 from pravega_serde.registry.lookups import MISSING_SECONDS, Lookups
 from pravega_serde.registry.message_prefix import MessageIndexes, MessagePrefix, TypeReference
 from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.registry.rule_set import Mode, RuleSet
 from pravega_serde.registry.settings import SerializerConfig
 
 if TYPE_CHECKING:
     from pravega_serde.registry.http import Http
+    from pravega_serde.registry.memory import MockTransport
+    from pravega_serde.registry.payload_rules import PayloadRules
 
 T = TypeVar("T")
+#: Schema as the interface returns it, and as readers need it.
+_Registered = tuple[SubjectSchema, SchemaInfo]
 
 #: Levels of references, names in all of them, and requests for them: two for a Protobuf file.
 _MAX_LEVELS: Final = 32
@@ -59,7 +65,7 @@ class _Connection:
     """Connections to one registry and its cached answers, shared by the process."""
 
     def __init__(self, config: RegistryConfig) -> None:
-        self._http: Http = http_module().Http(config)
+        self._http: Http | MockTransport = transports(config)[0](config)
         self.lookups = Lookups(config.cache_entries)
 
     def run(self, call: Call[T], end: float = math.inf) -> T:
@@ -88,16 +94,40 @@ class ConfluentStore:
         self._config, self._subject = config, config.group
         _check(config)
 
+    def _subject_of(self, schema: SchemaInfo) -> str:
+        """Return the subject of a schema. Raises :class:`SchemaError` for one without a name that requires it."""
+        if self._config.subject_strategy == "topic":
+            return self._subject
+        name = schema.type
+        if not name and schema.format == SerializationFormat.JSON:
+            name = _part(schema.format).from_text(SchemaText(schema.data.decode())).type
+        if not name:
+            raise SchemaError(
+                f"the schema has no title, so it has no subject for the strategy {self._config.subject_strategy!r}"
+            )
+        return self._subject_named(name)
+
+    def _subject_named(self, type: str | None) -> str:
+        """Return the subject of a type."""
+        if self._config.subject_strategy == "topic":
+            return self._subject
+        if type is None:
+            raise SchemaError(
+                f"subjects of the strategy {self._config.subject_strategy!r} have one type each: pass type, or a schema"
+            )
+        return type if self._config.subject_strategy == "record" else f"{self._subject}-{type}"
+
     @property
     def _connection(self) -> _Connection:
         config = self._config.registry
         return _connections.get(config, lambda: _Connection(config))
 
-    def _run(self, call: Call[T], end: float = math.inf) -> T:
+    def run(self, call: Call[T], end: float = math.inf) -> T:
+        """Return the result of a call."""
         return self._connection.run(replace(call, path=self._base + call.path), end)
 
     def _lookup(self) -> _Lookup:
-        return _Lookup(self._run, self._subject, self._config.registry.timeout)
+        return _Lookup(self.run, self._subject, self._config.registry.timeout)
 
     def _cached(self, key: tuple[object, ...], load: Callable[[], T], seconds: float = math.inf) -> T:
         return self._connection.lookups.get(key, load, seconds=seconds, missing=MISSING_SECONDS)
@@ -106,7 +136,7 @@ class ConfluentStore:
 
     def writer(self, framing: Framing, encoding_id: int, prefix: bytes = b"") -> EncodingInfo:
         """Return the schema of an id."""
-        info = self._cached((framing, encoding_id), lambda: self._by_id(framing, encoding_id))
+        info = self._registered(framing, encoding_id)[1]
         kind = self.prefix_of(info.format)
         if prefix and kind is not None:
             try:
@@ -123,15 +153,55 @@ class ConfluentStore:
         """Return the id and the type of an encoding."""
         return f"the schema with id {encoding.version.id} of {encoding.schema.type!r}"
 
+    def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> PayloadRules | None:
+        """Return the rules of the schema with which events were written, or None."""
+        registered, _ = self._registered(framing, encoding.version.id)
+        return self._rules("READ", registered, encoding.schema)
+
+    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
+        """Raise :class:`UnsupportedRuleError` for migration rules between the schema of events and the reader's."""
+        if encoding.schema.data == reader.data:
+            return
+        written, _ = self._registered(framing, encoding.version.id)
+        subject = self._subject_of(reader)
+        latest, info = self._latest_registered(subject)
+        checked = []
+        if latest.id != encoding.version.id:
+            checked.append((latest, ("UPGRADE", "UPDOWN")))
+        if info.data != reader.data:  # the event may be newer than the reader
+            checked.append((written, ("DOWNGRADE", "UPDOWN")))
+        for registered, modes in checked:
+            for rule in RuleSet.from_json(registered.contract).rules.get("migration", ()):
+                if rule.mode in modes:
+                    raise UnsupportedRuleError(
+                        f"{rule.title} of {subject!r} changes events between versions of the schema, which cannot be "
+                        "done here: read rows, or pass a schema for the columns"
+                    )
+
+    def _rules(self, mode: Mode, registered: SubjectSchema, info: SchemaInfo) -> PayloadRules | None:
+        rules = RuleSet.from_json(registered.contract)
+        if not rules:
+            return None
+        from pravega_serde.registry.payload_rules import PayloadRules  # noqa: PLC0415 - few schemas have rules
+
+        made = PayloadRules(
+            rules,
+            mode,
+            info,
+            subject=self._subject_of(info),
+            requests=_Requests(self),
+            key_service=self._config.key_service,
+        )
+        return made or None
+
     def check_group(self) -> None:
         """Raise RegistryNotFoundError if the subject does not exist."""
-        self._run(calls.schema_version(self._subject, "latest"))
+        if self._config.subject_strategy == "topic":
+            self.run(calls.schema_version(self._subject, "latest"))
 
     def latest(self, type: str | None = None) -> list[SchemaWithVersion]:
         """Return the latest schema of the subject as the type, by default the first one in its file."""
-        registered, info = self._cached(
-            ("latest", self._subject), self._load_latest, seconds=self._config.registry.latest_seconds
-        )
+        registered, info = self._latest_registered(self._subject_named(type))
         chosen = _as_type(info, type)
         if chosen is None:
             return []
@@ -149,14 +219,22 @@ class ConfluentStore:
     def check_readable(self, reader: SchemaInfo) -> None:
         """Do nothing: these registries compare only schemas that are added."""
 
-    def _load_latest(self) -> tuple[SubjectSchema, SchemaInfo]:
-        registered, text = self._latest_of(self._subject)
+    def _latest_registered(self, subject: str) -> _Registered:
+        return self._cached(
+            ("latest", subject), lambda: self._load_latest(subject), seconds=self._config.registry.latest_seconds
+        )
+
+    def _load_latest(self, subject: str) -> _Registered:
+        registered, text = self._latest_of(subject)
         return registered, _part(registered.format).from_text(text)
 
-    def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:
+    def _registered(self, framing: Framing, schema_id: int) -> _Registered:
+        return self._cached((framing, schema_id), lambda: self._by_id(framing, schema_id))
+
+    def _by_id(self, framing: Framing, schema_id: int) -> _Registered:
         lookup = self._lookup()
         registered = lookup.read(lambda form: calls.schema_by_id(schema_id, form))
-        return _part(registered.format).from_text(lookup.text(registered))
+        return registered, _part(registered.format).from_text(lookup.text(registered))
 
     def _latest_of(self, subject: str) -> tuple[SubjectSchema, SchemaText]:
         lookup = self._lookup()
@@ -171,14 +249,32 @@ class ConfluentStore:
     def prepare_writer(self, default: SerializationFormat) -> None:
         """Do nothing: a subject is created with its first schema."""
 
-    def header(self, schema: SchemaInfo) -> bytes:
-        """Return the header of events of a schema, and the prefix that selects its message type."""
+    def prepared(self, type: EventType) -> tuple[bytes, PayloadRules | None]:
+        """Return the header of events of a schema with the prefix that selects its message type, and its rules."""
+        schema = type.info
         part = _part(schema.format)
-        text = part.to_text(schema, source=self._as_source)
-        found = self._find_or_add(self._subject, schema.format, text, add=self._config.register_schema)
+        text = part.to_text(schema, source=self._as_source) if type.text is None else type.text
+        found = self._find_or_add(self._subject_of(schema), schema.format, text, add=self._config.register_schema)
         kind = self.prefix_of(schema.format)
         prefix = b"" if kind is None else kind.of(part.indexes(schema), schema.type)
-        return self.framings[0].header(found.id) + prefix
+        return self.framings[0].header(found.id) + prefix, self._rules_to_write(found, schema)
+
+    def body_of(self, schema: SchemaInfo) -> dict[str, object]:
+        """Return the REST body of a schema. Schemas to which it refers are added first."""
+        text = _part(schema.format).to_text(schema, source=self._as_source)
+        versions: dict[str, int] = {}
+        for name, each in text.all_references().items():
+            versions[name] = self._find_or_add_one(name, schema.format, each, versions, add=True).version
+        references = tuple(Reference(name, name, versions[name]) for name in text.references)
+        return calls.schema_body(schema.format, text.text, references)
+
+    def _rules_to_write(self, found: SubjectSchema, schema: SchemaInfo) -> PayloadRules | None:
+        """Return the rules of the registered schema, whose tags the writer's schema may lack."""
+        if not found.contract:
+            return None
+        registered, info = self._registered(self.framings[0], found.id)
+        part = _part(info.format)
+        return self._rules("WRITE", registered, part.selected(info, part.indexes(schema)))
 
     def _find_or_add(
         self,
@@ -213,7 +309,7 @@ class ConfluentStore:
         except RegistryNotFoundError:
             if not add:
                 raise
-        self._run(calls.add_schema(subject, body))
+        self.run(calls.add_schema(subject, body, normalize=self._config.normalize))
         self._connection.lookups.forget(("latest", subject))
         return self._find(subject, body, format, schema)
 
@@ -231,7 +327,7 @@ class ConfluentStore:
         """
         lookup = self._lookup()
         try:
-            found = lookup.run(calls.find_schema(subject, body))
+            found = lookup.run(calls.find_schema(subject, body, normalize=self._config.normalize))
         except RegistryNotFoundError as error:
             try:
                 latest = self._latest_of(subject)
@@ -246,6 +342,22 @@ class ConfluentStore:
             if not part.writes_alike(part.from_text(schema), part.from_text(text)):
                 raise RegistryNotFoundError(f"subject {subject!r} has the schema only with another order of fields")
         return found
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """Requests for the keys of a subject's rules."""
+
+    store: ConfluentStore
+
+    def run(self, call: Call[T]) -> T:
+        return self.store.run(call)
+
+    def cached(self, key: tuple[object, ...], load: Callable[[], T], *, latest: bool = False) -> T:
+        return self.store._cached(key, load, self.store._config.registry.latest_seconds if latest else math.inf)
+
+    def forget(self, key: tuple[object, ...]) -> None:
+        self.store._connection.lookups.forget(key)
 
 
 class _Lookup:
@@ -314,7 +426,7 @@ class ApicurioStore(ConfluentStore):
     _protobuf_prefix: MessagePrefix = TypeReference()
     _as_source = True
 
-    def _by_id(self, framing: Framing, schema_id: int) -> SchemaInfo:
+    def _by_id(self, framing: Framing, schema_id: int) -> _Registered:
         if framing is APICURIO:
             schema_id = self._connection.run(calls.content_id(schema_id))
         return super()._by_id(framing, schema_id)

@@ -92,6 +92,8 @@ class Entry:
     """Type that the payloads' columns are narrowed to; None if they are read as written."""
     read_payload: Callable[[bytes], Any] | None = None
     """Reader of the value of one payload. None if the reader rejects the schema."""
+    rules: Callable[[bytes], bytes] | None = None
+    """Rules of the schema, which return the payload to read. None if there are none."""
 
     def read(self, stored: bytes) -> Any:
         """Return the value of the bytes after a header. Raises :class:`DeserializationError`."""
@@ -110,7 +112,7 @@ class Entry:
 
     def _read_payloads(self, stored: pa.BinaryArray, on_error: OnError, room: Room) -> pa.Array:
         assert self.payloads is not None
-        if self.codec.name:
+        if self.codec.name or self.rules is not None:
             unpacked = list[bytes | None]()
             for row, each in enumerate(stored):
                 payload = self._unpack_row(row, each.as_py(), on_error)
@@ -120,7 +122,8 @@ class Entry:
         return self.payloads.decode_column(stored, on_error=on_error)
 
     def _unpack(self, stored: bytes) -> bytes:
-        return self.codec.unpack(stored, self.encoding.codec.properties) if self.codec.name else stored
+        payload = self.codec.unpack(stored, self.encoding.codec.properties) if self.codec.name else stored
+        return payload if self.rules is None else self.rules(payload)
 
     def _unpack_row(self, row: int, stored: bytes, on_error: OnError) -> bytes | None:
         try:
@@ -133,7 +136,8 @@ class Entry:
 class Entries:
     """Entries of a group and a framing for a reader of some types.
 
-    With ``others``, events of other types are read too, as they were written. ``convert`` is the form of single values.
+    With ``others``, events of other types are read too, as they were written. ``latest`` is true if the types are the
+    latest ones of the group. ``convert`` is the form of single values.
     """
 
     def __init__(
@@ -145,11 +149,12 @@ class Entries:
         others: bool,
         same_schema: bool,
         unknown_is_corrupt: bool,
+        latest: bool = False,
         convert: Convert = natural,
     ) -> None:
         self._config, self._readers, self._others, self._convert = config, readers, others, convert
         self._framing, self._store = framing, store_of(config)
-        self._same_schema, self._unknown_is_corrupt = same_schema, unknown_is_corrupt
+        self._same_schema, self._unknown_is_corrupt, self._latest = same_schema, unknown_is_corrupt, latest
         self._codecs = config.known_codecs()
         self._compiled: dict[tuple[int, bytes], Entry] = {}
         self._last: dict[int, tuple[bytes, Entry]] = {}
@@ -245,13 +250,18 @@ class Entries:
                 f"events of the group {self._config.group!r} have the codec {encoding.codec.name!r}, which this "
                 "reader does not have: name it in codecs"
             )
+        rules = self._store.rules_to_read(self._framing, encoding)
         if target is None:
-            return Entry(encoding, codec, payload_serializer(encoding.schema, self._config.custom_formats), None)
+            payloads = payload_serializer(encoding.schema, self._config.custom_formats)
+            return Entry(encoding, codec, payloads, None, rules=rules)
         reader = self._readers[target]
+        if self._latest:
+            self._store.check_migrations(self._framing, encoding, reader.info)
         if (wide := self._widened(encoding.schema, reader)) is not None:
-            return Entry(encoding, codec, wide, target, narrow=reader.payloads.arrow_type)
-        payloads, misfit = self._resolved(encoding.schema, reader)
-        return Entry(encoding, codec, payloads, target, f"the event has {self._store.title(encoding)}: {misfit}")
+            return Entry(encoding, codec, wide, target, narrow=reader.payloads.arrow_type, rules=rules)
+        found, misfit = self._resolved(encoding.schema, reader)
+        title = f"the event has {self._store.title(encoding)}: {misfit}"
+        return Entry(encoding, codec, found, target, title, rules=rules)
 
     def _target(self, writer: SchemaInfo) -> int | None:
         """Return the position of the reader's type that reads the events of a schema, or None."""

@@ -9,7 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,6 +25,8 @@ class EventType:
 
     info: SchemaInfo
     payloads: Serializer[Any]
+    text: SchemaText | None = None
+    """Text to register in a Confluent-compatible registry, if it refers to other schemas."""
     casts: bool = False
     """True if columns are cast to the payloads' Arrow type before writing, because the schema was derived from them."""
 
@@ -64,6 +66,37 @@ class SchemaText:
 
         visit(self)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class RuledField:
+    """Field of a schema, or the items or values of one, as rules see it."""
+
+    full_name: str
+    name: str
+    type: str
+    """Confluent's name of the type: ``STRING``, ``BYTES``, ``LONG`` and so on."""
+    tags: frozenset[str]
+
+
+#: Returns the change of a field's values, or None if they stay. The second argument is the value that has the field.
+ChangeOf = Callable[[RuledField], Callable[[Any, Any], Any] | None]
+
+
+class RuledValues(Protocol):
+    """Values of a schema's payloads as rules see them."""
+
+    def read(self, payload: bytes) -> Any:
+        """Return the value of a payload. Raises :class:`DeserializationError`."""
+
+    def write(self, value: Any) -> bytes:
+        """Return the payload of a value. Raises :class:`SerializationError`."""
+
+    def plain(self, value: Any) -> Any:
+        """Return a value as mappings, lists and scalars."""
+
+    def changed(self, change_of: ChangeOf) -> Callable[[Any], Any]:
+        """Return a function that changes fields inside a value, and returns the value."""
 
 
 class RegistryFormat(ABC):
@@ -132,6 +165,10 @@ class RegistryFormat(ABC):
         """Return the text to register for a schema. With ``source``, it is one that people write, if there are two."""
         return SchemaText(schema_text(info))
 
+    def referring(self, schema: Any, references: Any) -> SchemaText:
+        """Return the text of a schema with the schemas to which it refers. Raises :class:`SchemaError`."""
+        raise SchemaError("only Avro and JSON schemas have references; a Protobuf file has its imports")
+
     def is_same(self, first: SchemaInfo, second: SchemaInfo) -> bool:
         """Return True if two schemas that :meth:`from_text` returned have the same meaning."""
         return first.data == second.data
@@ -147,6 +184,10 @@ class RegistryFormat(ABC):
     def indexes(self, info: SchemaInfo) -> tuple[int, ...]:
         """Return the place of the schema's message type in its file."""
         return ()
+
+    @abstractmethod
+    def ruled_values(self, info: SchemaInfo, tags_of: Callable[[str], frozenset[str]]) -> RuledValues:
+        """Return the values of a registered schema for its rules. ``tags_of`` has further tags by a full name."""
 
     # Columns
 

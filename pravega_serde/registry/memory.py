@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import threading
 import time
@@ -25,6 +26,7 @@ from google.protobuf.message import DecodeError
 
 from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError, SchemaError
 from pravega_serde.registry.calls import Call, TransientError
+from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry, mock_confluent_registry
 from pravega_serde.registry.contract import (
     CodecType,
     Compatibility,
@@ -472,11 +474,14 @@ class MockTransport:
     """Transport of calls to a registry of this process."""
 
     def __init__(self, config: RegistryConfig) -> None:
-        self._config, self._registry = config, mock_registry(config.uri)
+        self._config = config
+        self._registry: MemoryRegistry | ConfluentMemoryRegistry = (
+            mock_registry(config.uri) if config.kind == "pravega" else mock_confluent_registry(config.uri)
+        )
 
-    def run(self, call: Call[T]) -> T:
+    def run(self, call: Call[T], end: float = math.inf) -> T:
         """Return the result of a call. Raises RegistryError, or RegistryUnavailableError at the deadline."""
-        end = time.monotonic() + self._config.timeout
+        end = min(end, time.monotonic() + self._config.timeout)
         while True:
             try:
                 return self.attempt(call)
@@ -507,9 +512,9 @@ class MockTransport:
 class AsyncMockTransport(MockTransport):
     """Transport for the tasks of one event loop; otherwise as :class:`MockTransport`."""
 
-    async def run(self, call: Call[T]) -> T:  # type: ignore[override]
+    async def run(self, call: Call[T], end: float = math.inf) -> T:  # type: ignore[override]
         """As :meth:`MockTransport.run`."""
-        end = time.monotonic() + self._config.timeout
+        end = min(end, time.monotonic() + self._config.timeout)
         while True:
             try:
                 return self.attempt(call)

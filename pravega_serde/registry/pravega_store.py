@@ -23,6 +23,7 @@ from pravega_serde.registry.contract import (
 from pravega_serde.registry.evolution import check_compatibility
 from pravega_serde.registry.formats import part_of
 from pravega_serde.registry.header import PRAVEGA, Framing
+from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.message_prefix import MessagePrefix
 from pravega_serde.registry.settings import SerializerConfig
 
@@ -105,13 +106,19 @@ class PravegaStore:
         if self._config.register_codec and self._config.codec.name:
             self._client.add_codec(self._group, self._config.codec.type)
 
-    def header(self, schema: SchemaInfo) -> bytes:
+    def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> None:
+        """Do nothing: this registry has no rules."""
+
+    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
+        """Do nothing: this registry has no rules."""
+
+    def prepared(self, type: EventType) -> tuple[bytes, None]:
         """Return the header of events of a schema, which is empty without encoding header.
 
         Adds or finds the schema, with Java's order of calls. Raises RegistryNotFoundError and RegistryConflictError,
         which name what to register.
         """
-        client, group = self._client, self._group
+        client, group, schema = self._client, self._group, type.info
         check_accepted(schema)
         if self._config.register_schema:
             self._check_evolution(schema)
@@ -126,10 +133,10 @@ class PravegaStore:
                     status=error.status,
                 ) from error
         if not self._config.write_encoding_header:
-            return b""
+            return b"", None
         codec = self._config.codec.name
         try:
-            return PRAVEGA.header(client.encoding_id(group, version, codec))
+            return PRAVEGA.header(client.encoding_id(group, version, codec)), None
         except RegistryConflictError as error:
             raise RegistryConflictError(
                 f"{error.message}; register the codec {codec!r} first, or set register_codec in the writer",

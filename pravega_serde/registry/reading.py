@@ -137,9 +137,11 @@ class RegistryDeserializer(DeserializerCalls):
     def _rows(self) -> Sources:
         return self._sources(self._readers, others=True, convert=self._convert)
 
-    def _sources(self, readers: tuple[EventType, ...], *, others: bool, convert: Convert = natural) -> Sources:
+    def _sources(
+        self, readers: tuple[EventType, ...], *, others: bool, latest: bool = False, convert: Convert = natural
+    ) -> Sources:
         return {
-            framing: Entries(config, framing, readers, others=others, convert=convert, **self._leniency)
+            framing: Entries(config, framing, readers, others=others, latest=latest, convert=convert, **self._leniency)
             for config in self._configs
             for framing in store_of(config).framings
         }
@@ -242,7 +244,7 @@ class RegistryDeserializer(DeserializerCalls):
 
     @cached_property
     def _entries(self) -> Sources:
-        return self._sources(self._columns.types, others=False)
+        return self._sources(self._columns.types, others=False, latest=not self._readers)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
         """Return the values of a column of events, in :attr:`arrow_type`.

@@ -49,7 +49,8 @@ class RegistryConfig:
     """Address of a registry, and access to it.
 
     ``uri`` is ``http://host:port`` or ``https://…``, or for other registries than Pravega's ``confluent+http://…`` or
-    ``apicurio+http://…``. For tests it may be ``mock://name``, a registry in this process.
+    ``apicurio+http://…``. For tests it may be ``mock://name``, a registry in this process, or
+    ``confluent+mock://name`` and ``apicurio+mock://name``.
     ``username`` with ``password`` (Basic), or ``token`` (Bearer), are sent with every call and never shown. Instead,
     ``keycloak_file`` names the file of a Keycloak service account. Or ``credential_provider`` is a
     :class:`~pravega_serde.CredentialProvider`, or the name ``package.module:name`` of one.
@@ -115,7 +116,7 @@ class RegistryConfig:
     @property
     def is_mock(self) -> bool:
         """True if the registry is in memory, in this process."""
-        return urlsplit(self.uri).scheme == _MOCK
+        return urlsplit(self.address).scheme == _MOCK
 
     @property
     def authorization(self) -> str | None:
@@ -190,7 +191,7 @@ def _check_uri(uri: str) -> None:
         before, _, after = uri.partition("+")
         foreign = before in _FOREIGN
         parts = urlsplit(after if foreign else uri)
-        known = ("http", "https") if foreign else ("http", "https", _MOCK)
+        known = ("http", "https", _MOCK)
         valid = parts.scheme in known and bool(parts.hostname) and parts.port != 0 and len(uri.encode()) <= _LONGEST_URI
     except ValueError:
         valid = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from pravega_serde.errors import SerdeError
 from pravega_serde.registry.codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, Codec, codec_named
@@ -12,9 +12,15 @@ from pravega_serde.registry.contract import GroupProperties
 from pravega_serde.registry.formats import CustomFormats
 from pravega_serde.registry.registry_config import RegistryConfig
 
+if TYPE_CHECKING:
+    from pravega_serde.encryption.keys import KeyService
+
 #: Handling of events with an encoding id that the registry does not have, or with another schema than the reader's.
 Leniency = Literal["fail", "corrupt"]
 Evolution = Literal["resolve", "corrupt"]
+#: Names of subjects: Confluent's TopicNameStrategy, RecordNameStrategy and TopicRecordNameStrategy.
+SubjectStrategy = Literal["topic", "record", "topic_record"]
+_STRATEGIES: Final = ("topic", "record", "topic_record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +44,14 @@ class SerializerConfig:
 
     ``allow_incompatible`` lets ``register_schema`` add a JSON or Protobuf schema that breaks readers of the type's
     latest one. The server compares only Avro schemas.
+
+    ``key_service`` unwraps the keys of fields that rules of a Confluent registry encrypt: a
+    :class:`~pravega_serde.encryption.KeyService`, or the name ``package.module:name`` of one. By default,
+    :class:`~pravega_serde.encryption.ConfluentKeys`.
+
+    ``subject_strategy`` names the subjects of a Confluent or Apicurio registry. With ``topic``, it is the group. With
+    ``record``, it is the name of the schema's type. With ``topic_record``, it is the group, ``-`` and that name.
+    ``normalize`` lets such a registry normalize schemas before it compares them.
     """
 
     registry: RegistryConfig
@@ -52,6 +66,9 @@ class SerializerConfig:
     typed_java_readers: bool = True
     allow_incompatible: bool = False
     custom_formats: CustomFormats = field(default_factory=dict)
+    key_service: KeyService | str | None = field(default=None, repr=False)
+    subject_strategy: SubjectStrategy = "topic"
+    normalize: bool = False
 
     def known_codecs(self) -> dict[str, Codec]:
         """Return every codec that can be read, by its name."""
@@ -68,6 +85,8 @@ class ReaderSettings(TypedDict, total=False):
     fail_on_codec_mismatch: bool
     write_encoding_header: bool
     custom_formats: CustomFormats
+    key_service: KeyService | str | None
+    subject_strategy: SubjectStrategy
 
 
 class WriterSettings(ReaderSettings, total=False):
@@ -78,6 +97,7 @@ class WriterSettings(ReaderSettings, total=False):
     codec: Codec | str | None
     typed_java_readers: bool
     allow_incompatible: bool
+    normalize: bool
 
 
 def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapping[str, Any]) -> SerializerConfig:
@@ -103,6 +123,11 @@ def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapp
     unknown = sorted(given.keys() - SerializerConfig.__dataclass_fields__.keys())
     if unknown:
         raise SerdeError(f"a registry serializer has no setting {unknown[0]!r}")
+    strategy = given.get("subject_strategy", "topic")
+    if strategy not in _STRATEGIES:
+        raise SerdeError(f"invalid subject_strategy {strategy!r:.80}; known: {', '.join(_STRATEGIES)}")
+    if registry.kind == "pravega" and (strategy != "topic" or given.get("normalize")):
+        raise SerdeError("Pravega's registry has groups instead of subjects: omit subject_strategy and normalize")
     given["codec"] = codec_named(given.get("codec"))
     given["codecs"] = tuple(map(codec_named, given.get("codecs", ())))
     return SerializerConfig(registry=registry, group=group, **given)

@@ -5,15 +5,19 @@ Everything after that is the same for all registries: codecs, columns and schema
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pravega_serde.errors import RegistryNotFoundError, SchemaError
 from pravega_serde.registry.contract import EncodingInfo, SchemaInfo, SchemaWithVersion, SerializationFormat
 from pravega_serde.registry.header import Framing
+from pravega_serde.registry.interface import EventType
 from pravega_serde.registry.message_prefix import MessagePrefix
 from pravega_serde.registry.pravega_store import PravegaStore
 from pravega_serde.registry.registry_config import RegistryConfig
 from pravega_serde.registry.settings import SerializerConfig, serializer_config
+
+if TYPE_CHECKING:
+    from pravega_serde.registry.payload_rules import PayloadRules
 
 
 class SchemaStore(Protocol):
@@ -53,6 +57,18 @@ class SchemaStore(Protocol):
     def check_readable(self, reader: SchemaInfo) -> None:
         """Raise :class:`SchemaError` if the registry says that a schema cannot read the group's events."""
 
+    def rules_to_read(self, framing: Framing, encoding: EncodingInfo) -> PayloadRules | None:
+        """Return the rules of the events of an encoding; None if there are none.
+
+        Raises :class:`UnsupportedRuleError` for a rule that cannot be run.
+        """
+
+    def check_migrations(self, framing: Framing, encoding: EncodingInfo, reader: SchemaInfo) -> None:
+        """Raise :class:`UnsupportedRuleError` if rules change events of an encoding into those of the latest schema.
+
+        ``reader`` is the schema that was the latest one when the reader began.
+        """
+
     # Writing
 
     def check_accepts(self, schema: SchemaInfo) -> None:
@@ -61,8 +77,11 @@ class SchemaStore(Protocol):
     def prepare_writer(self, default: SerializationFormat) -> None:
         """Do what the settings require before the first write. Raises :class:`SerdeError`."""
 
-    def header(self, schema: SchemaInfo) -> bytes:
-        """Return the bytes before each payload of a schema, which is added or found first."""
+    def prepared(self, type: EventType) -> tuple[bytes, PayloadRules | None]:
+        """Return the bytes before each payload of a type, and its rules. The schema is added or found first.
+
+        Raises :class:`UnsupportedRuleError` for a rule that cannot be run.
+        """
 
 
 def store_of(config: SerializerConfig) -> SchemaStore:
@@ -94,7 +113,12 @@ def latest_schema(
     ``registry`` is a URI, as for :func:`deserializer`, or a RegistryConfig. ``type`` selects one of several types.
     Raises :class:`SchemaError` if there are several without it, RegistryNotFoundError, and other RegistryErrors.
     """
-    store = store_of(serializer_config(registry, group, {"namespace": namespace}))
+    return latest_of(serializer_config(registry, group, {"namespace": namespace}), type)
+
+
+def latest_of(config: SerializerConfig, type: str | None) -> SchemaInfo:
+    """Return the latest schema of the group of a configuration; see :func:`latest_schema`."""
+    store, group = store_of(config), config.group
     store.check_group()
     found = [each.schema for each in store.latest(type)]
     if not found:

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -29,34 +29,43 @@ from pravega_serde.registry.settings import (
     WriterSettings,
     serializer_config,
 )
-from pravega_serde.registry.stores import latest_or_none, store_of
+from pravega_serde.registry.stores import latest_of, latest_or_none, store_of
 from pravega_serde.registry.values import Adapt, ObjectPayloads, Others, WithSchema
 from pravega_serde.serializer_interface import OnError, SerializerCalls
+
+if TYPE_CHECKING:
+    from pravega_serde.registry.payload_rules import PayloadRules
 
 
 @dataclass(frozen=True, slots=True)
 class _Encoder:
-    """Encoder of events of one type. The header holds everything that the registry returned."""
+    """Encoder of events of one type. The header and the rules are what the registry returned."""
 
     type: EventType
     header: bytes
     codec: Codec
+    rules: PayloadRules | None
     write_payload: Callable[[Any], bytes] | None = None
     """Writer of single payloads. None for the serializer of the payloads."""
 
     @classmethod
     def of(cls, config: SerializerConfig, type: EventType) -> _Encoder:
-        return cls(type, store_of(config).header(type.info), config.codec)
+        header, rules = store_of(config).prepared(type)
+        return cls(type, header, config.codec, rules)
 
     def with_objects(self, payloads: ObjectPayloads) -> _Encoder:
         return replace(self, write_payload=payloads.serialize)
 
     def write(self, value: Any) -> bytes:
         payload = (self.write_payload or self.type.payloads.serialize)(value)
+        if self.rules is not None:
+            payload = self.rules(payload)
         return self.header + (payload if self.codec.name == "" else self.codec.pack(payload))
 
     def write_column(self, column: pa.Array) -> pa.BinaryArray:
         payloads = self.type.payloads.encode_column(self.type.fitted(column))
+        if self.rules is not None:
+            payloads = self.rules.column(payloads)
         if self.codec.name:
             packed = [None if payload is None else self.codec.pack(payload) for payload in payloads.to_pylist()]
             payloads = pa.array(packed, pa.binary())
@@ -137,6 +146,16 @@ class RegistrySerializer(_Writer):
         return made
 
     @property
+    def write_may_block(self) -> bool:
+        """True if a write may wait for keys of the schema's rules."""
+        return self._encoder.rules is not None
+
+    @property
+    def is_deterministic(self) -> bool:
+        """True if equal values have equal events, with the rules of the schema."""
+        return self._encoder.rules is None or self._encoder.rules.is_deterministic
+
+    @property
     def schema(self) -> SchemaInfo:
         """Schema of the written events, as registered."""
         return self._encoder.type.info
@@ -184,6 +203,11 @@ class MultiTypeSerializer(_Writer):
 
     def __repr__(self) -> str:
         return f"MultiTypeSerializer(group={self._config.group!r}, types={sorted(self._by_name)})"
+
+    @property
+    def write_may_block(self) -> bool:
+        """True if a write may wait for keys of the schemas' rules."""
+        return any(encoder.rules is not None for encoder in self._encoders.values())
 
     def _reader(self) -> RegistryDeserializer:
         types = tuple(encoder.type for encoder in self._encoders.values())
@@ -355,17 +379,21 @@ def serializer(
     registry: str | RegistryConfig,
     *,
     group: str,
-    schema: Any,
+    schema: Any = None,
     format: str | SerializationFormat | None = None,
     type: str | None = None,
     all_files: bool = False,
+    references: Sequence[Any] | Mapping[str, Any] = (),
     **settings: Unpack[WriterSettings],
 ) -> RegistrySerializer:
     """Return a serializer of one schema, like Java's ``avroSerializer``, ``protobufSerializer``, ``jsonSerializer``.
 
     ``schema`` is an Avro or JSON schema (JSON text, parsed, or a path). It may also be a Protobuf message class,
     descriptor or descriptor set, bytes of a custom format, or a SchemaInfo. From an Arrow schema, a schema of the
-    format is derived.
+    format is derived. Without a schema, it is the latest one of the group, of ``type`` if there are several.
+
+    ``references`` are schemas to which the schema refers, in a Confluent or Apicurio registry: Avro schemas that define
+    named types, or JSON schemas by the names in ``$ref``. They are registered as subjects of these names.
 
     ``format`` is ``avro``, ``protobuf``, ``json`` or a custom one, if the schema does not identify it. ``type`` is the
     name in the registry of JSON, custom and derived schemas, and selects the message of a descriptor set. ``all_files``
@@ -375,6 +403,10 @@ def serializer(
     RegistryErrors, :class:`SchemaError`, and :class:`SerdeError` for settings that Java rejects.
     """
     config = serializer_config(registry, group, settings)
+    if schema is None:
+        schema = latest_of(config, type)
+    if references:
+        return RegistrySerializer(config, _referring(config, schema, format, references))
     return RegistrySerializer(config, _event_type(config, schema, format, type, all_files=all_files))
 
 
@@ -434,6 +466,20 @@ def _event_type(
         all_files=all_files,
         after=partial(latest_or_none, config),
     )
+
+
+def _referring(
+    config: SerializerConfig, schema: Any, format: str | SerializationFormat | None, references: Any
+) -> EventType:
+    """Return the type of a schema that refers to other schemas."""
+    if config.registry.kind == "pravega":
+        raise SerdeError("Pravega's registry has no references between schemas: put all types into one schema")
+    part = part_of(format_named(format)) if format is not None else None
+    if part is None:
+        raise SerdeError("a schema with references requires its format: avro or json")
+    text = part.referring(schema, references)
+    info = part.from_text(text)
+    return EventType(info, part.payloads(info), text=text)
 
 
 def _types_by_key(

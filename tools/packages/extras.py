@@ -168,6 +168,27 @@ def _encryption() -> None:
     assert serializer.deserialize(serializer.serialize({"a": "x"})) == {"a": "x"}
 
 
+def _rules() -> None:
+    from pravega_serde.registry.expressions import cel_function, jsonata_function
+    from pravega_serde.registry.rule_set import Rule
+
+    expressions = [Rule("r", "TRANSFORM", "WRITE", kind, expr="1 + 1") for kind in ("CEL", "JSONATA")]
+    assert cel_function(expressions[0])({}, None) == 2
+    assert jsonata_function(expressions[1])({}) == 2
+
+
+def _kms() -> None:
+    from pravega_serde import EncryptionKeyError
+    from pravega_serde.encryption import ConfluentKeys
+    from pravega_serde.encryption.keys import called
+
+    try:
+        called(ConfluentKeys({"token.id": "t"}).wrap, "hcvault://http://127.0.0.1:1/transit/keys/a", b"key")
+    except EncryptionKeyError:
+        return
+    raise AssertionError("an address without Vault wrapped a key")
+
+
 def _trust_store() -> None:
     from pravega_serde import SerdeError
     from pravega_serde.trust_store import trusted_certificates
@@ -204,11 +225,13 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "generate": Extra(("datamodel_code_generator",), _generate),
     "json-schema": Extra(("jsonschema",), _json_schema),
     "kafka": Extra(("confluent_kafka",), _kafka),
+    "kms": Extra(("hvac", "tink"), _kms),
     "lake": Extra(("deltalake", "pyiceberg"), _lake),
     "local": Extra(("cryptography", "httpx2"), _local),
     "metrics": Extra(("opentelemetry.metrics", "prometheus_client"), _metrics),
     "protoc": Extra(("grpc_tools",), _protoc),
     "registry": Extra(("cramjam", "httpx2"), _registry),
+    "rules": Extra(("celpy", "cryptography", "jsonata"), _rules),
     "spark": Extra(("pandas", "pyspark"), _spark),
     "trust-store": Extra(("cryptography",), _trust_store),
 }

@@ -236,7 +236,10 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Test kit",
         "Run Pravega and a schema registry in the process of your tests, and make them fail. For a guide, see [test "
         "kit](../../tools/test-kit.md).",
-        {f"{_CONNECTOR}.testing": "InProcessPravega Faults InProcessRegistry MemoryRegistry mock_registry"},
+        {
+            f"{_CONNECTOR}.testing": "InProcessPravega Faults InProcessRegistry MemoryRegistry mock_registry "
+            "ConfluentMemoryRegistry mock_confluent_registry"
+        },
     ),
     "serializers": ApiPage(
         "Serializers",
@@ -258,7 +261,7 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Encrypted fields",
         "Encrypt fields of events, and keep their keys. For a guide, see [encrypt "
         "fields](../../serialization/encrypt-fields.md).",
-        {_SERDE: "Encrypted DataKeys LocalKeys KeyService"},
+        {_SERDE: "Encrypted DataKeys LocalKeys KeyService ConfluentKeys"},
     ),
     "sniffing": ApiPage(
         "Sniffing",

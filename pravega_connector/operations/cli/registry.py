@@ -17,7 +17,7 @@ import msgspec
 from pravega_connector.errors import ConfigError
 from pravega_connector.operations.cli import arguments
 from pravega_connector.operations.cli.command_group import CommandGroup, examples
-from pravega_serde.errors import RegistryNotFoundError, SchemaError, SerdeError
+from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, SchemaError, SerdeError
 from pravega_serde.format_table import registry_formats
 from pravega_serde.registry import (
     Compatibility,
@@ -34,6 +34,8 @@ from pravega_serde.registry import (
 )
 from pravega_serde.registry.formats import format_named
 from pravega_serde.registry.pravega_store import check_accepted, check_policy, new_group
+from pravega_serde.registry.rule_set import RuleSet
+from pravega_serde.registry.subjects import Subjects
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -65,14 +67,9 @@ def _configured(command: _Command) -> _Command:
     return cast("_Command", configured)
 
 
-def _client(config: RegistryConfig) -> SchemaRegistryClient:
-    """Return the client of Pravega's registry. Raises ConfigError for another registry, which its own tools manage."""
-    if config.kind != "pravega":
-        raise ConfigError(
-            f"this command is for Pravega's schema registry, not for {config.uri}: use the tools of that registry. "
-            "Events of all registries are for 'pravega-serde read --registry' and 'pravega-serde registry decode'"
-        )
-    return SchemaRegistryClient(config)
+def _subjects(config: RegistryConfig) -> Subjects | None:
+    """Return the subjects of another registry than Pravega's, or None."""
+    return None if config.kind == "pravega" else Subjects(config)
 
 
 def _schema_file(command: _Command) -> _Command:
@@ -122,13 +119,18 @@ def registry(
 @arguments.as_json
 @_configured
 def groups(config: RegistryConfig, *, as_json: bool) -> None:
-    """List the groups of the registry."""
-    with _client(config) as client:
-        found = sorted(client.groups())
-    rows: list[tuple[str, ...]] = [
-        (name, group.format.name, group.compatibility.policy, "many" if group.allow_multiple_types else "one")
-        for name, group in found
-    ]
+    """List the groups or subjects of the registry."""
+    rows: list[tuple[str, ...]]
+    subjects = _subjects(config)
+    if subjects is not None:
+        rows = [(name, subjects.latest(name).format.name, subjects.policy(name), "one") for name in subjects.names()]
+    else:
+        with SchemaRegistryClient(config) as client:
+            found = sorted(client.groups())
+        rows = [
+            (name, group.format.name, group.compatibility.policy, "many" if group.allow_multiple_types else "one")
+            for name, group in found
+        ]
     _print_table(("group", "format", "policy", "types"), rows, as_json=as_json)
 
 
@@ -143,7 +145,11 @@ def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text
 
     The order is the order of their registration. Deleted schemas are omitted.
     """
-    with _client(config) as client:
+    subjects = _subjects(config)
+    if subjects is not None:
+        _print_subject(subjects, group, schema_type=schema_type, text=text, as_json=as_json)
+        return
+    with SchemaRegistryClient(config) as client:
         history = client.history(group)
     chosen = [record for record in history if schema_type in (None, record.version.type)]
     rows: list[tuple[str, ...]] = [
@@ -165,6 +171,25 @@ def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text
     for record in chosen if text and not as_json else ():
         click.echo(f"\n# id {record.version.id}: {record.version.type}, version {record.version.version}")
         click.echo(_pretty(record.schema_string))
+
+
+def _print_subject(subjects: Subjects, subject: str, *, schema_type: str | None, text: bool, as_json: bool) -> None:
+    """Print the versions of a subject, with the names of their rules."""
+    headings, rows, texts = ["id", "type", "format", "version", "rules"], list[tuple[str, ...]](), list[str]()
+    for each in subjects.versions(subject):
+        name = subjects.type_name(each)
+        if schema_type in (None, name):
+            phases = each.contract.get("ruleSet", {}).values()
+            rules = [str(rule.get("name")) for phase in phases if isinstance(phase, list) for rule in phase]
+            rows.append((str(each.id), name, each.format.name, str(each.version), ", ".join(rules)))
+            texts.append(each.text)
+    if as_json and text:
+        headings.append("schema")
+        rows = [(*row, schema) for row, schema in zip(rows, texts, strict=True)]
+    _print_table(headings, rows, as_json=as_json)
+    for row, schema in zip(rows, texts, strict=True) if text and not as_json else ():
+        click.echo(f"\n# id {row[0]}: {row[1]}, version {row[3]}")
+        click.echo(_pretty(schema))
 
 
 @registry.command(epilog=examples("pravega-serde registry check orders order.avsc"))
@@ -191,7 +216,18 @@ def check(
     FILE is an Avro schema, a JSON schema, or a Protobuf descriptor set (protoc --descriptor_set_out). The exit code is
     1 if the schema is not compatible. Nothing is registered.
     """
-    with _client(config) as client:
+    subjects = _subjects(config)
+    if subjects is not None:
+        if policy is not None:
+            raise click.UsageError("another registry than Pravega's checks its own policy: omit --policy")
+        schema = _foreign_schema(subjects, group, file=file, format_name=format_name, schema_type=schema_type)
+        _report(
+            subjects.policy(group),
+            f"{schema.type or file.name} and the subject {group!r}",
+            subjects.incompatibilities(group, schema),
+        )
+        return
+    with SchemaRegistryClient(config) as client:
         properties = client.group_properties(group)
         compatibility = Compatibility(policy) if policy else properties.compatibility
         schema, same = _schema(
@@ -200,13 +236,30 @@ def check(
         reasons = check_compatibility(same, schema, compatibility)
         if not reasons and not client.validate(group, schema, compatibility):
             reasons = ["the registry refuses the schema"]
-    what = f"{schema.type} and the {len(same)} schema(s) of that type in group {group!r}"
+    _report(
+        compatibility.policy, f"{schema.type} and the {len(same)} schema(s) of that type in group {group!r}", reasons
+    )
+
+
+def _report(policy: str, what: str, reasons: Sequence[str]) -> None:
+    """Print the result of a check. Exit with 1 if there are reasons against the schema."""
     if reasons:
-        click.echo(f"Not compatible under {compatibility.policy}: {what}")
+        click.echo(f"Not compatible under {policy}: {what}")
         for reason in reasons:
             click.echo(f"  {reason}")
         raise SystemExit(1)
-    click.echo(f"Compatible under {compatibility.policy}: {what}")
+    click.echo(f"Compatible under {policy}: {what}")
+
+
+def _foreign_schema(
+    subjects: Subjects, subject: str, *, file: Path, format_name: str | None, schema_type: str | None
+) -> SchemaInfo:
+    """Return the schema in a file for another registry than Pravega's."""
+    if format_name is None:
+        known = next((name for name in registry_formats() if file.suffix in registry_format(name).suffixes), None)
+        format_name = known or subjects.latest(subject).format.name.lower()
+    anonymous = schema_type is None and registry_format(format_name).anonymous
+    return event_type(file, format=format_name, type="" if anonymous else schema_type, all_files=True).info
 
 
 @registry.command(
@@ -239,11 +292,16 @@ def create(
 
     The registry compares only Avro schemas. Groups of other formats have the policy AllowAny or DenyAll.
     """
+    if config.kind != "pravega":
+        raise ConfigError(
+            f"a subject of {config.uri} exists from its first schema on: write "
+            f"'pravega-serde registry register {group} FILE'"
+        )
     properties = new_group(SerializationFormat.ANY if format_name == "any" else format_named(format_name))
     compatibility = Compatibility(policy) if policy else properties.compatibility
     properties = replace(properties, compatibility=compatibility, allow_multiple_types=not one_type)
     check_policy(properties.format, compatibility)
-    with _client(config) as client:
+    with SchemaRegistryClient(config) as client:
         if not client.add_group(group, properties) and not exist_ok:
             raise ConfigError(f"group {group!r} exists already: to use it, pass --exist-ok")
 
@@ -261,6 +319,12 @@ def create(
     is_flag=True,
     help="Add a JSON or Protobuf schema even if it breaks readers of the latest one.",
 )
+@click.option(
+    "--rules",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="JSON object with ruleSet and metadata, only for a Confluent registry.",
+)
 @arguments.as_json
 @_configured
 def register(
@@ -271,6 +335,7 @@ def register(
     schema_type: str | None,
     format_name: str | None,
     allow_incompatible: bool,
+    rules: Path | None,
     as_json: bool,
 ) -> None:
     """Add a schema to a group, and print its version.
@@ -278,7 +343,18 @@ def register(
     FILE is an Avro schema, a JSON schema, or a Protobuf descriptor set (protoc --descriptor_set_out). If the group has
     the schema already, nothing changes.
     """
-    with _client(config) as client:
+    subjects = _subjects(config)
+    if subjects is not None:
+        schema = _foreign_schema(subjects, group, file=file, format_name=format_name, schema_type=schema_type)
+        added = subjects.add(group, schema, _contract(rules))
+        if as_json:
+            click.echo(json.dumps({"type": schema.type, "version": added.version, "id": added.id}))
+        else:
+            click.echo(f"{schema.type or group}: version {added.version}, id {added.id}")
+        return
+    if rules is not None:
+        raise click.UsageError("Pravega's registry has no rules: omit --rules")
+    with SchemaRegistryClient(config) as client:
         properties = client.group_properties(group)
         schema, same = _schema(
             client, group, properties.format, file=file, format_name=format_name, schema_type=schema_type
@@ -293,6 +369,20 @@ def register(
     else:
         known = "" if is_new else ", which the group has already"
         click.echo(f"{version.type}: version {version.version}, id {version.id}{known}")
+
+
+def _contract(file: Path | None) -> dict[str, Any]:
+    """Return the metadata and rules of a file. Raises SchemaError for other JSON, and UnsupportedRuleError."""
+    if file is None:
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SchemaError(f"the file of rules {file} is not JSON: {error}") from error
+    if not isinstance(found, dict) or not found or found.keys() - {"metadata", "ruleSet"}:
+        raise SchemaError(f"the file of rules {file} must be an object with ruleSet, metadata or both")
+    RuleSet.from_json(found)
+    return found
 
 
 def _is_known(client: SchemaRegistryClient, group: str, schema: SchemaInfo) -> bool:
@@ -326,7 +416,17 @@ def policy(config: RegistryConfig, group: str, policy: str | None, *, expected: 
     """Print or set the compatibility policy of a group."""
     if policy is None and expected is not None:
         raise click.UsageError("--if requires a new policy")
-    with _client(config) as client:
+    subjects = _subjects(config)
+    if subjects is not None:
+        known = subjects.policy(group)
+        if policy is None:
+            click.echo(known)
+        elif expected not in (None, known):
+            raise RegistryConflictError(f"the subject {group!r} has the policy {known}, not {expected}")
+        else:
+            subjects.set_policy(group, policy)
+        return
+    with SchemaRegistryClient(config) as client:
         properties = client.group_properties(group)
         if policy is None:
             click.echo(properties.compatibility.policy)
@@ -350,7 +450,20 @@ def delete(config: RegistryConfig, group: str, *, schema_id: int | None, yes: bo
 
     Events of a deleted schema stay readable. Events of a deleted group do not.
     """
-    with _client(config) as client:
+    subjects = _subjects(config)
+    if subjects is not None:
+        versions = subjects.versions(group)
+        chosen = [each for each in versions if schema_id in (None, each.id)]
+        if not chosen:
+            raise RegistryNotFoundError(f"the subject {group!r} has no schema with id {schema_id}")
+        what = f"all {len(versions)} versions" if schema_id is None else f"version {chosen[0].version}"
+        arguments.confirmed(f"Delete {what} of the subject {group}", yes=yes)
+        if schema_id is None:
+            subjects.delete(group)
+        else:
+            subjects.delete_version(group, chosen[0].version)
+        return
+    with SchemaRegistryClient(config) as client:
         if schema_id is None:
             client.group_properties(group)
             arguments.confirmed(

@@ -347,7 +347,7 @@ def test_protobuf_text_requires_its_compiler(monkeypatch: pytest.MonkeyPatch) ->
     "make",
     [
         lambda: RegistryConfig(uri="kafka+http://h:1"),
-        lambda: RegistryConfig(uri="confluent+mock://h"),
+        lambda: RegistryConfig(uri="confluent+ftp://h"),
         lambda: RegistryConfig(uri="confluent+http://user:secret@h"),
         lambda: RegistryConfig(uri="confluent+http://h", namespace="n"),
         lambda: RegistryConfig(uri="apicurio+http://h", namespace="n\u00e9e"),

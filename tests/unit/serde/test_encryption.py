@@ -621,3 +621,25 @@ def test_the_cipher_is_that_of_rfc_5297():
     tags, sealed = cipher.encrypt(opened([unhexlify("112233445566778899aabbccddee")]), cipher.header(context))
     assert tags.tobytes().hex() == "85632d07c6e8f37f950acd320a2ecc93"
     assert sealed.blocks.tobytes()[:14].hex() == "40c02b9690c4dc04daef7f6afe5c"
+
+
+@pytest.mark.parametrize("inner", [JsonSerializer(), CborSerializer()], ids=["json", "cbor"])
+def test_a_misspelled_field_of_unknown_types_is_noticed(inner, caplog):
+    order = {"card": {"number": "4111"}, "lines": [{"name": "tea"}]}
+    event = Encrypted(inner, ["card.number", "lines.name"], KEYS, stream="s/t").serialize(order)
+    for path, hint in (
+        ("card.nubmer", "did you mean 'number'"),
+        ("crad.number", "did you mean 'card'"),
+        ("lines.nmae", "did you mean 'name'"),
+    ):
+        wrong = Encrypted(inner, [path], KEYS, stream="s/t")
+        with pytest.raises(SerializationError, match=hint):
+            wrong.serialize(order)
+        caplog.clear()
+        assert [wrong.deserialize(event) for _ in range(3)] == [inner.deserialize(event)] * 3
+        assert [hint in each for each in caplog.messages] == [True]
+    # A field may be absent.
+    optional = Encrypted(inner, ["owner"], KEYS, stream="s/t")
+    caplog.clear()
+    assert optional.deserialize(optional.serialize(order)) == order
+    assert caplog.messages == []

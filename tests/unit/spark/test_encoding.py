@@ -14,8 +14,10 @@ from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.testing import mock_confluent_registry
 from pravega_serde.java import ClassDescriptor, JavaEnum, JavaSerializer
 from pravega_serde.routing import segment_keys
+from tests.unit.registry._rules import encrypting, register
 
 ROWS = pa.RecordBatch.from_pylist(
     [
@@ -177,3 +179,18 @@ def test_names_of_columns_are_unique(schema: StructType, options: dict[str, str]
     for call in (source.reader, lambda each: source.writer(each, False), lambda each: source.streamWriter(each, False)):
         with pytest.raises(ColumnTypeError, match=f"{words}; rename one of them with alias"):
             call(schema)
+
+
+@pytest.mark.parametrize(("algorithm", "works"), [("AES256_SIV", True), ("AES256_GCM", False)])
+def test_rules_with_random_nonces_are_refused_for_exactly_once(algorithm: str, works: bool) -> None:
+    uri = f"confluent+mock://nonces-{algorithm}"
+    schema = {"type": "record", "name": "R", "fields": [{"name": "name", "type": "string", "confluent:tags": ["PII"]}]}
+    register(mock_confluent_registry(uri), "s", schema, encrypting(algorithm))
+    rows = pa.RecordBatch.from_pydict({"name": ["ann"]}, pa.schema([pa.field("name", pa.string(), nullable=False)]))
+    place = {"registry": uri, "group": "s", "format": "avro"}
+    encoder(rows.schema, **place, writer_mode="at_least_once")
+    if works:
+        encoder(rows.schema, **place, writer_mode="exactly_once", txn_app_id="a", txn_version="1")
+        return
+    with pytest.raises(ConfigError, match=r"use AES256_SIV.*or set writer_mode=at_least_once"):
+        encoder(rows.schema, **place, writer_mode="exactly_once", txn_app_id="a", txn_version="1")

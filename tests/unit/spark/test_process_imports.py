@@ -18,7 +18,7 @@ GRPC = {"google", "grpc"}
 #: A client of the schema registry, and what its codecs bring.
 HTTP = {"anyio", "cramjam", "h11", "httpcore2", "httpx2", "idna", "truststore"}
 #: Spark's own pa.array([…]) at the end of a write task loads it, whatever the task does.
-PANDAS = {"dateutil", "pandas", "pytz"}
+PANDAS = {"dateutil", "pandas", "pytz", "six"}
 
 #: Kind of process -> packages that it loads beside Spark's, and the most modules of this project.
 EXPECTED: dict[str, tuple[set[str], int]] = {

@@ -1,0 +1,355 @@
+"""Rules of schemas in a Confluent registry: run as in Confluent's clients, and never skipped in silence."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pravega_serde.encryption import ConfluentKeys
+from pravega_serde.errors import (
+    DecryptionError,
+    DeserializationError,
+    EncryptionKeyError,
+    PravegaError,
+    SerializationError,
+    UnsupportedRuleError,
+)
+from pravega_serde.registry import confluent_memory, deserializer, field_encryption, serializer
+from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry, mock_confluent_registry
+from pravega_serde.registry.rule_set import RuleSet
+from tests.unit.registry._rules import AVRO, FORMATS, JSON, VALUE, encrypting, register, rule, text_of
+
+KEYS = ConfluentKeys({"secret": "s3cret"})
+
+
+@pytest.fixture
+def uri(request: pytest.FixtureRequest) -> str:
+    return f"confluent+mock://{abs(hash(request.node.name))}"
+
+
+@pytest.fixture
+def registry(uri: str) -> ConfluentMemoryRegistry:
+    return mock_confluent_registry(uri.partition("+")[2])
+
+
+def event_of(uri: str, value: Any = None, schema: Any = AVRO) -> bytes:
+    """Return an event without rules, under the id of the first schema."""
+    plain = serializer(f"{uri}-plain", group="s", schema=schema, format="avro", register_schema=True)
+    return plain.serialize(VALUE if value is None else value)
+
+
+def uses(uri: str, **settings: Any) -> dict[str, Callable[[], Any]]:
+    """Return the ways to write and to read a value."""
+    event = event_of(uri)
+
+    def writer() -> Any:
+        return serializer(uri, group="s", schema=AVRO, format="avro", **settings)
+
+    def reader() -> Any:
+        return deserializer(uri, group="s", **settings)
+
+    return {
+        "write a row": lambda: writer().serialize(VALUE),
+        "write a column": lambda: writer().encode_column(pa.array([VALUE], writer().arrow_type)),
+        "read a row": lambda: reader().deserialize(event),
+        "read a column": lambda: reader().decode_column(pa.array([event])),
+        "read a column as a schema": lambda: deserializer(uri, group="s", schema=AVRO, format="avro").decode_column(
+            pa.array([event])
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"rules": [rule("QUANTUM")]},
+        {"rules": [rule("QUANTUM", onFailure="NONE,NONE")]},
+        {"rules": [rule("QUANTUM")], "phase": "encodingRules"},
+        {"rules": [rule("QUANTUM")], "phase": "validationRules"},
+        {"rules": [rule("QUANTUM", type=None)]},
+        {"rules": [rule("QUANTUM", mode="SIDEWAYS")]},
+        {"rules": [encrypting("AES1_ECB", name="quantum")]},
+        {"rules": [rule("ENCRYPT", name="quantum", tags=["PII"])]},
+        {"rules": [encrypting(name="quantum", onFailure="PAGE")]},
+        {"rules": [rule("CEL", name="quantum", expr="message.id >")]},
+    ],
+    ids=lambda given: json.dumps(given)[:60],
+)
+def test_a_rule_that_cannot_be_run_is_an_error_that_names_it(
+    given: dict[str, Any], uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    register(registry, "s", AVRO, *given["rules"], phase=given.get("phase", "domainRules"))
+    for use in uses(uri).values():
+        with pytest.raises(UnsupportedRuleError, match="'quantum'"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"rules": [rule("QUANTUM", disabled=True)]},
+        {"rules": [rule("QUANTUM")], "enableAt": "SERVER"},
+        {"rules": [rule("QUANTUM", mode="UPGRADE")]},
+    ],
+    ids=["disabled", "elsewhere", "migration"],
+)
+def test_rules_that_do_not_run_here(given: dict[str, Any], uri: str, registry: ConfluentMemoryRegistry) -> None:
+    more = {name: value for name, value in given.items() if name != "rules"}
+    register(registry, "s", AVRO, *given["rules"], **more)
+    for use in uses(uri).values():
+        use()
+
+
+@pytest.mark.parametrize(("mode", "refused"), [("WRITE", "write"), ("READ", "read")])
+def test_a_rule_runs_in_its_mode(mode: str, refused: str, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, rule("QUANTUM", mode=mode))
+    for name, use in uses(uri).items():
+        if name.startswith(refused):
+            with pytest.raises(UnsupportedRuleError):
+                use()
+        else:
+            use()
+
+
+# ---- encryption ----
+
+
+def _registered(registry: ConfluentMemoryRegistry, format: str, *rules: Any) -> None:
+    register(registry, "s", text_of(format), *rules, kind=format.upper())
+
+
+def _plain(reader: Any, event: bytes, format: str) -> Any:
+    value = reader.deserialize(event)
+    return {"id": value.id, "card": value.card, "tags": list(value.tags)} if format == "protobuf" else value
+
+
+@pytest.mark.parametrize("algorithm", ["AES256_GCM", "AES128_GCM", "AES256_SIV"])
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("days", [0, 1])
+def test_fields_are_encrypted_by_row_and_by_column(
+    algorithm: str, format: str, days: int, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    _registered(registry, format, encrypting(algorithm, days))
+    writer = serializer(uri, group="s", schema=FORMATS[format], format=format, key_service=KEYS)
+    reader = deserializer(uri, group="s", key_service=KEYS)
+    column = pa.array([VALUE, None, VALUE], writer.arrow_type)
+    for events in ([writer.serialize(VALUE), None], writer.encode_column(column).to_pylist()):
+        assert b"4111" not in events[0]
+        assert "müsli".encode() not in events[0]
+        assert _plain(reader, events[0], format) == VALUE
+        assert reader.decode_column(pa.array(events)).to_pylist() == [
+            None if event is None else VALUE for event in events
+        ]
+    assert pickle.loads(pickle.dumps(reader)).decode_column(pa.array(events[:1])).to_pylist() == [VALUE]
+    assert _plain(reader, pickle.loads(pickle.dumps(writer)).serialize(VALUE), format) == VALUE
+    equal = writer.serialize(VALUE) == writer.serialize(VALUE)
+    assert equal == (algorithm == "AES256_SIV")
+
+
+def test_fields_are_decrypted_before_they_are_resolved(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting())
+    event = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
+    newer = {**AVRO, "fields": [AVRO["fields"][1], {"name": "cups", "type": "int", "default": 3}]}  # type: ignore[index]
+    reader = deserializer(uri, group="s", schema=newer, format="avro", key_service=KEYS)
+    assert reader.deserialize(event) == {"card": "4111", "cups": 3}
+    assert reader.decode_column(pa.array([event])).to_pylist() == [{"card": "4111", "cups": 3}]
+
+
+def test_tags_of_the_metadata_are_patterns(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    schema = json.loads(json.dumps(JSON).replace("confluent:tags", "x"))
+    register(registry, "s", schema, encrypting(), kind="JSON", metadata={"tags": {"$.c*": ["PII"]}})
+    writer = serializer(uri, group="s", schema=schema, format="json", key_service=KEYS)
+    event = writer.serialize(VALUE)
+    assert b"4111" not in event
+    assert "müsli".encode() in event
+    assert writer.deserialize(event) == VALUE
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [
+        ("n.R.a", "n.R.a", True),
+        ("n.R.*", "n.R.abc", True),
+        ("n.*", "n.R.a", False),
+        ("n.**", "n.R.a", True),
+        ("**.a", "n.R.a", True),
+        ("n.R.?", "n.R.ab", False),
+        ("n.R.a+", "n.R.aa", False),
+    ],
+)
+def test_patterns_of_tags(pattern: str, name: str, matches: bool) -> None:
+    rules = RuleSet.from_json({"metadata": {"tags": {pattern: ["T"]}}})
+    assert rules.tags_of(name) == (frozenset({"T"}) if matches else frozenset())
+
+
+def test_a_whole_payload_is_encrypted(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    payload = {**encrypting(), "type": "ENCRYPT_PAYLOAD", "tags": []}
+    register(registry, "s", AVRO, payload, phase="encodingRules")
+    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    event = writer.serialize(VALUE)
+    assert b"4111" not in event
+    assert writer.deserialize(event) == VALUE
+    errors: list[DeserializationError] = []
+    broken = event[:-1] + bytes([event[-1] ^ 1])
+    assert writer.decode_column(pa.array([event, broken]), on_error=errors.append).to_pylist() == [VALUE, None]
+    assert [error.row for error in errors] == [1]
+
+
+def test_another_secret_is_no_malformed_record(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting())
+    event = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
+    # Another address of the same registry, whose keys this process has not unwrapped.
+    other = f"{uri}?other"
+    reader = deserializer(other, group="s", key_service=ConfluentKeys({"secret": "another"}))
+    errors: list[DeserializationError] = []
+    with pytest.raises(EncryptionKeyError, match="local-kms did not wrap"):
+        reader.decode_column(pa.array([event]), on_error=errors.append)
+    assert errors == []
+
+
+def test_plain_text_in_an_encrypted_field_is_a_malformed_record(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting())
+    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    good, errors = writer.serialize(VALUE), list[DeserializationError]()
+    bad = good[:5] + event_of(uri)[5:]
+    reader = deserializer(uri, group="s", key_service=KEYS)
+    with pytest.raises(DecryptionError, match=r"shop\.Order\.card"):
+        reader.deserialize(bad)
+    assert reader.decode_column(pa.array([bad, good]), on_error=errors.append).to_pylist() == [None, VALUE]
+    assert [(error.row, error.field_path) for error in errors] == [(0, "shop.Order.card")]
+
+
+def test_a_failure_may_be_allowed(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting(onFailure="ERROR,NONE"))
+    serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
+    reader = deserializer(uri, group="s", key_service=KEYS)
+    assert reader.deserialize(event_of(uri)) == VALUE
+
+
+def test_a_number_cannot_be_encrypted(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting(), metadata={"tags": {"shop.Order.id": ["PII"]}})
+    with pytest.raises(UnsupportedRuleError, match=r"shop\.Order\.id.*LONG"):
+        serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+
+
+def test_a_key_that_expires_is_replaced(
+    uri: str, registry: ConfluentMemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(registry, "s", AVRO, encrypting(days=2))
+    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    first = writer.serialize(VALUE)
+    later = time.time() + 3 * 24 * 3600
+    for module in (field_encryption, confluent_memory):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: later))
+    second = writer.serialize(VALUE)
+    deks = "/dek-registry/v1/keks/kek-AES256_GCM-2/deks/s/versions/-1"
+    assert json.loads(registry.answer("GET", deks, {}, None)[1])["version"] == 2
+    reader = deserializer(uri, group="s", key_service=KEYS)
+    assert [reader.deserialize(each) for each in (first, second)] == [VALUE, VALUE]
+
+
+# ---- expressions ----
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_condition_refuses_events(format: str, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    check = rule("CEL", kind="CONDITION", expr="message.id > 0", doc="ids are positive", onFailure="DLQ")
+    _registered(registry, format, check)
+    writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
+    bad = {**VALUE, "id": -1}
+    good = writer.serialize(VALUE)
+    with pytest.raises(SerializationError, match="'cel' of type CEL failed: the event does not meet ids are positive"):
+        writer.serialize(bad)
+    with pytest.raises(SerializationError) as error:
+        writer.encode_column(pa.array([VALUE, bad], writer.arrow_type))
+    assert error.value.row == 1
+    plain = serializer(f"{uri}-plain", group="s", schema=FORMATS[format], format=format, register_schema=True)
+    foreign = plain.serialize(bad)
+    errors: list[DeserializationError] = []
+    reader = deserializer(uri, group="s")
+    with pytest.raises(DeserializationError, match="ids are positive"):
+        reader.deserialize(foreign)
+    assert reader.decode_column(pa.array([foreign, good]), on_error=errors.append).to_pylist() == [None, VALUE]
+    assert [error.row for error in errors] == [0]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (rule("CEL_FIELD", mode="WRITE", expr="typeName == 'STRING'; value + '!'"), ("4111!", ["a!", "müsli!"])),
+        (rule("CEL_FIELD", mode="READ", tags=["PII"], expr="name == 'card' ; 'x'"), ("x", ["a", "müsli"])),
+    ],
+)
+def test_fields_are_transformed(
+    given: Any, expected: Any, format: str, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    _registered(registry, format, given)
+    writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
+    assert _plain(writer, writer.serialize(VALUE), format) == {"id": 7, "card": expected[0], "tags": expected[1]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        rule("CEL", mode="WRITE", expr="{'id': message.id + 1, 'card': message.card, 'tags': message.tags}"),
+        rule("JSONATA", mode="WRITE", expr="$merge([$, {'id': id + 1}])"),
+    ],
+    ids=["CEL", "JSONata"],
+)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_value_is_transformed(given: Any, format: str, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    _registered(registry, format, given)
+    writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
+    assert _plain(writer, writer.serialize(VALUE), format) == {**VALUE, "id": 8}
+
+
+def test_an_extra_that_is_missing_is_named(
+    uri: str, registry: ConfluentMemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "celpy", None)
+    register(registry, "s", AVRO, rule("CEL", kind="CONDITION", expr="true"))
+    for use in uses(uri).values():
+        with pytest.raises(PravegaError, match=r"pravega-serde\[rules\]"):
+            use()
+
+
+@pytest.mark.parametrize("mode", ["UPGRADE", "UPDOWN"])
+def test_migrations_are_not_skipped(mode: str, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    newer = {**AVRO, "fields": [*AVRO["fields"], {"name": "cups", "type": "int", "default": 1}]}  # type: ignore[misc]
+    register(registry, "s", AVRO)
+    register(registry, "s", newer, rule("JSONATA", mode=mode, expr="$"), phase="migrationRules")
+    old = event_of(uri)
+    new = serializer(uri, group="s", schema=newer, format="avro").serialize({**VALUE, "cups": 2})
+    columns = deserializer(uri, group="s")
+    assert columns.decode_column(pa.array([new])).to_pylist() == [{**VALUE, "cups": 2}]
+    with pytest.raises(UnsupportedRuleError, match="'jsonata' of type JSONATA of 's' changes events between versions"):
+        columns.decode_column(pa.array([new, old]))
+    # Neither rows nor a schema of the reader are migrated, as in Confluent's clients.
+    assert columns.deserialize(old) == VALUE
+    assert deserializer(uri, group="s", schema=newer, format="avro").deserialize(old) == {**VALUE, "cups": 1}
+
+
+def test_clouds_need_their_extra(uri: str, registry: ConfluentMemoryRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    given = encrypting()
+    params = {**given["params"], "encrypt.kms.type": "aws-kms", "encrypt.kms.key.id": "arn:aws:kms:us-east-1:1:key/a"}
+    register(registry, "s", AVRO, {**given, "params": params})
+    with pytest.raises(PravegaError, match=r"aws-kms needs the package 'boto3'.*pravega-serde\[kms\]"):
+        serializer(uri, group="s", schema=AVRO, format="avro").serialize(VALUE)
+
+
+def test_a_service_without_a_driver_is_named(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    given = encrypting()
+    params = {**given["params"], "encrypt.kms.type": "abacus"}
+    register(registry, "s", AVRO, {**given, "params": params})
+    with pytest.raises(EncryptionKeyError, match="no key service for the type 'abacus'"):
+        serializer(uri, group="s", schema=AVRO, format="avro").serialize(VALUE)
