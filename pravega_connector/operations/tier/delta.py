@@ -16,10 +16,18 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.exceptions import TableNotFoundError as NoDeltaTableError
 
 from pravega_connector.errors import ColumnTypeError, LakeTableError
-from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, library_errors, stream_of
+from pravega_connector.operations.tier.lake_table import (
+    ConflictError,
+    TierPosition,
+    library_errors,
+    not_plain,
+    stream_of,
+)
 
 # Key of a commit's metadata.
 _POSITION: Final = "pravega.tier"
+# Features of readers that need nothing but the files.
+_PLAIN: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 
 
 class DeltaLakeTable:
@@ -110,6 +118,24 @@ class DeltaLakeTable:
                 position = TierPosition.from_text(text, str(self))
                 if stream_of(position) == stream:
                     yield int(entry["timestamp"]), position
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the loaded table."""
+        assert self._table is not None, "load the position first"
+        with library_errors(self):
+            yield from self._table.to_pyarrow_dataset().to_batches()
+
+    def files(self) -> list[str]:
+        """Return the files of the loaded table."""
+        assert self._table is not None, "load the position first"
+        if more := set(self._table.protocol().reader_features or ()) - _PLAIN:
+            raise not_plain(self, f"table feature {min(more)}")
+        return list(self._table.file_uris())
+
+    @property
+    def root(self) -> str | None:
+        """Folder of the table."""
+        return self._uri
 
     def _load(self) -> DeltaTable | None:
         with library_errors(self):

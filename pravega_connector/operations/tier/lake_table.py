@@ -103,6 +103,27 @@ class LakeTable(Protocol):
     def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
         """Yield the kept commits of a stream, with their times in milliseconds since 1970, the newest first."""
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the loaded table. Later commits are not seen."""
+
+    def files(self) -> list[str]:
+        """Return the URIs of the Parquet files whose rows are those of the loaded table.
+
+        Raises LakeTableError for a table that has deleted rows or other column names next to its files.
+        """
+
+    @property
+    def root(self) -> str | None:
+        """Folder whose subfolders have the values of partition columns, or None if the files have them."""
+
+
+def not_plain(table: object, reason: str) -> LakeTableError:
+    """Return the error of a table whose files are not its rows."""
+    return LakeTableError(
+        f"{table}: its Parquet files are not its rows, because of {reason}: read the table with its own connector, and "
+        "the stream with start_stream_cut"
+    )
+
 
 def stream_of(position: TierPosition) -> str:
     """Return the stream ``scope/stream`` of a position."""

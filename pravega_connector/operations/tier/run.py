@@ -122,11 +122,8 @@ def tier(
     On return, all rows are committed. Raises ConfigError, ColumnTypeError, LakeTableError, FencedError if another run
     writes the stream into the table, StreamNotFoundError, DataLossError, DeserializationError, RegistryErrors.
     """
-    for name in _OWN:
-        if options.get(name) is not None:
-            raise ConfigError(f"tier has no option {name!r}: it writes all events from its position")
-    chosen = _options(stream, options)
-    with _client(chosen) as client:
+    chosen = source_options(stream, options)
+    with connected(chosen) as client:
         run = _Run(client, chosen, open_table(table, storage or {}), settings or TierSettings(), on_commit)
         return run.run(start, schema)
 
@@ -135,8 +132,8 @@ def tier_status(
     stream: str, table: str, *, storage: Mapping[str, str] | None = None, **options: Any
 ) -> tuple[TierPosition | None, StreamLag | None]:
     """Return the position of a stream in a table, and its lag; None before the first commit. Nothing is written."""
-    chosen = _options(stream, options)
-    with _client(chosen) as client:
+    chosen = source_options(stream, options)
+    with connected(chosen) as client:
         position = open_table(table, storage or {}).position(str(chosen.stream_name()))
         return position, None if position is None else stream_lag(client, position.stream_cut())
 
@@ -159,7 +156,11 @@ def open_table(table: str, storage: Mapping[str, str]) -> LakeTable:
     raise ConfigError(f"unknown table {table!r}: write delta:PATH or iceberg:CATALOG.namespace.table")
 
 
-def _options(stream: str, options: Mapping[str, Any]) -> SourceOptions:
+def source_options(stream: str, options: Mapping[str, Any]) -> SourceOptions:
+    """Return the parsed options, with the columns that tables have. Raises ConfigError."""
+    for name in _OWN:
+        if options.get(name) is not None:
+            raise ConfigError(f"tables have no option {name!r}: they have all events up to a position")
     given = {"path": stream, "columns": _PLACE, **texts(options)}
     chosen = parse_options(SourceOptions, given)
     if chosen.format is None and not chosen.from_registry and "event" not in chosen.metadata_columns:
@@ -169,7 +170,8 @@ def _options(stream: str, options: Mapping[str, Any]) -> SourceOptions:
     return chosen
 
 
-def _client(options: SourceOptions) -> PravegaClient:
+def connected(options: SourceOptions) -> PravegaClient:
+    """Return a client for the options."""
     return PravegaClient(
         options.config, timeout=options.timeout_ms / 1000, failover_timeout=options.failover_timeout_ms / 1000
     )

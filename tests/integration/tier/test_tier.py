@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ColumnTypeError, ConfigError, FencedError, LakeTableError
@@ -102,6 +104,25 @@ def test_the_answer_of_a_commit_is_lost(lake: Lake, run: Run, write: Write, arou
     around(after=raising(LakeTableError("the connection was lost")))
     assert run(target_bytes=SMALL).counts.rows == 10 * KEYS
     assert numbers(lake.rows()) == all_of(10)
+
+
+@pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
+def test_a_catalog_refuses_a_commit_that_it_has_done(
+    run: Run, write: Write, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(10)
+    run()
+    write(10)
+    commit = SqlCatalog.commit_table
+
+    def done_and_refused(self: Any, *args: Any) -> Any:
+        monkeypatch.setattr(SqlCatalog, "commit_table", commit)
+        commit(self, *args)
+        raise CommitFailedException("the requirement of the table failed: its snapshot has changed")
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", done_and_refused)
+    assert run().counts.rows == 10 * KEYS
+    assert numbers(lake.rows()) == all_of(20)
 
 
 def test_another_run_wins(lake: Lake, run: Run, write: Write, around: Callable[..., None]) -> None:
