@@ -7,11 +7,13 @@ with the rest of its stream are in ``table_and_tail``.
 """
 
 from pravega_connector.operations.tier.lake_table import TierPosition
+from pravega_connector.operations.tier.merge import TierMerge
 from pravega_connector.operations.tier.run import TierCounts, TierSettings, TierSummary, tier, tier_status
 from pravega_connector.operations.tier.table_and_tail import read_table_and_tail, spark_table_and_tail
 
 __all__ = [
     "TierCounts",
+    "TierMerge",
     "TierPosition",
     "TierSettings",
     "TierSummary",

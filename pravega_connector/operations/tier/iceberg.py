@@ -33,9 +33,11 @@ from pravega_connector.operations.tier.lake_table import (
     ConflictError,
     TierPosition,
     library_errors,
+    no_merge,
     not_plain,
     stream_of,
 )
+from pravega_connector.operations.tier.merge import TierMerge
 
 # Key of a snapshot's summary, and begin of the key of a table's property.
 _POSITION: Final = "pravega.tier"
@@ -97,6 +99,10 @@ class IcebergTable:
                         raise LakeTableError(f"{self}: {values} cannot be values of its partition columns")
                     files.append_data_file(file)
             transaction.set_properties({f"{_POSITION}.{stream_of(position)}": text})
+
+    def merge(self, rows: pa.Table, position: TierPosition, merge: TierMerge) -> None:
+        """Raise ConfigError: the library has no merge with deletions in one commit."""
+        raise no_merge(self)
 
     def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
         """Yield the snapshots that have not expired, the newest first."""

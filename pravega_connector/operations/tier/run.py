@@ -22,7 +22,8 @@ from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.errors import ConfigError, FencedError, LakeTableError
 from pravega_connector.lag import StreamLag, stream_lag
 from pravega_connector.operations.tier.columns import TierColumns
-from pravega_connector.operations.tier.lake_table import ConflictError, LakeTable, TierPosition, check_columns
+from pravega_connector.operations.tier.lake_table import ConflictError, LakeTable, TierPosition, check_columns, no_merge
+from pravega_connector.operations.tier.merge import DELETED, MergedRows, TierMerge
 from pravega_connector.reader.positions import EndCut, cuts_of, valid_cut
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.tail import TailReader
@@ -67,6 +68,8 @@ class TierSettings:
     """Seconds after which committed events are truncated in the stream. None keeps them."""
     conflict_timeout: float = 300.0
     """Seconds for which a commit is repeated while other programs change the table."""
+    merge: TierMerge | None = None
+    """If set, events are changes of rows, which are merged into a Delta table by their key."""
 
     def __post_init__(self) -> None:
         if self.target_bytes < 1 or self.max_interval <= 0 or self.conflict_timeout < 0:
@@ -117,14 +120,17 @@ def tier(
     head. ``options`` are those of the Spark source, and return the same columns. By default, ``segment_id`` and
     ``offset`` are columns in addition: they name each event, and have its order. ``schema`` has the decoded columns;
     without it, JSON and CBOR have the columns of the table, or of the events that the stream has at the first run.
-    Columns that the table lacks are added to it.
+    Columns that the table lacks are added to it. With ``settings.merge``, events are changes of rows: change events
+    with ``unwrap="debezium"``, or rows with a key.
 
     On return, all rows are committed. Raises ConfigError, ColumnTypeError, LakeTableError, FencedError if another run
     writes the stream into the table, StreamNotFoundError, DataLossError, DeserializationError, RegistryErrors.
     """
-    chosen = source_options(stream, options)
+    chosen, own = source_options(stream, options), settings or TierSettings()
+    if own.merge is not None and table.startswith("iceberg:"):
+        raise no_merge(table)
     with connected(chosen) as client:
-        run = _Run(client, chosen, open_table(table, storage or {}), settings or TierSettings(), on_commit)
+        run = _Run(client, chosen, open_table(table, storage or {}), own, on_commit)
         return run.run(start, schema)
 
 
@@ -197,6 +203,8 @@ class _Run:
         self._truncated: str | None = None
         self._next_look = 0.0  # at old commits
         self._checked: pa.Schema | None = None
+        merge = settings.merge
+        self._merged = None if merge is None else MergedRows(merge, options, self._name)
 
     def run(self, start: Position | None, schema: pa.Schema | None) -> TierSummary:
         client, stream = self._client, self._stream
@@ -204,7 +212,10 @@ class _Run:
         self._position = self._table.position(str(stream))
         cut = self._begin(start)
         end = None if self._settings.follow else EndCut(client.tail(stream))
-        self._columns = TierColumns(self._options, schema, self._table.schema())
+        known = self._table.schema()
+        self._columns = TierColumns(
+            self._options, schema, known if self._merged is None else self._merged.events(known)
+        )
         with TailReader(client.stores, cut) as reader:
             while not reader.at_end and not (end is not None and end.is_reached(reader.position.positions)):
                 self._round(reader, end)
@@ -262,13 +273,17 @@ class _Run:
             size += batch.events.nbytes
         if batches:
             rows = self._columns.rows(batches)
+            count = rows.num_rows
+            if self._merged is not None:
+                rows = self._merged.of(rows)
             self._check(rows.schema)
-            self._commit(rows, sum(len(batch.events) for batch in batches), reader.position)
+            self._commit(rows, (sum(len(batch.events) for batch in batches), count), reader.position)
             self._next_look = 0.0
             self._truncate()
 
-    def _commit(self, rows: pa.Table, events: int, cut: StreamCut) -> None:
-        before = self._position
+    def _commit(self, rows: pa.Table, counts: tuple[int, int], cut: StreamCut) -> None:
+        """Commit rows, which are those of ``counts`` events and rows."""
+        before, (events, count) = self._position, counts
         total = (0, 0, 0) if before is None else (before.version, before.events, before.rows)
         position = TierPosition(
             stream=self._target,
@@ -276,16 +291,17 @@ class _Run:
             version=total[0] + 1,
             run=uuid.uuid4().hex,
             events=total[1] + events,
-            rows=total[2] + rows.num_rows,
+            rows=total[2] + count,
         )
         if before is None and self._table.schema() is None:
-            self._create(rows.schema)
+            keeps = self._settings.merge is None or self._settings.merge.keep_deleted
+            self._create(rows.schema if keeps else rows.drop_columns([DELETED]).schema)
         if self._settings.sort_by:
             rows = rows.sort_by([(name, "ascending") for name in self._settings.sort_by])
         self._add(rows, position)
         self._position = position
         self._counts.events += events
-        self._counts.rows += rows.num_rows
+        self._counts.rows += count
         self._counts.commits += 1
         self._on_commit(replace(self._counts))
 
@@ -305,7 +321,10 @@ class _Run:
         polls = Polls(Deadline(self._settings.conflict_timeout), *_PAUSES)
         while True:
             try:
-                self._table.commit(rows, position)
+                if self._settings.merge is None:
+                    self._table.commit(rows, position)
+                else:
+                    self._table.merge(rows, position, self._settings.merge)
                 return
             except (ConflictError, LakeTableError) as error:
                 failure = error
