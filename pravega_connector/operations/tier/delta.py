@@ -62,13 +62,14 @@ class DeltaLakeTable:
             version = table.transaction_version(_app_id(stream))
         if version is None:
             return None
-        newest = next(self.positions(stream), None)
-        if newest is None or newest[1].version != version:
+        # The history may have later commits than the loaded table.
+        found = next((position for _, position in self.positions(stream) if position.version == version), None)
+        if found is None:
             raise LakeTableError(
                 f"{self}: the log of the table has no longer the commit with position {version} of stream {stream}; "
                 "write into a new table from the stream cut that you want"
             )
-        return newest[1]
+        return found
 
     def commit(self, rows: pa.Table, position: TierPosition) -> None:
         """Add the rows and the position in one commit."""

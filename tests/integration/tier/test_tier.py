@@ -135,6 +135,27 @@ def test_another_run_wins(lake: Lake, run: Run, write: Write, around: Callable[.
     assert numbers(lake.rows()) == all_of(20)
 
 
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_another_run_commits_while_the_position_is_read(
+    stream: StreamName, lake: Lake, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(10)
+    run()
+    write(10)
+    load = DeltaLakeTable._load
+
+    def before_a_run(self: Any) -> Any:
+        monkeypatch.setattr(DeltaLakeTable, "_load", load)
+        table = load(self)
+        assert run().counts.rows == 10 * KEYS
+        return table
+
+    monkeypatch.setattr(DeltaLakeTable, "_load", before_a_run)
+    position = lake.open().position(str(stream))
+    assert position is not None
+    assert position.version == 1
+
+
 def test_another_program_changes_the_table(lake: Lake, run: Run, write: Write, around: Callable[..., None]) -> None:
     write(10)
     run()
