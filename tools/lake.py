@@ -165,7 +165,7 @@ class _Writing:
                 for key in range(KEYS):
                     writer.write({"key": f"k{key}", "number": number, "text": "x" * 20}, routing_key=f"k{key}")
                 if number % (self._rounds // 7) == 1:
-                    self._client.scale_stream(STREAM, 2 + number % 4)
+                    self._client.scale_stream(STREAM, 3 + number % 4)
                 if (number + 1) % self._block == 0:
                     writer.flush()
                     self.written = number + 1

@@ -43,7 +43,8 @@ def picture() -> str:
 
     middle = _x(_CUTS[1])
     drawing.arrow((middle / 2 + 15, 222), (middle / 2 + 15, 268))
-    drawing.arrow((_x(_EVENTS) + 10, 58), (_x(_EVENTS) + 10, 284), label="")
+    right = _x(_EVENTS)
+    drawing.arrow((right, 58), (right + 22, 58), (right + 22, 290), (right, 290))
     drawing.box(
         _LEFT + 2,
         270,

@@ -28,6 +28,8 @@ from pravega_connector.operations.tier.merge import DELETED, TierMerge
 
 # Key of a commit's metadata.
 _POSITION: Final = "pravega.tier"
+# Commits in which a position is searched first: each is a file of the log.
+_RECENT: Final = 20
 # Features of readers that need nothing but the files.
 _PLAIN: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 
@@ -62,14 +64,14 @@ class DeltaLakeTable:
             version = table.transaction_version(_app_id(stream))
         if version is None:
             return None
-        # The history may have later commits than the loaded table.
-        found = next((position for _, position in self.positions(stream) if position.version == version), None)
-        if found is None:
-            raise LakeTableError(
-                f"{self}: the log of the table has no longer the commit with position {version} of stream {stream}; "
-                "write into a new table from the stream cut that you want"
-            )
-        return found
+        for count in (_RECENT, None):
+            for _, position in self._positions(stream, count):
+                if position.version == version:  # the history may have later commits than the loaded table
+                    return position
+        raise LakeTableError(
+            f"{self}: the log of the table has no longer the commit with position {version} of stream {stream}; "
+            "write into a new table from the stream cut that you want"
+        )
 
     def commit(self, rows: pa.Table, position: TierPosition) -> None:
         """Add the rows and the position in one commit."""
@@ -146,9 +148,13 @@ class DeltaLakeTable:
 
     def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
         """Yield the commits in the log of the table, the newest first."""
+        return self._positions(stream, None)
+
+    def _positions(self, stream: str, count: int | None) -> Iterator[tuple[int, TierPosition]]:
+        """Yield the commits of a stream among the last ``count`` ones of all programs."""
         table = self._loaded()
         with library_errors(self):
-            history: list[dict[str, Any]] = table.history()
+            history: list[dict[str, Any]] = table.history(count)
         for entry in history:
             if (text := entry.get(_POSITION)) is not None:
                 position = TierPosition.from_text(text, str(self))

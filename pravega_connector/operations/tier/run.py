@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -38,7 +39,6 @@ _log: Final = logging.getLogger(__name__)
 _PLACE: Final = "segment_id,offset"
 _POLL: Final = 1.0  # seconds
 _PAUSES: Final = (0.1, 5.0)  # first and longest seconds before a commit is repeated
-_LOOK_SECONDS: Final = 60.0  # between two looks at the commits of an idle stream
 #: Options of the source that a run sets itself, or that have no meaning for it.
 _OWN: Final = (
     "start_stream_cut",
@@ -200,8 +200,7 @@ class _Run:
         self._stream = options.stream_name()
         self._counts = TierCounts()
         self._position: TierPosition | None = None
-        self._truncated: str | None = None
-        self._next_look = 0.0  # at old commits
+        self._committed: deque[tuple[float, TierPosition]] | None = None  # with their times, until truncated
         self._checked: pa.Schema | None = None
         merge = settings.merge
         self._merged = None if merge is None else MergedRows(merge, options, self._name)
@@ -278,7 +277,6 @@ class _Run:
                 rows = self._merged.of(rows)
             self._check(rows.schema)
             self._commit(rows, (sum(len(batch.events) for batch in batches), count), reader.position)
-            self._next_look = 0.0
             self._truncate()
 
     def _commit(self, rows: pa.Table, counts: tuple[int, int], cut: StreamCut) -> None:
@@ -300,6 +298,8 @@ class _Run:
             rows = rows.sort_by([(name, "ascending") for name in self._settings.sort_by])
         self._add(rows, position)
         self._position = position
+        if self._committed is not None:
+            self._committed.append((time.time(), position))
         self._counts.events += events
         self._counts.rows += count
         self._counts.commits += 1
@@ -348,15 +348,17 @@ class _Run:
     def _truncate(self) -> None:
         """Truncate the stream at the newest cut that was committed long enough ago."""
         age = self._settings.truncate_after
-        if age is None or self._position is None or time.monotonic() < self._next_look:
+        if age is None or self._position is None:
             return
-        self._next_look = time.monotonic() + _LOOK_SECONDS
-        before = time.time() - age
-        old = next((p for at, p in self._table.positions(str(self._stream)) if at / 1000 <= before), None)
-        if old is None or old.cut == self._truncated or old.stream != self._target:
+        if self._committed is None:
+            kept = [(at / 1000, position) for at, position in self._table.positions(str(self._stream))]
+            self._committed = deque(reversed(kept))
+        before, old = time.time() - age, None
+        while self._committed and self._committed[0][0] <= before:
+            _, old = self._committed.popleft()
+        if old is None or old.stream != self._target:
             return
         cut = old.stream_cut()
         if compare_cuts(self._client.head(self._stream), cut, self._client).relation == "before":
             self._client.truncate(cut)
             _log.info("stream %s was truncated at %s, which %s has", self._stream, cut, self._name)
-        self._truncated = old.cut

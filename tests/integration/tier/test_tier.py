@@ -258,6 +258,25 @@ def test_only_committed_events_are_truncated(
     assert numbers(lake.rows()) == all_of(30)
 
 
+def test_a_run_that_truncates_reads_the_old_commits_once(
+    client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(10)
+    run(target_bytes=SMALL)
+    write(60)
+    kind: Any = DeltaLakeTable if lake.kind == "delta" else IcebergTable
+    positions, calls = kind.positions, []
+
+    def counted(self: Any, name: str) -> Any:
+        calls.append(name)
+        return positions(self, name)
+
+    monkeypatch.setattr(kind, "positions", counted)
+    assert run(target_bytes=SMALL, truncate_after=0).counts.commits > 1
+    assert client.head(stream) == client.tail(stream)
+    assert calls == [str(stream)]
+
+
 def test_a_stream_that_was_created_again(
     client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write
 ) -> None:
