@@ -179,7 +179,10 @@ PAGES: Final[Mapping[str, ApiPage]] = {
         "Tier",
         "Write a stream into a Delta or Iceberg table, exactly once. For a guide, see [streams as Delta and Iceberg "
         "tables](../../tools/tier.md).",
-        {f"{_OPERATIONS}.tier": "tier tier_status TierSettings TierSummary TierCounts TierPosition"},
+        {
+            f"{_OPERATIONS}.tier": "tier tier_status read_table_and_tail spark_table_and_tail TierSettings TierMerge "
+            "TierSummary TierCounts TierPosition"
+        },
     ),
     "dead-letters": ApiPage(
         "Dead-letter queue",

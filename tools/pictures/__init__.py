@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.pictures import exactly_once, lag, overview, packages, paths, reader_groups, scaling
+from tools.pictures import exactly_once, lag, overview, packages, paths, reader_groups, scaling, tier
 
 __all__ = ["FOLDER", "PICTURES"]
 
@@ -23,4 +23,5 @@ PICTURES: Final[dict[str, Callable[[], str]]] = {
     "paths.svg": paths.picture,
     "reader-groups.svg": reader_groups.picture,
     "scaling.svg": scaling.picture,
+    "tier.svg": tier.picture,
 }

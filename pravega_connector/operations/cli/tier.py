@@ -15,7 +15,7 @@ from pravega_connector.operations.cli import arguments
 from pravega_connector.operations.cli.command_group import examples
 from pravega_connector.operations.cli.exit_codes import SIGNAL
 from pravega_connector.operations.cli.position_argument import POSITION, resolve_position
-from pravega_connector.operations.tier import TierCounts, TierSettings, TierSummary, tier_status
+from pravega_connector.operations.tier import TierCounts, TierMerge, TierSettings, TierSummary, tier_status
 from pravega_connector.operations.tier import tier as tier_stream
 
 _SETTINGS: Final = TierSettings()
@@ -26,6 +26,7 @@ _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
     epilog=examples(
         "pravega-serde tier shop/orders delta:/lake/orders --format json --follow",
         "pravega-serde tier shop/orders iceberg:main.shop.orders --format json",
+        "pravega-serde tier shop/changes delta:/lake/orders --format json -o unwrap=debezium --merge-by id",
         "pravega-serde tier shop/orders delta:/lake/orders --status",
     )
 )
@@ -59,6 +60,18 @@ _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
     help="Time after which rows are committed, also if they are fewer.",
 )
 @click.option("--partition-by", multiple=True, metavar="COLUMN", help="Partition column of a new table; repeatable.")
+@click.option(
+    "--merge-by",
+    multiple=True,
+    metavar="COLUMN",
+    help="Merge events into a Delta table by this key, instead of adding rows; repeatable.",
+)
+@click.option(
+    "--merge-order",
+    metavar="COLUMN",
+    help="Column by which a later change of a key wins, such as position.  [default: order of the stream]",
+)
+@click.option("--keep-deleted", is_flag=True, help="Keep the rows of deleted keys, with true in column deleted.")
 @click.option("--sort-by", multiple=True, metavar="COLUMN", help="Column that sorts the rows of a commit; repeatable.")
 @click.option(
     "--truncate-after",
@@ -89,12 +102,19 @@ def tier(*, stream: str, table: str, storage: dict[str, str], status: bool, **gi
     if status:
         _show_status(*tier_status(stream, table, storage=storage, **options), as_json=given["as_json"])
         return
+    if not given["merge_by"] and (given["merge_order"] is not None or given["keep_deleted"]):
+        raise click.UsageError("--merge-order and --keep-deleted need --merge-by")
     settings = TierSettings(
         follow=given["follow"],
         target_bytes=given["target_size"],
         max_interval=given["max_interval"] / 1000,
         partition_by=given["partition_by"],
         sort_by=given["sort_by"],
+        merge=(
+            TierMerge(key=given["merge_by"], order=given["merge_order"], keep_deleted=given["keep_deleted"])
+            if given["merge_by"]
+            else None
+        ),
         truncate_after=None if given["truncate_after"] is None else given["truncate_after"] / 1000,
     )
     start = given["start"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -32,31 +32,42 @@ class TierColumns:
         self._decoded = given
         if self._infers and table is not None:
             others = {*options.metadata_columns, *corrupt_names(options.column_name_of_corrupt_record)}
-            self._decoded = pa.schema([_read(field) for field in table if field.name not in others])
+            self._decoded = pa.schema([read_field(field) for field in table if field.name not in others])
         if self._decoded is not None or not self._infers:
             self._use(decoder_of_all(options, self._decoded) if self._infers else serializer_of(options, given))
 
     def _use(self, decoder: Decoder) -> None:
         schema = pa.schema([field.with_nullable(True) for field in decoded_fields(self._options, decoder)])
+        self._schema, self.decoder = schema, decoder
         self._builder = row_builder(schema, self._options, decoder)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the next rows, without new ones."""
+        return self._schema
 
     def rows(self, batches: Sequence[EventBatch]) -> pa.Table:
         """Return the rows of events, with more columns than the rows before if the events have new fields.
 
         Raises DeserializationError, and ColumnTypeError for events without columns.
         """
-        if self._infers:
-            if self._is_json and self._decoded is not None and self._options.mode == "FAILFAST":
-                with suppress(DeserializationError):  # perhaps of an event with a new field
-                    return self._built(batches)
-            self._grow(batches)
+        if self._is_json and self._decoded is not None and self._options.mode == "FAILFAST":
+            with suppress(DeserializationError):  # perhaps of an event with a new field
+                return self._built(batches)
+        self.grow(batches)
         return self._built(batches)
 
     def _built(self, batches: Sequence[EventBatch]) -> pa.Table:
-        return pa.Table.from_batches([rows for batch in batches for rows in self._builder.build_all(batch)])
+        return pa.Table.from_batches([rows for batch in batches for rows in self.build(batch)])
 
-    def _grow(self, batches: Sequence[EventBatch]) -> None:
-        """Add the columns that events have, and the table lacks."""
+    def build(self, batch: EventBatch) -> Iterable[pa.RecordBatch]:
+        """Return the rows of a batch in the columns that are known. Raises DeserializationError."""
+        return self._builder.build_all(batch)
+
+    def grow(self, batches: Iterable[EventBatch]) -> None:
+        """Add the columns that events have, and the table lacks, if the format names none. Raises ColumnTypeError."""
+        if not self._infers:
+            return
         try:
             found = all_columns(batches, self._options, _OTHERWISE)
         except ColumnTypeError:
@@ -64,7 +75,7 @@ class TierColumns:
                 raise
             return  # the events are malformed, or do not fit: the decoder of JSON finds each
         known = pa.schema([]) if self._decoded is None else self._decoded
-        merged = pa.schema(list(_merged(pa.struct(list(known)), pa.struct(list(found)))))
+        merged = merged_columns(known, found)
         if not len(merged):
             raise ColumnTypeError(f"there are no {self._options.format} events to infer columns from: {_OTHERWISE}")
         if self._decoded is None or merged != known:
@@ -72,7 +83,7 @@ class TierColumns:
             self._use(decoder_of_all(self._options, merged))
 
 
-def _read(field: pa.Field) -> pa.Field:
+def read_field(field: pa.Field) -> pa.Field:
     """Return the field of a table in the types that decoders have."""
 
     def small(kind: pa.DataType) -> pa.DataType:
@@ -81,6 +92,11 @@ def _read(field: pa.Field) -> pa.Field:
         return pa.binary() if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) else kind
 
     return pa.field(field.name, with_leaves(field.type, small))
+
+
+def merged_columns(known: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """Return known columns in their types, with the columns and fields of structs that are new."""
+    return pa.schema(list(_merged(pa.struct(list(known)), pa.struct(list(found)))))
 
 
 def _merged(known: pa.DataType, found: pa.DataType) -> pa.DataType:

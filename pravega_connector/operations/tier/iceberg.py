@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +29,18 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform
 
 from pravega_connector.errors import LakeTableError
-from pravega_connector.operations.tier.lake_table import ConflictError, TierPosition, library_errors, stream_of
+from pravega_connector.operations.tier.lake_table import (
+    ConflictError,
+    TierPosition,
+    library_errors,
+    no_merge,
+    not_plain,
+    stream_of,
+)
+from pravega_connector.operations.tier.merge import TierMerge
 
 # Key of a snapshot's summary, and begin of the key of a table's property.
 _POSITION: Final = "pravega.tier"
-# Table property of pyiceberg. Its own retries would add the rows after the commit of another run.
-_RETRIES: Final = "commit.retry.num-retries"
 
 
 class IcebergTable:
@@ -81,23 +87,22 @@ class IcebergTable:
         """Add the rows and the position in one commit."""
         table = self._table
         assert table is not None, "load the position first"
-        table.metadata.properties[_RETRIES] = "0"  # of this copy in memory
         text = position.to_text()
-        with library_errors(self):
-            try:
-                with table.transaction() as transaction:
-                    with transaction.update_schema() as columns:
-                        columns.union_by_name(rows.schema)
-                    with transaction.update_snapshot(snapshot_properties={_POSITION: text}).fast_append() as files:
-                        for values, part in _partitions(rows, transaction.table_metadata):
-                            path = _write(part, table.io, transaction.table_metadata)
-                            file = parquet_file_to_data_file(table.io, transaction.table_metadata, path)
-                            if [file.partition[at] for at in range(len(values))] != values:
-                                raise LakeTableError(f"{self}: {values} cannot be values of its partition columns")
-                            files.append_data_file(file)
-                    transaction.set_properties({f"{_POSITION}.{stream_of(position)}": text})
-            except CommitFailedException as error:
-                raise ConflictError from error
+        with library_errors(self), table.transaction() as transaction:
+            with transaction.update_schema() as columns:
+                columns.union_by_name(rows.schema)
+            with transaction.update_snapshot(snapshot_properties={_POSITION: text}).fast_append() as files:
+                for values, part in _partitions(rows, transaction.table_metadata):
+                    path = _write(part, table.io, transaction.table_metadata)
+                    file = parquet_file_to_data_file(table.io, transaction.table_metadata, path)
+                    if [file.partition[at] for at in range(len(values))] != values:
+                        raise LakeTableError(f"{self}: {values} cannot be values of its partition columns")
+                    files.append_data_file(file)
+            transaction.set_properties({f"{_POSITION}.{stream_of(position)}": text})
+
+    def merge(self, rows: pa.Table, position: TierPosition, merge: TierMerge) -> None:
+        """Raise ConfigError: the library has no merge with deletions in one commit."""
+        raise no_merge(self)
 
     def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
         """Yield the snapshots that have not expired, the newest first."""
@@ -109,11 +114,36 @@ class IcebergTable:
                 if stream_of(position) == stream:
                     yield snapshot.timestamp_ms, position
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the loaded table."""
+        assert self._table is not None, "load the position first"
+        with library_errors(self):
+            yield from self._table.scan().to_arrow_batch_reader()
+
+    def files(self) -> list[str]:
+        """Return the files of the loaded table."""
+        assert self._table is not None, "load the position first"
+        names = {field.field_id: field.name for field in self._table.schema().fields}
+        earlier = (field for schema in self._table.metadata.schemas for field in schema.fields)
+        if any(names.get(field.field_id, field.name) != field.name for field in earlier):
+            raise not_plain(self, "a renamed column")
+        with library_errors(self):
+            tasks = list(self._table.scan().plan_files())
+        if any(task.delete_files for task in tasks):
+            raise not_plain(self, "deleted rows")
+        return [task.file.file_path for task in tasks]
+
+    @property
+    def root(self) -> str | None:
+        """None: the files have all columns."""
+        return None
+
     def _load(self) -> Table | None:
         catalog = self._connect()
         with library_errors(self):
             try:
                 self._table = catalog.load_table(self._name)
+                self._table.catalog = cast("Catalog", _Commits(catalog))
             except NoSuchTableError:
                 self._table = None
         return self._table
@@ -123,6 +153,27 @@ class IcebergTable:
             with library_errors(self):
                 self._catalog = load_catalog(self._catalog_name, **self._properties)
         return self._catalog
+
+
+class _Commits:
+    """Catalog whose refusals of a commit are not final.
+
+    After CommitFailedException, pyiceberg repeats the commit, also after the commit of another run. In the end it
+    deletes the manifests, even if the commit was done and only its answer was lost on the way. After any other error it
+    does neither.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def commit_table(self, *args: Any) -> Any:
+        try:
+            return self._catalog.commit_table(*args)
+        except CommitFailedException as error:
+            raise ConflictError from error
 
 
 # The append of pyiceberg writes a null list of structs as an empty list (apache/iceberg-python#3833).

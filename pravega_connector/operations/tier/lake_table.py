@@ -11,7 +11,8 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from pravega_connector.controller.targets import name_of
-from pravega_connector.errors import ColumnTypeError, LakeTableError
+from pravega_connector.errors import ColumnTypeError, ConfigError, LakeTableError
+from pravega_connector.operations.tier.merge import TierMerge
 from pravega_connector.wire import StreamCut
 from pravega_serde.errors import PravegaError
 
@@ -100,8 +101,37 @@ class LakeTable(Protocol):
         compatible with this one. After a LakeTableError, the outcome is unknown: load the position.
         """
 
+    def merge(self, rows: pa.Table, position: TierPosition, merge: TierMerge) -> None:
+        """Change the rows with the keys of ``rows`` and set the position, in one commit; see :meth:`commit`."""
+
     def positions(self, stream: str) -> Iterator[tuple[int, TierPosition]]:
         """Yield the kept commits of a stream, with their times in milliseconds since 1970, the newest first."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the loaded table. Later commits are not seen."""
+
+    def files(self) -> list[str]:
+        """Return the URIs of the Parquet files whose rows are those of the loaded table.
+
+        Raises LakeTableError for a table that has deleted rows or other column names next to its files.
+        """
+
+    @property
+    def root(self) -> str | None:
+        """Folder whose subfolders have the values of partition columns, or None if the files have them."""
+
+
+def no_merge(table: object) -> ConfigError:
+    """Return the error of a table whose library cannot merge deletions in one commit."""
+    return ConfigError(f"{table}: changes are merged into Delta tables only: write into delta:PATH")
+
+
+def not_plain(table: object, reason: str) -> LakeTableError:
+    """Return the error of a table whose files are not its rows."""
+    return LakeTableError(
+        f"{table}: its Parquet files are not its rows, because of {reason}: read the table with its own connector, and "
+        "the stream with start_stream_cut"
+    )
 
 
 def stream_of(position: TierPosition) -> str:

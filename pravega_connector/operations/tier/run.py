@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -22,7 +23,8 @@ from pravega_connector.core.deadline import Deadline, Polls
 from pravega_connector.errors import ConfigError, FencedError, LakeTableError
 from pravega_connector.lag import StreamLag, stream_lag
 from pravega_connector.operations.tier.columns import TierColumns
-from pravega_connector.operations.tier.lake_table import ConflictError, LakeTable, TierPosition, check_columns
+from pravega_connector.operations.tier.lake_table import ConflictError, LakeTable, TierPosition, check_columns, no_merge
+from pravega_connector.operations.tier.merge import DELETED, MergedRows, TierMerge
 from pravega_connector.reader.positions import EndCut, cuts_of, valid_cut
 from pravega_connector.reader.slices import EventBatch
 from pravega_connector.reader.tail import TailReader
@@ -37,7 +39,6 @@ _log: Final = logging.getLogger(__name__)
 _PLACE: Final = "segment_id,offset"
 _POLL: Final = 1.0  # seconds
 _PAUSES: Final = (0.1, 5.0)  # first and longest seconds before a commit is repeated
-_LOOK_SECONDS: Final = 60.0  # between two looks at the commits of an idle stream
 #: Options of the source that a run sets itself, or that have no meaning for it.
 _OWN: Final = (
     "start_stream_cut",
@@ -67,6 +68,8 @@ class TierSettings:
     """Seconds after which committed events are truncated in the stream. None keeps them."""
     conflict_timeout: float = 300.0
     """Seconds for which a commit is repeated while other programs change the table."""
+    merge: TierMerge | None = None
+    """If set, events are changes of rows, which are merged into a Delta table by their key."""
 
     def __post_init__(self) -> None:
         if self.target_bytes < 1 or self.max_interval <= 0 or self.conflict_timeout < 0:
@@ -117,17 +120,17 @@ def tier(
     head. ``options`` are those of the Spark source, and return the same columns. By default, ``segment_id`` and
     ``offset`` are columns in addition: they name each event, and have its order. ``schema`` has the decoded columns;
     without it, JSON and CBOR have the columns of the table, or of the events that the stream has at the first run.
-    Columns that the table lacks are added to it.
+    Columns that the table lacks are added to it. With ``settings.merge``, events are changes of rows: change events
+    with ``unwrap="debezium"``, or rows with a key.
 
     On return, all rows are committed. Raises ConfigError, ColumnTypeError, LakeTableError, FencedError if another run
     writes the stream into the table, StreamNotFoundError, DataLossError, DeserializationError, RegistryErrors.
     """
-    for name in _OWN:
-        if options.get(name) is not None:
-            raise ConfigError(f"tier has no option {name!r}: it writes all events from its position")
-    chosen = _options(stream, options)
-    with _client(chosen) as client:
-        run = _Run(client, chosen, open_table(table, storage or {}), settings or TierSettings(), on_commit)
+    chosen, own = source_options(stream, options), settings or TierSettings()
+    if own.merge is not None and table.startswith("iceberg:"):
+        raise no_merge(table)
+    with connected(chosen) as client:
+        run = _Run(client, chosen, open_table(table, storage or {}), own, on_commit)
         return run.run(start, schema)
 
 
@@ -135,8 +138,8 @@ def tier_status(
     stream: str, table: str, *, storage: Mapping[str, str] | None = None, **options: Any
 ) -> tuple[TierPosition | None, StreamLag | None]:
     """Return the position of a stream in a table, and its lag; None before the first commit. Nothing is written."""
-    chosen = _options(stream, options)
-    with _client(chosen) as client:
+    chosen = source_options(stream, options)
+    with connected(chosen) as client:
         position = open_table(table, storage or {}).position(str(chosen.stream_name()))
         return position, None if position is None else stream_lag(client, position.stream_cut())
 
@@ -159,7 +162,11 @@ def open_table(table: str, storage: Mapping[str, str]) -> LakeTable:
     raise ConfigError(f"unknown table {table!r}: write delta:PATH or iceberg:CATALOG.namespace.table")
 
 
-def _options(stream: str, options: Mapping[str, Any]) -> SourceOptions:
+def source_options(stream: str, options: Mapping[str, Any]) -> SourceOptions:
+    """Return the parsed options, with the columns that tables have. Raises ConfigError."""
+    for name in _OWN:
+        if options.get(name) is not None:
+            raise ConfigError(f"tables have no option {name!r}: they have all events up to a position")
     given = {"path": stream, "columns": _PLACE, **texts(options)}
     chosen = parse_options(SourceOptions, given)
     if chosen.format is None and not chosen.from_registry and "event" not in chosen.metadata_columns:
@@ -169,7 +176,8 @@ def _options(stream: str, options: Mapping[str, Any]) -> SourceOptions:
     return chosen
 
 
-def _client(options: SourceOptions) -> PravegaClient:
+def connected(options: SourceOptions) -> PravegaClient:
+    """Return a client for the options."""
     return PravegaClient(
         options.config, timeout=options.timeout_ms / 1000, failover_timeout=options.failover_timeout_ms / 1000
     )
@@ -192,9 +200,10 @@ class _Run:
         self._stream = options.stream_name()
         self._counts = TierCounts()
         self._position: TierPosition | None = None
-        self._truncated: str | None = None
-        self._next_look = 0.0  # at old commits
+        self._committed: deque[tuple[float, TierPosition]] | None = None  # with their times, until truncated
         self._checked: pa.Schema | None = None
+        merge = settings.merge
+        self._merged = None if merge is None else MergedRows(merge, options, self._name)
 
     def run(self, start: Position | None, schema: pa.Schema | None) -> TierSummary:
         client, stream = self._client, self._stream
@@ -202,7 +211,10 @@ class _Run:
         self._position = self._table.position(str(stream))
         cut = self._begin(start)
         end = None if self._settings.follow else EndCut(client.tail(stream))
-        self._columns = TierColumns(self._options, schema, self._table.schema())
+        known = self._table.schema()
+        self._columns = TierColumns(
+            self._options, schema, known if self._merged is None else self._merged.events(known)
+        )
         with TailReader(client.stores, cut) as reader:
             while not reader.at_end and not (end is not None and end.is_reached(reader.position.positions)):
                 self._round(reader, end)
@@ -260,13 +272,16 @@ class _Run:
             size += batch.events.nbytes
         if batches:
             rows = self._columns.rows(batches)
+            count = rows.num_rows
+            if self._merged is not None:
+                rows = self._merged.of(rows)
             self._check(rows.schema)
-            self._commit(rows, sum(len(batch.events) for batch in batches), reader.position)
-            self._next_look = 0.0
+            self._commit(rows, (sum(len(batch.events) for batch in batches), count), reader.position)
             self._truncate()
 
-    def _commit(self, rows: pa.Table, events: int, cut: StreamCut) -> None:
-        before = self._position
+    def _commit(self, rows: pa.Table, counts: tuple[int, int], cut: StreamCut) -> None:
+        """Commit rows, which are those of ``counts`` events and rows."""
+        before, (events, count) = self._position, counts
         total = (0, 0, 0) if before is None else (before.version, before.events, before.rows)
         position = TierPosition(
             stream=self._target,
@@ -274,16 +289,19 @@ class _Run:
             version=total[0] + 1,
             run=uuid.uuid4().hex,
             events=total[1] + events,
-            rows=total[2] + rows.num_rows,
+            rows=total[2] + count,
         )
         if before is None and self._table.schema() is None:
-            self._create(rows.schema)
+            keeps = self._settings.merge is None or self._settings.merge.keep_deleted
+            self._create(rows.schema if keeps else rows.drop_columns([DELETED]).schema)
         if self._settings.sort_by:
             rows = rows.sort_by([(name, "ascending") for name in self._settings.sort_by])
         self._add(rows, position)
         self._position = position
+        if self._committed is not None:
+            self._committed.append((time.time(), position))
         self._counts.events += events
-        self._counts.rows += rows.num_rows
+        self._counts.rows += count
         self._counts.commits += 1
         self._on_commit(replace(self._counts))
 
@@ -303,7 +321,10 @@ class _Run:
         polls = Polls(Deadline(self._settings.conflict_timeout), *_PAUSES)
         while True:
             try:
-                self._table.commit(rows, position)
+                if self._settings.merge is None:
+                    self._table.commit(rows, position)
+                else:
+                    self._table.merge(rows, position, self._settings.merge)
                 return
             except (ConflictError, LakeTableError) as error:
                 failure = error
@@ -327,15 +348,17 @@ class _Run:
     def _truncate(self) -> None:
         """Truncate the stream at the newest cut that was committed long enough ago."""
         age = self._settings.truncate_after
-        if age is None or self._position is None or time.monotonic() < self._next_look:
+        if age is None or self._position is None:
             return
-        self._next_look = time.monotonic() + _LOOK_SECONDS
-        before = time.time() - age
-        old = next((p for at, p in self._table.positions(str(self._stream)) if at / 1000 <= before), None)
-        if old is None or old.cut == self._truncated or old.stream != self._target:
+        if self._committed is None:
+            kept = [(at / 1000, position) for at, position in self._table.positions(str(self._stream))]
+            self._committed = deque(reversed(kept))
+        before, old = time.time() - age, None
+        while self._committed and self._committed[0][0] <= before:
+            _, old = self._committed.popleft()
+        if old is None or old.stream != self._target:
             return
         cut = old.stream_cut()
         if compare_cuts(self._client.head(self._stream), cut, self._client).relation == "before":
             self._client.truncate(cut)
             _log.info("stream %s was truncated at %s, which %s has", self._stream, cut, self._name)
-        self._truncated = old.cut

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ColumnTypeError, ConfigError, FencedError, LakeTableError
@@ -104,6 +106,25 @@ def test_the_answer_of_a_commit_is_lost(lake: Lake, run: Run, write: Write, arou
     assert numbers(lake.rows()) == all_of(10)
 
 
+@pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
+def test_a_catalog_refuses_a_commit_that_it_has_done(
+    run: Run, write: Write, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(10)
+    run()
+    write(10)
+    commit = SqlCatalog.commit_table
+
+    def done_and_refused(self: Any, *args: Any) -> Any:
+        monkeypatch.setattr(SqlCatalog, "commit_table", commit)
+        commit(self, *args)
+        raise CommitFailedException("the requirement of the table failed: its snapshot has changed")
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", done_and_refused)
+    assert run().counts.rows == 10 * KEYS
+    assert numbers(lake.rows()) == all_of(20)
+
+
 def test_another_run_wins(lake: Lake, run: Run, write: Write, around: Callable[..., None]) -> None:
     write(10)
     run(target_bytes=SMALL)
@@ -112,6 +133,27 @@ def test_another_run_wins(lake: Lake, run: Run, write: Write, around: Callable[.
     with pytest.raises(FencedError, match="another run writes stream"):
         run(target_bytes=SMALL)
     assert numbers(lake.rows()) == all_of(20)
+
+
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_another_run_commits_while_the_position_is_read(
+    stream: StreamName, lake: Lake, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(10)
+    run()
+    write(10)
+    load = DeltaLakeTable._load
+
+    def before_a_run(self: Any) -> Any:
+        monkeypatch.setattr(DeltaLakeTable, "_load", load)
+        table = load(self)
+        assert run().counts.rows == 10 * KEYS
+        return table
+
+    monkeypatch.setattr(DeltaLakeTable, "_load", before_a_run)
+    position = lake.open().position(str(stream))
+    assert position is not None
+    assert position.version == 1
 
 
 def test_another_program_changes_the_table(lake: Lake, run: Run, write: Write, around: Callable[..., None]) -> None:
@@ -214,6 +256,25 @@ def test_only_committed_events_are_truncated(
     assert summary.position is not None
     assert client.head(stream) == summary.position.stream_cut() == client.tail(stream)
     assert numbers(lake.rows()) == all_of(30)
+
+
+def test_a_run_that_truncates_reads_the_old_commits_once(
+    client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(10)
+    run(target_bytes=SMALL)
+    write(60)
+    kind: Any = DeltaLakeTable if lake.kind == "delta" else IcebergTable
+    positions, calls = kind.positions, []
+
+    def counted(self: Any, name: str) -> Any:
+        calls.append(name)
+        return positions(self, name)
+
+    monkeypatch.setattr(kind, "positions", counted)
+    assert run(target_bytes=SMALL, truncate_after=0).counts.commits > 1
+    assert client.head(stream) == client.tail(stream)
+    assert calls == [str(stream)]
 
 
 def test_a_stream_that_was_created_again(

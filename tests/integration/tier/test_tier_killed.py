@@ -6,15 +6,22 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from examples import lake_table
 from pravega_connector.client import PravegaClient, StreamName
 from tests.conftest import StartProcess
 from tests.integration.tier.conftest import Lake, Run, Write
 from tests.integration.tier.test_tier import all_of, numbers
 
 KILLS = 6
+
+
+@pytest.mark.long
+def test_the_example(client: PravegaClient, stream_name: StreamName, tmp_path: Path) -> None:
+    assert lake_table.keep(client.config.controller, str(stream_name), str(tmp_path))
 
 
 @contextmanager
