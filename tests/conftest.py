@@ -25,7 +25,7 @@ from tests.jvm import SOON_READY
 from tests.spark_classes import class_options
 from tests.spark_home import spark_home
 from tests.suites import files_on_kit
-from tools.processes import stat_of
+from tests.support.processes import stat_of
 
 _TESTS = Path(__file__).parent
 # Hypothesis deadlines are useless on a machine with other work. pytest's timeout ends a test that hangs.

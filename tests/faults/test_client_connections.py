@@ -10,7 +10,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
 from tests.stopwatch import Stopwatch
-from tools.faults.proxy import read_all
+from tests.support.proxy import read_all
 
 
 def numbered(count, size):

@@ -26,7 +26,7 @@ from pravega_serde import SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java
 from tests.jvm import SOON_READY
-from tools.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
+from tests.support.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
 
 __all__ = ["answers", "differences", "lines", "meant"]
 

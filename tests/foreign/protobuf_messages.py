@@ -25,9 +25,9 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 
 from pravega_serde.protobuf import ProtobufSerializer
 from tests.foreign._corpora import PROTOBUF_JAVA, PROTOBUF_MESSAGES, PROTOBUF_UNIT_TESTS
+from tests.fuzz._messages import Special, fill
 from tests.interop.java_proto._descriptors import compile_protos
 from tests.interop.java_proto._peer import ProtoPeer
-from tools.fuzz._messages import Special, fill
 
 __all__ = ["SETS", "Counts", "compare", "compare_with_java", "conformance", "unit_tests"]
 

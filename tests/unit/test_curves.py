@@ -1,8 +1,8 @@
-"""What ``python -m tools.scale curves`` says of its numbers."""
+"""What ``python -m benchmarks.scale curves`` says of its numbers."""
 
 import pytest
 
-from tools.scale._curves import Curve, Point, growth
+from benchmarks.scale._curves import Curve, Point, growth
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ import click
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_connector.wire import StreamName
+from tests.faults.record import write_into
 from tests.jvm import SOON_READY
 from tools.exchange._parties import Flink, Java, Party, Place, Python, Rust, Seen, Spark
 from tools.exchange._trips import FORMATS, Format, expected, key
-from tools.faults.record import write_into
 
 _HERE: Final = Path(__file__).parent
 _DOCUMENT: Final = _HERE.parents[1] / "benchmarks/results/exchange.md"

@@ -2,8 +2,8 @@
 
 import json
 
-from tools.faults.cluster.timeline import Notes, Timeline
-from tools.faults.verdict import Tally
+from tests.faults.cluster.timeline import Notes, Timeline
+from tests.faults.verdict import Tally
 
 
 def timeline(*, probes=(), done=()):

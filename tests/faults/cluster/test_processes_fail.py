@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tools.faults.cluster.setup import ClusterSettings, ClusterSetup, Servers
-from tools.faults.cluster.table import TABLE
+from tests.faults.cluster.setup import ClusterSettings, ClusterSetup, Servers
+from tests.faults.cluster.table import TABLE
 
 # Longer than ZooKeeper's sessions, so that the containers move.
 FROZEN = 25.0

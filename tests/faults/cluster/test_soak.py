@@ -2,7 +2,7 @@
 
 import os
 
-from tools.faults.cluster.resources import Sampler, grown, growth
+from tests.faults.cluster.resources import Sampler, grown, growth
 
 
 def rows(value):

@@ -1,4 +1,4 @@
-"""Some scenarios of the sink; ``python -m tools.faults sink`` runs all of them."""
+"""Some scenarios of the sink; ``python -m tests.faults sink`` runs all of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.local import LocalPravega
-from tools.faults.sink.setup import SinkSettings, SinkSetup
-from tools.faults.sink.table import TABLE
+from tests.faults.sink.setup import SinkSettings, SinkSetup
+from tests.faults.sink.table import TABLE
 
 pytestmark = pytest.mark.long  # tests/unit/exactly_once explores a crash at each step
 

@@ -4,10 +4,10 @@ from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
-from tools.faults.record import Record, write_into
-from tools.faults.sink.inject.spark_faults import PATCHES
-from tools.faults.sink.table import TABLE
-from tools.faults.verdict import Verdict
+from tests.faults.record import Record, write_into
+from tests.faults.sink.inject.spark_faults import PATCHES
+from tests.faults.sink.table import TABLE
+from tests.faults.verdict import Verdict
 
 TWO = ["worker-begun", "torn"]
 COUNTS = {"events": 900, "lost": 0, "duplicated": 0, "out_of_order": 0}

@@ -16,7 +16,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import DeadlineExceededError
 from pravega_connector.operations.pipe import Pipe, standard_input
-from tools.faults.proxy import read_all
+from tests.support.proxy import read_all
 
 ROOT = Path(__file__).parents[3]
 

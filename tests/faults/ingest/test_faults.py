@@ -1,4 +1,4 @@
-"""A quick form of each scenario; ``python -m tools.faults ingest`` runs them at length."""
+"""A quick form of each scenario; ``python -m tests.faults ingest`` runs them at length."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
+from tests.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, kills_kafka, zombies
 from tests.interop._java import JavaPeer
-from tools.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, kills_kafka, zombies
 
 pytestmark = pytest.mark.long  # tests/unit/exactly_once explores a crash at each step
 Start = Callable[..., Trial]

@@ -8,7 +8,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import StreamNotFoundError, StreamSealedError
 from pravega_connector.single_segment.conditional_append import NumberedAppender
-from tools.faults.proxy import Proxy
+from tests.support.proxy import Proxy
 
 COUNT = 4000
 EVENTS = [(17 * i, b"%06d" % i + bytes(i % 90)) for i in range(COUNT)]

@@ -16,8 +16,8 @@ from pravega_connector.spark.session import configure
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 from tests.integration.spark._jvm import is_read_by_the_jvm
+from tests.support.processes import kill_session, session_of
 from tools import jvm
-from tools.processes import kill_session, session_of
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 300

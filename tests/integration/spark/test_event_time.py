@@ -14,7 +14,7 @@ from pravega_connector.client import PravegaClient, StreamConfig
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamName
-from tools.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 EPOCH = datetime.datetime(1970, 1, 1)

@@ -15,7 +15,7 @@ from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import AvroSerializer, ByField
 from pravega_serde.routing import segment_key
-from tools.micro_batches import MicroBatches, rows_of
+from tests.support.micro_batches import MicroBatches, rows_of
 
 SCHEMA = json.dumps(
     {

@@ -9,7 +9,7 @@ from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, MalformedStreamCutError, TimeUnknownError
 from pravega_connector.wire import StreamName
-from tools.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
 
 
 @pytest.fixture

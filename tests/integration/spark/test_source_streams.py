@@ -20,7 +20,7 @@ from pravega_connector.operations.ingest import ingest
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.versions import HAS_ADMISSION
 from pravega_connector.wire import StreamName
-from tools.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
 
 Fill = Callable[..., StreamName]
 

@@ -43,8 +43,8 @@ from pravega_connector.writer import append_loop
 from tests.fake_stream import FakeSegmentStore, FakeStream
 from tests.fakes import FakeController, SilentServer
 from tests.stopwatch import Stopwatch
+from tests.support.proxy import Proxy
 from tests.unit.client.controller._answers import YES
-from tools.faults.proxy import Proxy
 
 QUICK = 3.0  # seconds of a failover here: attempts have one each
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError
 from pravega_serde.java import JavaObject, JavaSerializer, Limits, dump_stream, load_stream
-from tools.fuzz.java_bombs import BOMBS
+from tests.fuzz.java_bombs import BOMBS
 
 LINES = (Path(__file__).parents[2] / "vectors/java_serializer.jsonl").read_text().splitlines()
 EVENTS = [

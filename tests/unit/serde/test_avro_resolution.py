@@ -8,8 +8,8 @@ import pytest
 from pravega_serde import DeserializationError, SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
 from tests.each import each_case
-from tools import avro_matrix
-from tools.avro_matrix import (
+from tests.support import avro_matrix
+from tests.support.avro_matrix import (
     DIFFERENCES,
     FASTAVRO,
     OURS,

@@ -12,7 +12,7 @@ from pravega_connector.reader.tail_notifications import Arrivals
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import QueryPlan
-from tools.scale._planning import (
+from tests.support.planning import (
     Measured,
     all_at_once,
     epoch_after_epoch,

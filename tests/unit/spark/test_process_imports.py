@@ -1,6 +1,6 @@
 """What each of Spark's Python processes loads to do its part: the start of a query has it several times over.
 
-No clock: packages, and the number of this project's modules. Measured by ``python -m tools.startup``.
+No clock: packages, and the number of this project's modules. Measured by ``python -m benchmarks.startup``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib.util
 
 import pytest
 
-from tools.startup import KINDS, Start, run_all, stage
+from benchmarks.startup import KINDS, Start, run_all, stage
 
 pytestmark = pytest.mark.long  # 18 processes, one after the other
 
