@@ -20,12 +20,12 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_connector.wire import StreamName
-from tests.apicurio import CONFLUENT_PATH, apicurio_registry
-from tests.jvm import SOON_READY
-from tests.spark_classes import class_options
-from tests.spark_home import spark_home
-from tests.suites import files_on_kit
+from tests.support.apicurio import CONFLUENT_PATH, apicurio_registry
+from tests.support.jvm import SOON_READY
 from tests.support.processes import stat_of
+from tests.support.spark_classes import class_options
+from tests.support.spark_home import spark_home
+from tests.support.suites import files_on_kit
 
 _TESTS = Path(__file__).parent
 # Hypothesis deadlines are useless on a machine with other work. pytest's timeout ends a test that hangs.
@@ -78,7 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=["real", "kit", "mixed"],
         default="real",
         help="servers of the fixtures 'pravega' and 'registry': real ones; those of pravega_connector.testing (kit); "
-        "or the kit for the suites in tests/suites.py, which pass on both, and real ones for all others (mixed)",
+        "or the kit for the suites in tests/support/suites.py, and real ones for all others (mixed)",
     )
     parser.addoption(
         "--reader",

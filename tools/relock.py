@@ -117,7 +117,7 @@ _RECIPES: Final = {
         forced=(),
         excluded_organisations=(),
         excluded_modules=(),
-        folder=_ROOT / "tests",
+        folder=_ROOT / "tests" / "support",
     ),
     # Serializers of Apicurio for Kafka: the other side of the tests of its events, and of Confluent's.
     "apicurio-serdes": _Recipe(
@@ -133,7 +133,7 @@ _RECIPES: Final = {
         ),
         excluded_organisations=(),
         excluded_modules=(),
-        folder=_ROOT / "tests",
+        folder=_ROOT / "tests" / "support",
     ),
     # Flink's formats for Confluent's registry, with the registry's own client in Java.
     "flink-confluent": _Recipe(
@@ -142,7 +142,7 @@ _RECIPES: Final = {
         forced=(),
         excluded_organisations=(),
         excluded_modules=(),
-        folder=_ROOT / "tests",
+        folder=_ROOT / "tests" / "support",
     ),
 }
 

@@ -20,7 +20,7 @@ from pravega_connector.local import LocalPravega
 from pravega_serde.errors import PravegaError
 from tests.faults.record import Column, Record
 from tests.faults.verdict import Verdict
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
-from tests.stopwatch import Stopwatch
 from tests.support.proxy import read_all
+from tests.support.stopwatch import Stopwatch
 
 
 def numbered(count, size):

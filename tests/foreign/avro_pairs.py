@@ -25,8 +25,8 @@ from pravega_connector.local.jvm import find_java
 from pravega_serde import SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
 from tests.support.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
+from tests.support.jvm import SOON_READY
 
 __all__ = ["answers", "differences", "lines", "meant"]
 

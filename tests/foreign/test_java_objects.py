@@ -31,7 +31,7 @@ from tests.foreign._corpora import (
     Corpus,
 )
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 SERIALIZER = JavaSerializer()
 _SOURCES = Path(__file__).parent / "java"

@@ -11,8 +11,8 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalSchemaRegistry
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
-from tests import pages
 from tests.integration._users import server_with_users
+from tests.support import pages
 
 
 @pytest.fixture

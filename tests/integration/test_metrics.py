@@ -27,7 +27,7 @@ from pravega_connector.wire import StreamName
 from pravega_serde import AvroSerializer
 from pravega_serde.errors import DeserializationError
 from tests.integration._events import SIZE, write_events
-from tests.measured import fetched, of_stream, value
+from tests.support.measured import fetched, of_stream, value
 from tests.support.proxy import Proxy, read_all
 
 SENT, SENT_BYTES = "messaging.client.sent.messages", "pravega.client.sent.size"

@@ -3,8 +3,8 @@
 import pytest
 
 from pravega_connector.client import PravegaClient
-from tests import pages
 from tests.integration.conftest import remove_scopes
+from tests.support import pages
 
 RUN_HERE = pages.run_by(pages.ON_SERVERS)
 #: Most of their commands start a process each. Tests of their own have them in this process.

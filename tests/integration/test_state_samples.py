@@ -23,7 +23,7 @@ from pravega_connector.operations.ingest import FileOptions, FileSource, Sizes, 
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.writer.transactions import OpenTransaction
-from tests.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
+from tests.support.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
 
 Eventually = Callable[[Callable[[], object]], None]
 RECOVER_COLUMNS = ("application", "last batch", "rows", "last written", "open batch", "transactions", "state")

@@ -17,7 +17,7 @@ class JavaGroupStates(JavaProgram):
         super().__init__("GroupStatePeer")
 
     def make(self, seed: int, count: int) -> list[dict[str, Any]]:
-        """Random values: each with ``kind``, ``hex``, and ``value`` as :func:`tests.group_values.plain` has it."""
+        """Random values with ``kind``, ``hex``, and ``value`` as of :func:`tests.support.group_values.plain`."""
         return list(self._answer("make", seed=seed, count=count))
 
     def read(self, kind: str, values: Iterable[bytes]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pravega_connector.local.jvm import find_java
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 __all__ = ["JavaValues"]
 

@@ -14,7 +14,7 @@ from pravega_connector.errors import ConfigError, DataLossError, ProtocolError, 
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from tests.interop._java_program import JavaProgram
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 TEXT = "".join(f"line {number} of a log\n" for number in range(100_000)).encode()
 

@@ -19,7 +19,7 @@ from pravega_serde import ByteArraySerializer, Envelope, Enveloped
 from pravega_serde.envelopes.cloudevents_avro import SCHEMA
 from tests.foreign._corpora import PROTOBUF_JAVA, Corpus
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 EVENTS: Final = 200
 SECONDS: Final = 240

@@ -25,7 +25,7 @@ from pravega_serde import (
 )
 from tests.foreign._corpora import Corpus
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 CHANGES: Final = 200
 SECONDS: Final = 240

@@ -19,7 +19,7 @@ from pravega_connector.operations.export import export_stream
 from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 _SOURCE: Final = Path(__file__).parent / "java_export" / "AvroRows.java"
 _JARS: Final = Path(pyspark.__file__).parent / "jars"

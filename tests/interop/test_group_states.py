@@ -41,10 +41,10 @@ from pravega_connector.reader_groups.protocol import (
 )
 from pravega_connector.reader_groups.protocol.serialization import TYPES
 from pravega_connector.wire import StreamCut, StreamName
-from tests.each import each_case
-from tests.group_runs import any_run, any_values, lived_run
-from tests.group_values import plain, plain_checkpoint
 from tests.interop._java_groups import JavaGroupStates
+from tests.support.each import each_case
+from tests.support.group_runs import any_run, any_values, lived_run
+from tests.support.group_values import plain, plain_checkpoint
 
 TOGETHER = 200  # runs in one request
 #: Numbers of lives and of random runs in ./run test; each kind of update and of refusal is among them.

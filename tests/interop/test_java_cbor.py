@@ -18,7 +18,7 @@ from pravega_connector.local.jvm import find_java
 from pravega_serde.cbor import CborSerializer
 from tests.foreign._corpora import Corpus
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 RECORDS: Final = 200
 SECONDS: Final = 240

@@ -15,7 +15,7 @@ from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import QueryPlan
 from pravega_connector.testing.requests import frame
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 __all__ = [
     "Measured",

@@ -20,7 +20,7 @@ from pravega_connector.rows.options.declaration import parse_options
 from pravega_connector.rows.options.sink import SinkOptions
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_serde.foreign_names import ELSEWHERE
-from tests import pages
+from tests.support import pages
 from tools import site
 from tools.pages import DOCS, PAGES, ROOT, api, commands, errors
 from tools.pages._api_pages import FACTORIES, MODULES

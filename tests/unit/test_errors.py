@@ -15,7 +15,7 @@ from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ControllerError, ProtocolError
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, PravegaError, SerializationError
-from tests.fakes import FakeController
+from tests.support.fakes import FakeController
 
 MODULES = [pravega_serde.errors, pravega_connector.errors]
 

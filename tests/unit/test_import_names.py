@@ -21,7 +21,7 @@ import pravega_serde
 import pyspark_pravega
 from pravega_connector.errors import ConfigError
 from pravega_serde.foreign_names import ELSEWHERE
-from tests.first_guesses import IMPORTS
+from tests.support.first_guesses import IMPORTS
 
 ROOT = Path(__file__).parents[2]
 SERDE_PACKAGES = (

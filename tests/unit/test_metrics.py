@@ -26,7 +26,7 @@ from pravega_connector.core.retry import ClusterHealth
 from pravega_connector.errors import ConfigError, ConnectionLostError
 from pravega_connector.metrics import INSTRUMENTS, PrometheusCollector, export_to_opentelemetry, serve_metrics, snapshot
 from pravega_serde.errors import MissingExtraError
-from tests.measured import fetched, value
+from tests.support.measured import fetched, value
 from tools.pages import DOCS
 
 LOADED = "import sys\nprint([n for n in ('opentelemetry', 'prometheus_client', 'http.server') if n in sys.modules])"

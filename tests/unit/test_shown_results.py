@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from tests.shown_results import run
+from tests.support.shown_results import run
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.pickling import VERSION
 from pravega_connector.spark.sink.transactions import TaskPart
 from pravega_serde import DeserializationError
-from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
+from tests.support.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
 
 # Nothing listens there: what asks a server fails.
 NOWHERE = "tcp://127.0.0.1:1"

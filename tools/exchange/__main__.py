@@ -26,7 +26,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_connector.wire import StreamName
 from tests.faults.record import write_into
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 from tools.exchange._parties import Flink, Java, Party, Place, Python, Rust, Seen, Spark
 from tools.exchange._trips import FORMATS, Format, expected, key
 

@@ -23,7 +23,7 @@ from pravega_serde.java import JavaEnum, JavaObject
 from pravega_serde.registry import SchemaRegistryClient, deserializer, serializer
 from tests.interop._javac import compile_java
 from tests.interop._rust import RustPeer, rust_python
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 from tools.exchange._trips import FORMATS, Format, expected, key
 
 __all__ = ["FLINK_OPENS", "Flink", "Java", "Mode", "Party", "Place", "Python", "Rust", "Seen", "Spark"]

@@ -19,7 +19,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.local.jvm import find_java
 from pravega_connector.wire import StreamName
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 from tools.exchange._parties import FLINK_OPENS
 from tools.exchange._trips import trip
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
-from tests import pages
+from tests.support import pages
 from tools.packages import extras
 
 PACKAGES = ("connector", "pravega_connector", "pravega_serde", "pyspark_pravega")

@@ -29,7 +29,7 @@ from tests.faults.steps_process import POINTS, StepsProcess
 from tests.faults.streams import Scaling
 from tests.faults.verdict import Tally, Verdict
 from tests.interop._java import JavaPeer
-from tests.kafka import kafka_broker
+from tests.support.kafka import kafka_broker
 
 #: Points at which a killed process has committed nothing yet.
 _BEFORE_COMMIT: Final = tuple(point for point in POINTS if "commit" not in point)

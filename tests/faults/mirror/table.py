@@ -24,7 +24,7 @@ from tests.faults.steps_process import BARRIER_POINTS, POINTS, StepsProcess
 from tests.faults.streams import KEYS, Scaling, Source, count
 from tests.faults.verdict import Verdict
 from tests.interop._java import JavaPeer
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 _WRITE_SECONDS: Final = 0.2
 #: Bytes of a transaction, so that a run makes many steps.

@@ -22,7 +22,7 @@ from pravega_connector.exactly_once.steps.takeover import this_run
 from pravega_connector.local import LocalPravega
 from pravega_connector.operations.cli.root import command_line
 from pravega_connector.operations.ingest import FileSource
-from tests.ingest_steps import record
+from tests.support.ingest_steps import record
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]

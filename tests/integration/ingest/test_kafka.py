@@ -35,8 +35,8 @@ from pravega_connector.operations.cli.root import command_line
 from pravega_connector.operations.ingest import IngestSummary, KafkaOptions, KafkaSource, Settings, Sizes, ingest
 from pravega_serde import Enveloped, JsonSerializer
 from pravega_serde.text import ByteArraySerializer
-from tests import kafka_clients, pages
-from tests.kafka import PASSWORD, USER, KafkaBroker, kafka_broker
+from tests.support import kafka_clients, pages
+from tests.support.kafka import PASSWORD, USER, KafkaBroker, kafka_broker
 
 pytestmark = [pytest.mark.both_servers, pytest.mark.long]
 Ingest = Callable[..., IngestSummary]

@@ -21,7 +21,7 @@ from pravega_connector.exactly_once.steps.takeover import Owner
 from pravega_connector.operations.ingest import FileSource, Settings, Sizes, ingest
 from pravega_connector.operations.ingest.ingester import Ingester
 from pravega_connector.writer.transactions import OpenTransaction
-from tests.ingest_steps import ELSEWHERE, ENDED, record
+from tests.support.ingest_steps import ELSEWHERE, ENDED, record
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]

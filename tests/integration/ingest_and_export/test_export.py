@@ -15,7 +15,7 @@ from pravega_connector.client import StreamCut
 from pravega_connector.errors import ConfigError, OutputFileError, StreamNotFoundError
 from pravega_connector.operations.export import export_stream
 from pravega_serde import DeserializationError, serializer_for
-from tests.small_files import no_file_beyond
+from tests.support.small_files import no_file_beyond
 
 EVENTS = [f"event {i} ✓".encode() for i in range(5000)] + [b"", bytes(range(256)), bytes(3 << 20)]
 ORDER = {

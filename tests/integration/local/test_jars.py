@@ -26,7 +26,7 @@ from pravega_connector.errors import ConfigError, JarDownloadError
 from pravega_connector.local.jars import JarSet, ensure_jars
 from pravega_connector.local.maven import Jar
 from pravega_connector.operations.cli.root import command_line
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 # Fetches the jars named by the lines of its first argument and prints their folder.
 FETCH = """

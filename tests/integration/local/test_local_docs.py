@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import pages
+from tests.support import pages
 
 pytestmark = pytest.mark.real_servers("the page is about them")
 PAGE = "docs/tools/local-server.md"

@@ -17,9 +17,9 @@ from pravega_connector.operations.mirror.copier import Copier
 from pravega_connector.operations.mirror.destination import Destination
 from pravega_connector.wire import segment_name
 from pravega_connector.writer.transactions import OpenTransaction, TransactionalWriter
-from tests.ingest_steps import ENDED
 from tests.integration.mirror.conftest import Copied, Run, Write, each
 from tests.integration.mirror.test_mirror import bounds_of, scale
+from tests.support.ingest_steps import ENDED
 
 #: Methods after which a run is killed, in the order in which it reaches them.
 POINTS: list[tuple[type, str]] = [

@@ -19,7 +19,7 @@ from pravega_serde.registry import (
 )
 from pravega_serde.registry import SerializationFormat as Kind
 from tests.integration.registry._session import RECORDED, RawCall, Step, outcome, plain, steps
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 STEPS = steps()
 AVRO = b'{"type":"record","name":"R","namespace":"n","fields":[]}'

@@ -18,7 +18,7 @@ from pravega_connector.spark.jvm.session import JAR, leave_to_python, use_jvm_re
 from pravega_connector.spark.versions import HAS_ADMISSION, HAS_REAL_TIME, VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
-from tests.spark_session import spark_session
+from tests.support.spark_session import spark_session
 from tools import jvm
 
 #: Tests of what this Spark does not have. test_version_differences.py asserts what users get instead.

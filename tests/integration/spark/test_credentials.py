@@ -15,7 +15,7 @@ from pravega_connector.local import LocalPravega, LocalSchemaRegistry, RegistryU
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_serde import Credential
 from pravega_serde.registry import RegistryConfig, serializer
-from tests.keycloak import SECRET, Keycloak
+from tests.support.keycloak import SECRET, Keycloak
 
 #: Seconds that a token is valid; a query runs for ten of them.
 LIFE: Final = float(os.environ.get("PRAVEGA_TEST_TOKEN_LIFE", "4"))

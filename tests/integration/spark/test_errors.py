@@ -14,7 +14,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import last_and_once, one_line
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 Load = Callable[..., DataFrame]
 AVRO = '{"type":"record","name":"R","fields":[{"name":"n","type":"long"},{"name":"s","type":"string"}]}'

@@ -16,7 +16,7 @@ from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 from tests.conftest import Eventually
 from tests.integration.spark._jvm import RECEIVED, is_read_by_the_jvm, shown_metrics, shown_queries
-from tests.measured import of_stream, value
+from tests.support.measured import of_stream, value
 
 CUTS = 20
 

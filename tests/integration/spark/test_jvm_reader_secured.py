@@ -15,7 +15,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from pravega_serde import Credential
 from tests.integration.spark._real_time import ENDLESS, Run, load_sink
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 pytestmark = [pytest.mark.real_servers("TLS, users and tokens that expire"), pytest.mark.long]
 USER, PASSWORD = "admin", "k2-jW.quz9"

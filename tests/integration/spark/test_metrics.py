@@ -15,7 +15,7 @@ from pravega_connector.spark.versions import HAS_ADMISSION
 from pravega_connector.wire import StreamName
 from tests.conftest import Eventually
 from tests.integration._events import SIZE, write_events
-from tests.measured import of_stream, value
+from tests.support.measured import of_stream, value
 
 # Seconds until Spark has told its listeners.
 SOON = 120

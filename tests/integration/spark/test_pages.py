@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
 from pravega_connector.spark.versions import VERSION
-from tests import pages
+from tests.support import pages
 
 #: Pages that a new user follows. All others are ``long``.
 FIRST = ("README.md", "docs/get-started/quick-start.md", "docs/spark/read-and-write.md")

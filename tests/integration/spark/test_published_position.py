@@ -17,7 +17,7 @@ from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
 from tests.integration.spark._planning import next_offset
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 # tests/unit/client/test_subscriber.py publishes positions, and test_pages.py runs a query that does.
 pytestmark = [pytest.mark.long, pytest.mark.real_servers("retention is the server's")]

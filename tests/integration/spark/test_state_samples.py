@@ -13,7 +13,7 @@ from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.exactly_once.batch_commit import Committed, Ledger, Prepared, from_bytes
 from pravega_connector.writer.transactions import OpenTransaction
-from tests.state_samples import GENERATIONS, Log, Script, dump, good_number, scope_of
+from tests.support.state_samples import GENERATIONS, Log, Script, dump, good_number, scope_of
 
 Eventually = Callable[[Callable[[], object]], None]
 

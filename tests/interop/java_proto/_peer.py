@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pravega_connector.local import registry_jars
 from pravega_connector.local.jvm import find_java
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 __all__ = ["ProtoPeer"]
 

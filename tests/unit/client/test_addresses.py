@@ -12,7 +12,7 @@ from pravega_connector.core import addresses
 from pravega_connector.core.connection import open_socket
 from pravega_connector.errors import ConnectionLostError
 from pravega_connector.testing.requests import frame
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 HOST = "store.example"
 

@@ -24,9 +24,9 @@ from pravega_connector.errors import ConfigError, ControllerError, StreamNotFoun
 from pravega_connector.testing.requests import Append, frame
 from pravega_connector.wire import GetStreamSegmentInfo, ReadSegment, StreamCut
 from pravega_serde.errors import DeserializationError, UnsupportedFormatError
-from tests.fake_stream import FakeStream
-from tests.fakes import FakeController
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeStream
+from tests.support.fakes import FakeController
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import YES
 
 

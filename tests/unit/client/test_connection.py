@@ -12,7 +12,7 @@ from pravega_connector.core.connection import AppendConnection, Connection, Conn
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.errors import ConnectionLostError, DeadlineExceededError, ProtocolError
 from pravega_connector.wire import GetStreamSegmentInfo, Hello, KeepAlive, SegmentRead, StreamSegmentInfo, encode
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 SEGMENT = "scope/stream/0.#epoch.0"
 ASK = encode(GetStreamSegmentInfo(1, SEGMENT, ""))

@@ -12,7 +12,7 @@ from pravega_connector.errors import TimeUnknownError
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.reader.watermarks import WatermarkLog, _last_before
 from pravega_connector.wire import SegmentRange, StreamName, segment_id
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 STREAM = StreamName("scope", "stream")
 # A stream that was split and merged again: 0 in two halves, then one of three thirds.

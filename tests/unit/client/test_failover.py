@@ -40,10 +40,10 @@ from pravega_connector.wire import (
     StreamCut,
 )
 from pravega_connector.writer import append_loop
-from tests.fake_stream import FakeSegmentStore, FakeStream
-from tests.fakes import FakeController, SilentServer
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fakes import FakeController, SilentServer
 from tests.support.proxy import Proxy
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import YES
 
 QUICK = 3.0  # seconds of a failover here: attempts have one each

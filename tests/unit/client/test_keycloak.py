@@ -23,9 +23,9 @@ from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.testing import InProcessRegistry
 from pravega_serde import AsyncSchemaRegistryClient, CredentialUnavailableError, KeycloakProvider, SchemaRegistryClient
 from pravega_serde.kept_credentials import KeptCredential
-from tests.fakes import FakeController
-from tests.keycloak import SECRET, Endpoint, Keycloak
-from tests.stopwatch import Stopwatch
+from tests.support.fakes import FakeController
+from tests.support.keycloak import SECRET, Endpoint, Keycloak
+from tests.support.stopwatch import Stopwatch
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ from pravega_connector.wire import (
     WrongHost,
 )
 from pravega_serde.errors import DeserializationError
-from tests.fake_stream import FakeStream
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeStream
+from tests.support.stopwatch import Stopwatch
 
 EVENTS = [b"%d:" % i + bytes(i % 700) for i in range(9000)]  # about three chunks
 DATA = b"".join(map(frame, EVENTS))

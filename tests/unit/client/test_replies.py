@@ -69,7 +69,7 @@ from pravega_connector.wire import (
     replies,
 )
 from pravega_serde import serializer_for
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -37,7 +37,7 @@ from pravega_connector.wire import (
 )
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 
 @pytest.fixture

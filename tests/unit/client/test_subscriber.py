@@ -6,7 +6,7 @@ from typing import Any
 from pravega_connector.client import Subscriber
 from pravega_connector.core.values import SubscriberId
 from pravega_connector.wire import StreamCut, StreamName
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 STREAM = StreamName("scope1", "stream2")
 # createReaderGroup with MANUAL_RELEASE_AT_USER_STREAMCUT and Java's defaults, without the zeros behind it.

@@ -20,8 +20,8 @@ from pravega_connector.wire import (
     WrongHost,
     encode,
 )
-from tests.fake_stream import FakeStream
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeStream
+from tests.support.stopwatch import Stopwatch
 
 
 def take(reader, count, seconds=10):

@@ -19,7 +19,7 @@ from pravega_connector.errors import (
 from pravega_connector.testing.requests import Append
 from pravega_connector.wire import NoSuchSegment
 from pravega_serde.routing import segment_key
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 EVENTS = [b"%d" % i for i in range(120)]
 Status = TransactionStatus

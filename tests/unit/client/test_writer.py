@@ -22,8 +22,8 @@ from pravega_connector.testing.requests import Append
 from pravega_connector.wire import MAX_EVENT_SIZE, SetupAppend
 from pravega_serde.errors import SerializationError
 from pravega_serde.routing import segment_key
-from tests.fake_stream import FakeSegmentStore, FakeStream
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.stopwatch import Stopwatch
 
 
 def events_of(stream, number=0):

@@ -10,7 +10,7 @@ from pravega_connector.errors import DeadlineExceededError
 from pravega_connector.testing.requests import Append
 from pravega_connector.wire import MergeSegments, SegmentIsSealed
 from pravega_connector.writer import append_loop
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 EVENTS = [b"a", b"b", b"c"]
 

@@ -27,8 +27,8 @@ from pravega_connector.wire import (
 )
 from pravega_connector.writer import append_loop
 from pravega_serde.routing import segment_key
-from tests.fake_stream import FakeStream
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeStream
+from tests.support.stopwatch import Stopwatch
 
 COUNT = 120
 EVENTS = [b"%d" % i for i in range(COUNT)]

@@ -14,8 +14,8 @@ from pravega_connector.exactly_once.steps import Step, StepLog
 from pravega_connector.operations.ingest import FileSource, Sizes, ingest
 from pravega_connector.operations.ingest.run import open_steps, state_name
 from pravega_connector.testing.requests import Append
-from tests.fake_stream import FakeSegmentStore
-from tests.ingest_steps import record
+from tests.support.fake_stream import FakeSegmentStore
+from tests.support.ingest_steps import record
 from tests.unit.ingest._servers import TARGET, Servers
 
 

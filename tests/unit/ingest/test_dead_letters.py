@@ -14,7 +14,7 @@ from pravega_connector.errors import IngestError
 from pravega_connector.operations.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
 from pravega_connector.operations.ingest.content import DeadLetters
 from pravega_connector.operations.ingest.feed import Piece
-from tests.small_files import no_file_beyond
+from tests.support.small_files import no_file_beyond
 from tests.unit.ingest._servers import TARGET, Servers
 
 PIECE = Piece("folder/a.csv", 3, None, "mark")

@@ -34,7 +34,7 @@ from pravega_connector.wire import (
     WrongHost,
 )
 from pravega_connector.writer.transactions import OpenTransaction
-from tests.fake_stream import FakeSegmentStore
+from tests.support.fake_stream import FakeSegmentStore
 from tests.unit.ingest._servers import TARGET, Servers
 
 Run = Callable[..., IngestSummary]

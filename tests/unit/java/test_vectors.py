@@ -12,7 +12,7 @@ import pytest
 
 from pravega_serde import DeserializationError, SerializationError
 from pravega_serde.java import BlockData, ClassDescriptor, JavaObject, JavaSerializer
-from tests.each import each_case
+from tests.support.each import each_case
 from tests.unit.java._matching import assert_matches
 
 LINES = [

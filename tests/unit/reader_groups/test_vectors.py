@@ -17,8 +17,8 @@ from pravega_connector.reader_groups.protocol import (
 )
 from pravega_connector.reader_groups.protocol.serialization import TYPES
 from pravega_serde.errors import DeserializationError
-from tests.each import each_case
-from tests.group_values import plain, plain_checkpoint
+from tests.support.each import each_case
+from tests.support.group_values import plain, plain_checkpoint
 
 VECTORS = [
     json.loads(line) for line in (Path(__file__).parents[2] / "vectors/reader_groups.jsonl").read_text().splitlines()

@@ -7,7 +7,6 @@ import pytest
 
 from pravega_serde import DeserializationError, SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
-from tests.each import each_case
 from tests.support import avro_matrix
 from tests.support.avro_matrix import (
     DIFFERENCES,
@@ -21,6 +20,7 @@ from tests.support.avro_matrix import (
     cases,
     known,
 )
+from tests.support.each import each_case
 
 CASES = cases()
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from pravega_serde import DeserializationError, SchemaError, SerializationError, Serializer
-from tests.each import each_case
-from tests.extremes import FORMATS, Format, columns, expected
+from tests.support.each import each_case
+from tests.support.extremes import FORMATS, Format, columns, expected
 
 COLUMNS = [(f"{number}: {column.type}", column) for number, column in enumerate(columns())]
 

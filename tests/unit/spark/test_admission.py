@@ -12,7 +12,7 @@ from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.spark.source.admission import Admission, Backlog, Limits
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import ReadSegment, SegmentRead, StreamName, segment_name
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 EVENTS = [[b"%d" % i + bytes(i * 37 % 90) for i in range(60)], [b"x" * 300, b"", b"", b"y" * 5000, b"z"], [b"alone"]]
 ENDS = [list(itertools.accumulate(len(frame(event)) for event in events)) for events in EVENTS]

@@ -20,7 +20,7 @@ from pravega_connector.spark.source.data_loss import DataLoss
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.readers import read_rows
 from pravega_connector.testing.requests import frame
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 EVENTS = [b"event %d" % i * (i + 1) for i in range(20)]
 FRAMES = [frame(event) for event in EVENTS]

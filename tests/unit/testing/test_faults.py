@@ -10,7 +10,7 @@ import pytest
 from pravega_connector.client import PravegaClient, TransactionStatus
 from pravega_connector.errors import ConfigError, ControllerUnavailableError, SegmentStoreError, TransactionAbortedError
 from pravega_connector.wire import StreamCut
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 EVENTS = [b"%d" % number for number in range(200)]
 

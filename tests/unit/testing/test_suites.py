@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.suites import ON_BOTH
+from tests.support.suites import ON_BOTH
 
 ROOT = Path(__file__).parents[3]
 

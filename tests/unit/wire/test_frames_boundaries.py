@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pravega_connector.errors import ProtocolError
 from pravega_connector.wire import frame_walk as boundaries
 from pravega_connector.wire import walk_frames
-from tests.each import each_case
+from tests.support.each import each_case
 
 
 def frame(event: bytes) -> bytes:

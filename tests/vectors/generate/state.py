@@ -46,8 +46,8 @@ from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.spark.data_source import PravegaDataSource
 from tests.integration.exactly_once.conftest import Target
-from tests.state_samples import Script, dump, write_lines
 from tests.support.micro_batches import MicroBatches
+from tests.support.state_samples import Script, dump, write_lines
 
 NUMBERS = StructType([StructField("n", IntegerType())])
 

@@ -10,7 +10,7 @@ import pytest
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.core.retry import Attempts
-from tests.fakes import FakeController
+from tests.support.fakes import FakeController
 
 
 @pytest.fixture

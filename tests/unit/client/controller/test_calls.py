@@ -21,8 +21,8 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from tests.fakes import FakeController, SilentServer
-from tests.stopwatch import Stopwatch
+from tests.support.fakes import FakeController, SilentServer
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import NO, STREAM, YES, Code, one_line
 
 

@@ -10,7 +10,7 @@ from pravega_connector.controller.service import ControllerClient
 from pravega_connector.core import retry
 from pravega_connector.errors import ControllerError, ControllerFailureError, MalformedStreamCutError, StreamSealedError
 from pravega_connector.wire import StreamCut
-from tests.fakes import FakeController
+from tests.support.fakes import FakeController
 from tests.unit.client.controller._answers import NO, STREAM, YES, Code
 
 CUT = StreamCut(STREAM, {0: 7})

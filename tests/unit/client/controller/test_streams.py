@@ -16,8 +16,8 @@ from pravega_connector.errors import (
     StreamSealedError,
 )
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
-from tests.fakes import FakeController
-from tests.stopwatch import Stopwatch
+from tests.support.fakes import FakeController
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import STREAM, Code, one_line
 
 

@@ -29,8 +29,8 @@ from pravega_connector.errors import (
     TransactionUnknownError,
 )
 from pravega_connector.wire import SegmentRange
-from tests.fakes import FakeController
-from tests.stopwatch import Stopwatch
+from tests.support.fakes import FakeController
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import STREAM, Code
 
 ID = uuid.UUID("80000001-0000-0002-ffff-ffff00000003")  # both halves are negative as Java's longs

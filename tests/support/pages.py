@@ -1,7 +1,7 @@
 """Code blocks on the pages of the site: the test that runs each, or the reason why none does.
 
 A page is a program. Its blocks run in order, with one set of names, in one folder, on servers without its streams.
-``python -m tests.pages`` counts them.
+``python -m tests.support.pages`` counts them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pravega_connector.client import PravegaClient
 from pravega_serde.registry import SchemaRegistryClient
-from tests import shown_results
+from tests.support import shown_results
 from tools import site
 
 __all__ = [

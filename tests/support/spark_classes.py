@@ -1,8 +1,8 @@
 """Archive of Spark's classes. A JVM maps it, instead of finding, parsing and checking each class again.
 
-With the archive, a session with a few queries used 7.1 s of a core instead of 12.4 s. ``python -m tests.spark_classes``
-creates it once for each Spark and Java, which takes a minute. ``./run test`` does this. Without the archive, the tests
-only take longer.
+With the archive, a session with a few queries used 7.1 s of a core instead of 12.4 s.
+``python -m tests.support.spark_classes`` creates it once for each Spark and Java, which takes a minute. ``./run test``
+does this. Without the archive, the tests only take longer.
 """
 
 import os
@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.jvm import SOON_READY
-from tests.spark_home import spark_home
+from tests.support.jvm import SOON_READY
+from tests.support.spark_home import spark_home
 
 __all__ = ["class_options"]
 
@@ -88,7 +88,7 @@ def _make(home: Path, java: Path, archive: Path, folder: Path) -> None:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_SUBMIT_OPTS": " ".join((*SOON_READY, *listing)),
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     _run([sys.executable, "-c", _PROGRAM, str(folder)], environment)
     # The same class path as that of Spark's launcher.

@@ -17,7 +17,7 @@ from pravega_connector.client import PravegaClient, Revision, ScalingPolicy, Str
 
 __all__ = ["GENERATIONS", "STATE", "Log", "Script", "dump", "good_number", "lines_of", "scope_of", "write_lines"]
 
-STATE = Path(__file__).parent / "vectors" / "state"
+STATE = Path(__file__).parents[1] / "vectors" / "state"
 #: Folders of samples, each with the same state in another version, the oldest first.
 GENERATIONS = sorted(path for path in STATE.iterdir() if path.is_dir()) if STATE.is_dir() else []
 

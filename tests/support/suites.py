@@ -8,7 +8,7 @@ import pytest
 
 __all__ = ["ON_BOTH", "files_on_kit"]
 
-_INTEGRATION: Final = Path(__file__).parent / "integration"
+_INTEGRATION: Final = Path(__file__).parents[1] / "integration"
 
 #: Name -> minimum number of its tests that pass on the kit.
 ON_BOTH: Final = {
