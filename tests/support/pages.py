@@ -125,7 +125,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/tools/local-server.md#Compile Java programs": "needs a program in Java",
     "docs/tools/local-server.md#Download and cache": "needs a mirror of Maven Central",
     "docs/get-started/install.md": _INSTALLS,
-    "docs/operate/monitoring.md#Metrics, dashboard and alert rules": _ENDLESS + "tests/unit/test_docs.py",
+    "docs/operate/monitoring.md#Metrics, dashboard and alert rules": _ENDLESS + "tests/checks/test_docs.py",
     "docs/operate/troubleshooting.md#PRAVEGA-TORN-BATCH": _TORN,
     "docs/operate/troubleshooting.md#UNDECIDABLE batches": _TORN,
     "docs/get-started/quick-start.md#1. Start a server": _INSTALLS,

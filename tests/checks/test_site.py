@@ -31,8 +31,6 @@ SEARCHED: Final = {  # what users search for, and how the address of one of the 
 }
 ADDRESS: Final = "https://docs.test/it"
 
-pytestmark = pytest.mark.long  # ./run check builds the site, too
-
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -9,8 +9,6 @@ import tomllib
 from pathlib import Path
 from typing import get_overloads
 
-import pytest
-
 from pravega_serde import serializer_for
 from pravega_serde.format_table import FORMATS, imported
 
@@ -18,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tools" / "packages" / "typed_program.py"
 
 
-@pytest.mark.long  # mypy takes 10 s; the tests below have the files and the overloads that it reads
 def test_a_users_program_is_checked(tmp_path, request):
     program = PROGRAM.read_text()
     assert program.count("assert_type(") >= 10

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pravega_serde import formats
 
-PAGE = (Path(__file__).parents[3] / "docs" / "serialization/serializers.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "serialization/serializers.md").read_text()
 
 
 def _names_under(heading: str) -> list[str]:
