@@ -206,7 +206,7 @@ def main() -> int:
     return 1 if found else 0
 
 
-#: What ./run check checks.
+#: Paths that ./run check checks.
 CHECKED: Final = (
     "CHANGELOG.md",
     "CODE_OF_CONDUCT.md",

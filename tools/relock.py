@@ -85,7 +85,7 @@ _RECIPES: Final = {
             "com.emc.ecs",
             # Its old ASM breaks the REST server on Java 17.
             "com.sun.jersey",
-            # Logging goes through logback alone.
+            # Logging goes only through logback.
             "log4j",
         ),
         excluded_modules=("slf4j-reload4j",),
@@ -108,7 +108,7 @@ _RECIPES: Final = {
             ),
         ),
         excluded_organisations=(),
-        # The first was never published; logging goes through logback alone.
+        # The first was never published; logging goes only through logback.
         excluded_modules=("pravega-keycloak-client", "slf4j-simple"),
     ),
     # A broker for tests of the ingestion from Kafka.

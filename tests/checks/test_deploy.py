@@ -1,4 +1,4 @@
-"""The files in deploy/ parse, and what they name is there: commands, options, settings, files, versions."""
+"""The files in deploy/ parse, and what they name exists: commands, options, settings, files, versions."""
 
 import re
 import tomllib
@@ -32,7 +32,7 @@ def containers() -> Iterator[Any]:
 
 
 def commands() -> list[list[str]]:
-    """The command of each container, and those of its probes."""
+    """The commands of each container and of its probes."""
     found = [container["command"] for container in containers()]
     probes = [probe["exec"]["command"] for c in containers() for name, probe in c.items() if name.endswith("Probe")]
     assert found

@@ -35,7 +35,7 @@ def imported_names(package: str) -> set[str]:
 
 
 def listed(package: str) -> list[str]:
-    """The names that the package itself lists; those of a module whose list it takes over come on top."""
+    """The names that the package itself lists; the lists that it takes over from modules are added."""
     if package in LAZY:
         return importlib.import_module(package).__all__
     (names,) = (
@@ -47,7 +47,7 @@ def listed(package: str) -> list[str]:
 
 
 def seen_by_type_checkers(package: str) -> dict[str, object]:
-    """Public names that the package imports for type checkers alone, and what they are."""
+    """Public names that the package imports only for type checkers, with their objects."""
     (block,) = (node for node in parsed(package) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
     found = {}
     for node in block.body:
@@ -94,7 +94,7 @@ def test_type_checkers_see_what_is_there(package):
     assert not {"Final", "TYPE_CHECKING", "annotations", "sys"} & set(dir(module))  # what completion would offer
 
 
-#: Modules whose names are public: those of the short package, those that the pages import from, and message classes.
+#: Modules whose names are public: the short package's, the ones that pages import from, and message classes.
 PUBLIC_MODULES = {
     *(f"pravega_connector/{path.name}" for path in (ROOT / "connector").glob("*.py")),
     *(f"pravega_connector/operations/{path.name}" for path in (ROOT / "connector").glob("*.py")),

@@ -22,7 +22,7 @@ def plain(name: str) -> str:
 
 
 def named(extra: str) -> set[str]:
-    """Distributions of an extra, those of other extras of ours that it takes, and the dependencies."""
+    """Distributions of an extra and of the extras in it, and the dependencies."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found, waiting = set[str](), [*project["dependencies"], *project["optional-dependencies"][extra]]
     while waiting:
@@ -39,7 +39,7 @@ def named(extra: str) -> set[str]:
 def imported() -> Iterator[tuple[str, Path]]:
     """Top-level packages of other projects, and the files that import them."""
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
-    local = {file.stem for file in files}  # what peers and programs by path import beside them
+    local = {file.stem for file in files}  # what peers and programs by path import next to them
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []

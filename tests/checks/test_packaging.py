@@ -1,4 +1,4 @@
-"""What a release is made of: its two files, their metadata, the workflows that build them, and what cites them."""
+"""Content of a release: its two files, their metadata, the workflows that build them, and what cites them."""
 
 import json
 import re
@@ -58,7 +58,7 @@ def test_the_wheel_has_the_packages_and_nothing_else(files: _build.Files):
     with zipfile.ZipFile(files.wheel) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert names == {name for name in in_checkout(*PACKAGES) if not name.endswith((".java", ".md"))}
-    # The jar is there if it was compiled before.
+    # The jar exists if it was compiled before.
     assert {Path(name).suffix for name in names} - {".jar"} == {".py", ".pyi", ".typed", ".lock"}
     # Programs that are only run from a checkout are in tools/. These are processes that the product starts.
     programs = {

@@ -1,4 +1,4 @@
-"""What a type checker knows in a program of a user's (PEP 561)."""
+"""Types that a type checker finds in a user's program (PEP 561)."""
 
 import ast
 import inspect

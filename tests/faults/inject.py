@@ -1,4 +1,4 @@
-"""Kill points: wrapped methods of a process under test, at one of which it kills, stops or delays itself.
+"""Kill points: wrapped methods of a process under test, each a point at which it kills, stops or delays itself.
 
 A fault is a mapping::
 
@@ -97,7 +97,7 @@ def after(
 
 
 def during(point: str, call: Callable[[], Any], **where: Any) -> Any:
-    """Make a call, and return its result; reach the point while the call is on its way."""
+    """Make a call, and return its result; reach the point while the call is in flight."""
     if _fault.get("at") != point:
         return call()
     with ThreadPoolExecutor(1) as pool:

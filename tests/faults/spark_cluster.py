@@ -22,7 +22,7 @@ _START: Final = 300.0
 
 
 class SparkCluster:
-    """A master and two workers of one core each; ``environment`` is that of their Python processes.
+    """A master and two workers of one core each; ``environment`` is for their Python processes.
 
     ``spark`` is the folder of Spark's installation. Context manager.
     """

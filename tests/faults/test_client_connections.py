@@ -184,7 +184,7 @@ def test_a_slow_way_changes_nothing(config, stream, proxy):
     assert proxy.connections >= 2
 
 
-# ---------------------------------------------------------------- nobody there
+# ---------------------------------------------------------------- no server
 
 
 @pytest.mark.long

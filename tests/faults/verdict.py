@@ -1,4 +1,4 @@
-"""Verdict on a run: events are counted against those expected, and none may be lost, repeated or out of order."""
+"""Verdict on a run: events are counted against those expected, with no loss, repetition or change of order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Serialized objects of other projects: read, written again, and read back by Java.
 
-Some corpora are files that stand in a project's tests; the others are made here by a library's own classes.
+Some corpora are files that are in a project's tests; the others are made here by a library's own classes.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Objects:
 
 
 CORPORA: Mapping[str, Objects] = {
-    # What has other bytes holds hashed collections whose capacity Java too writes otherwise after reading them.
+    # Objects with other bytes hold hashed collections, and Java too writes their capacity differently.
     "commons-collections 4": Objects(
-        # The library refuses four of its own functors as unsafe.
+        # The library refuses four of its functors as unsafe.
         stored=COMMONS_TESTS,
         wanted=r"\.obj$",
         classes=(COMMONS, COMMONS_TESTS),
@@ -94,7 +94,7 @@ STORED = [name for name, objects in CORPORA.items() if objects.stored is not Non
 
 def _again(event: bytes) -> bytes:
     written = SERIALIZER.serialize(SERIALIZER.deserialize(event))
-    # What was written is read as what it was.
+    # Written values are read as equal values.
     assert SERIALIZER.serialize(SERIALIZER.deserialize(written)) == written
     return written
 

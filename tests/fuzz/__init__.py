@@ -15,6 +15,6 @@ FORMATS = (*(name for name in formats() if name != "bytes"), "envelopes")
 
 
 def load(name: str, only: str = "") -> Format:
-    """A format with its targets, or those of them whose name contains a text."""
+    """A format with its targets, or only the targets whose name contains a text."""
     form: Format = importlib.import_module(f"tests.fuzz.{name}").FORMAT
     return dataclasses.replace(form, targets=[target for target in form.targets if only in target.name])

@@ -1,4 +1,4 @@
-"""What an input costs: CPU seconds, and the process's peak of memory while it is read."""
+"""Cost of an input: CPU seconds, and the process's peak of memory while it is read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 class HangError(BaseException):
-    """An input takes so long that it is not waited for. Not an Exception: nobody may catch it on its way."""
+    """An input takes so long that it is not waited for. Not an Exception: no handler may catch it."""
 
 
 def settle() -> None:
@@ -35,7 +35,7 @@ def settle() -> None:
 
 
 class Meter:
-    """Measures from its creation on; of memory it sees all that is resident, whoever asked for it."""
+    """Measures from its creation on; it sees all resident memory, of all owners."""
 
     def __init__(self) -> None:
         _CLEAR.write_text(_RESET_PEAK)

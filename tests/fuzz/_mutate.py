@@ -59,7 +59,7 @@ _CHANGES: Sequence[Change] = (
 
 
 def mutate(event: bytes, other: bytes, tokens: Sequence[bytes], source: random.Random, *, keep: int = 0) -> bytes:
-    """An event changed in one to six places, none of them within its first ``keep`` bytes."""
+    """An event changed in one to six places, all after its first ``keep`` bytes."""
     raw = bytearray(event)
     for _ in range(source.choice((1, 1, 1, 2, 3, 6))):
         at = source.randrange(min(keep, len(raw)), len(raw) + 1)
@@ -68,7 +68,7 @@ def mutate(event: bytes, other: bytes, tokens: Sequence[bytes], source: random.R
 
 
 def inflate(event: bytes, source: random.Random, *, keep: int = 0) -> bytes:
-    """An event of up to a mebibyte: one piece of it stands there as often as fits."""
+    """An event of up to a mebibyte: one piece of it is repeated as often as fits."""
     at = source.randrange(min(keep, len(event)), len(event) + 1)
     piece = event[at : at + source.randrange(1, 40)] or b"\0"
     room = (LARGEST - len(event)) // source.choice((1, 1, 4, 16))

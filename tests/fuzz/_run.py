@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Totals:
-    """What was run so far."""
+    """Counts of the run so far."""
 
     longest: float = LONGEST_SECONDS
     """What an input may take; more on machines that do much else."""
@@ -80,7 +80,7 @@ class Totals:
 
 
 def fuzz(form: Format, inputs: int, seed: int, totals: Totals) -> Iterator[Totals]:
-    """Mutated inputs for all targets of a format, in turn; gives the totals after each batch."""
+    """Mutated inputs for all targets of a format, in turn; returns the totals after each batch."""
     source = random.Random(seed)
     shares = [_Share(form, target, source, totals) for target in form.targets if target.corpus]
     while totals.inputs < inputs:
@@ -91,7 +91,7 @@ def fuzz(form: Format, inputs: int, seed: int, totals: Totals) -> Iterator[Total
 
 def explode(target: Target, totals: Totals) -> None:
     """Every bomb of a target, each measured by itself."""
-    for event in target.corpus:  # whatever is made when it is first needed is not the bomb's
+    for event in target.corpus:  # objects that are created on first use are not the bomb's
         _rows(target, [event], Totals())
     for name, make in target.bombs.items():
         event = make()
@@ -231,7 +231,7 @@ def _columns(
 def _compared(
     target: Target, values: Mapping[int, Any], refused: Mapping[int, str], column: pa.Array, wrong: set[int]
 ) -> Iterator[tuple[str, int, str]]:
-    """What a column has otherwise than the rows, in which row, and more about it."""
+    """First difference of a column from the rows, its row, and details."""
     good = set(range(len(column))) - wrong
     for row in good & refused.keys():
         if not target.smaller_in_python or target.smaller_in_python not in refused[row]:

@@ -1,4 +1,4 @@
-"""What is fuzzed: a serializer, the events to begin with, and what belongs to its format."""
+"""Target of the fuzzer: a serializer, the events to begin with, and what belongs to its format."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ _LISTS: Final = _record("Point", **{f"f{n}": {"type": _array("long"), "default":
 
 
 def _bombs() -> list[Target]:
-    """Each with a schema of its own."""
+    """Each with its own schema."""
     tree = b"\0" + b"\2\0" * 100_000
     return [
         _bomb("booleans", _array("boolean"), lambda: _filled(b"\1")),

@@ -3,7 +3,7 @@
 ``python -m tests.fuzz.files [--values 100000] [--seed N] [KIND …]`` writes each column of all Arrow types as CSV, JSON
 lines, Parquet and Avro with pyarrow, pandas, fastavro and Python's own modules. Each file is ingested in each format.
 Other libraries decode the events. Then the events are exported to a file of each format, which other libraries read.
-What must hold: each value is equal, or its text. Errors are one line, and the fix that they name works.
+Checked: each value is equal, or its text. Errors are one line, and the fix that they name works.
 """
 
 from __future__ import annotations
@@ -499,7 +499,7 @@ def _written(kind: str, writer: str, column: Column, values: Values, folder: Pat
 
 
 def _file(path: Path, kind: str, column: Column, values: Values, *, typed: bool = False) -> _File:
-    """Return a file with its values: those of the column, unless it is a text that says nothing of types."""
+    """Return a file with its values: the column's, unless it is a text without types."""
     if kind == "csv":
         return _File(path, kind, list(_csv_fields(path.read_bytes())), _same_field)
     if kind == "jsonl" and not typed:

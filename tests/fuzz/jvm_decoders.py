@@ -194,7 +194,7 @@ def _events(target: Target, tokens: Sequence[bytes], chance: random.Random, coun
 
 
 def _targets(name: str, chance: random.Random) -> tuple[Iterator[Target], Sequence[bytes], int]:
-    """Return the targets of a format without end, the tokens of mutations, and the bytes that they leave alone."""
+    """Return the targets of a format without end, the tokens of mutations, and the bytes that they do not change."""
     made = import_module(f"tests.fuzz.{name}").FORMAT
     known = [target for target in made.targets if target.columns and target.corpus and _is_decoded(target)]
 

@@ -2,7 +2,7 @@
 
 ``python -m tests.fuzz.jvm_reader [--rounds 1000] [--seed N]`` writes one stream with events of mixed sizes into an
 in-process Pravega, and reads it in one Spark session. A round reads a random range, with random columns, filters and
-partitions. Its answers are short, doubled, reordered, empty, cut, refused or lost. What must hold: rows are equal, and
+partitions. Its answers are short, doubled, reordered, empty, cut, refused or lost. Checked: rows are equal, and
 so are the errors of invalid and lost ranges, in one line. ``--only N`` repeats one round of a seed.
 """
 
@@ -43,7 +43,7 @@ _HARD_FAULTS: Final = 4  # of one round: each makes the reader pause
 _COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
 _LATE_SECONDS: Final = 0.03
 _ALWAYS: Final = 1 << 60
-# Shares: reads with an error, those of them that are refused or of lost data, reads with several partitions, cuts that
+# Shares: reads with an error, refusals and lost data among them, reads with several partitions, cuts that
 # are set, answers without a fault, and events of zeros.
 _INVALID, _REFUSED, _LOST, _DIVIDED, _BOUNDED, _GOOD, _ZEROS = 0.15, 0.1, 0.3, 0.5, 0.8, 0.5, 0.2
 _UNSPECIFIED: Final = -1

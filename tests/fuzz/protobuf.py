@@ -41,7 +41,7 @@ def _target(name: str, files: FileDescriptorSet, bombs: Mapping[str, Callable[[]
         message = serializer.message_class()
         fill(message, source, 3)
         events.append(message.SerializeToString())
-    # What a message holds is looked at when it is asked for: a time beyond Python's, a proto2 text that is not UTF-8.
+    # The content of a message is checked on access: a time beyond Python's, a proto2 text that is not UTF-8.
     return Target(name=name, serializer=serializer, corpus=events, bombs=bombs, rows_take_more=True, **more)
 
 

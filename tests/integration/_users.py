@@ -51,7 +51,7 @@ def server_with_users(folder: Path) -> Iterator[PravegaConfig]:
 
 
 def password(name: str) -> str:
-    """What a user has to give."""
+    """Credentials of a user."""
     return f"password of {name}"
 
 

@@ -1,4 +1,4 @@
-"""A format in a package of its own: the one of the page 'Write a format', built and installed as users do."""
+"""A format in its own package: the one of the page 'Write a format', built and installed as users do."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The code on the pages runs as it stands: a page is a program."""
+"""The code on the pages runs unchanged: a page is a program."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.integration.conftest import remove_scopes
 from tests.support import pages
 
 RUN_HERE = pages.run_by(pages.ON_SERVERS)
-#: Most of their commands start a process each. Tests of their own have them in this process.
+#: Most of their commands start a process each. Separate tests have them in this process.
 LONG = (
     "docs/serialization/confluent-and-apicurio.md",
     "docs/serialization/schema-registry.md",

@@ -1,4 +1,4 @@
-"""What earlier versions left on servers and disks is gone on with: the samples in ``tests/vectors/state``, put back."""
+"""State of earlier versions on servers and disks is used: the samples in ``tests/vectors/state``, put back."""
 
 import csv
 import json
@@ -123,7 +123,7 @@ CASES = [(*cut, fate) for cut in CUTS for fate in (("committed", "aborted", "ope
 
 @pytest.fixture
 def cleared(client: PravegaClient) -> Iterator[list[StreamName]]:
-    """Streams to delete after the test: each test makes them anew."""
+    """Streams to delete after the test: each test makes them again."""
     streams: list[StreamName] = []
     yield streams
     for stream in streams:

@@ -43,7 +43,7 @@ class JavaValues:
         return [json.loads(line) for line in self._run("Generate")]
 
     def verify(self, events: Sequence[bytes]) -> list[dict[str, Any]]:
-        """What Java reads in each event: value and identical, or error."""
+        """Values that Java reads in each event: value and identical, or error."""
         return [json.loads(line) for line in self._run("Verify", text="".join(f"{event.hex()}\n" for event in events))]
 
     def descriptors(self, names: Sequence[str]) -> dict[str, bytes]:

@@ -179,7 +179,7 @@ def test_json_of_theirs(uri: str, theirs: SchemaRegistryClient, topic: str) -> N
 
 
 def test_json_of_ours(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
-    # A title is no name that has to be given: only Pravega's registry has names of JSON schemas.
+    # A title is not a name that has to be given: only Pravega's registry has names of JSON schemas.
     schema = {name: value for name, value in JSON.items() if name != "title"}
     writer = serializer(uri, group=f"{topic}-value", schema=schema, format="json", register_schema=True)
     read = JSONDeserializer(json.dumps(schema), schema_registry_client=theirs)

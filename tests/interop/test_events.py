@@ -1,4 +1,4 @@
-"""What one client writes, every other one reads: the same bytes, in the same order for each routing key."""
+"""Every client reads the events of every other one: the same bytes, in the same order for each routing key."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_java_reads_our_state(
 def test_ours_follows_what_java_wrote(
     client: PravegaClient, java: JavaStatePeer, stream_name: StreamName, folder: Path, committed: bool
 ) -> None:
-    """A Java ingester makes the state, does a step, and is gone, before or after its commit."""
+    """A Java ingester makes the state, does a step, and ends before or after its commit."""
     client.create_stream(stream_name, 2)
     client.create_stream(state := state_name(stream_name))
     java.words("initialize", state, word=json.dumps(empty_state(stream_name)))
@@ -86,7 +86,7 @@ def test_ours_follows_what_java_wrote(
     found = [json.loads(event) for event in client.read(stream_name)]
     assert sorted((each["file"], each["sample"]) for each in found) == [(f, s) for f in range(3) for s in range(9)]
     assert sum("by" in each for each in found) == (9 if committed else 0)
-    # And Java goes on with what ours wrote.
+    # And Java continues with what ours wrote.
     words = java.words("state", state)
     assert all(finished for _, _, finished in fold(words).positions.values())
     java.words(

@@ -78,7 +78,7 @@ REFERENCES: Final = {
 }
 APICURIOS: Final = {_IDS: f"{_HANDLERS}.Default4ByteIdHandler", "apicurio.registry.use-id": "contentId", **REFERENCES}
 GLOBAL_IDS: Final = {_IDS: f"{_HANDLERS}.Legacy8ByteIdHandler", "apicurio.registry.use-id": "globalId", **REFERENCES}
-#: Framing -> settings, and whether the address of ours is that of Confluent's interface.
+#: Framing -> settings, and True if our address is Confluent's interface.
 FRAMINGS: Final[dict[str, tuple[dict[str, str], bool]]] = {
     "confluent": (CONFLUENTS, True),
     "apicurio": (APICURIOS, False),

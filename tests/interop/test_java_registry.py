@@ -101,7 +101,7 @@ def derived(uri: str) -> dict[str, pa.Array]:
     for wanted in ("avro", "json", "protobuf"):
         column = ROWS_COLUMN
         if wanted == "protobuf":
-            # Java's generic reader does not read schemas with imports, such as that of Timestamp.
+            # Java's generic reader does not read schemas with imports, such as Timestamp's.
             moments = pa.field("moment", pa.int64())
             column = column.cast(pa.struct([moments if each.name == "moment" else each for each in column.type]))
         writer = serializer(
@@ -115,7 +115,7 @@ def derived(uri: str) -> dict[str, pa.Array]:
 
 @pytest.fixture(scope="module")
 def java_json(java: JavaRegistry, derived: Mapping[str, pa.Array]) -> dict[str, list[Any]]:
-    """What Java's generic reader shows of events of Java and of ours, by group."""
+    """Values that Java's generic reader shows of events by Java and by us, by group."""
     ours = {group: events.to_pylist() for group, events in derived.items()}
     return java.show({group: java.events(group) for group in SHOWN} | ours)
 
@@ -169,7 +169,7 @@ def test_what_java_wrote_is_read_by_column(java: JavaRegistry, uri: str, group: 
 
 
 def same(row: Any, expected: Any) -> bool:
-    """Whether a column's value is the row's, but for what columns show in another way: unions of several types."""
+    """Return True if a column's value is the row's, except for unions of several types."""
     if isinstance(expected, dict) and "inner" in expected and "price" in expected:
         b = expected["inner"]["b"]
         members = {"member0": b if isinstance(b, int) else None, "member1": b if isinstance(b, str) else None}
@@ -365,7 +365,7 @@ SPELLINGS: list[Any] = [
         {"name": "inner", "type": {"type": "record", "name": "I", "namespace": "x", "fields": [
             {"name": "back", "type": "R"}, {"name": "me", "type": ["null", "I"]}]}},
     ]},
-    # Names that are those of types, too.
+    # Names that types have, too.
     {"type": "record", "name": "map", "namespace": "x", "fields": [{"name": "m", "type": ["null", "x.map"]}]},
     {"type": "record", "name": "D", "default": {"a": 1}, "fields": [
         {"name": "a", "type": "double", "default": 1}, {"name": "b", "type": "double", "default": "NaN"},
@@ -402,7 +402,7 @@ def test_avro_schemas_are_printed_as_java_prints_them(java: JavaRegistry) -> Non
     for schema, answer in zip(given_schemas, answers, strict=True):
         if answer is not None:
             compared += 1
-            # A name of a primitive type alone would be taken for a file's.
+            # Only the name of a primitive type would count as a file name.
             assert _registered(schema) == answer
     assert compared >= 100
     assert None not in answers[: len(SPELLINGS)]

@@ -41,7 +41,7 @@ def write(client: PravegaClient, stream: StreamName, first: int) -> None:
 
 
 def read_all(java: JavaReaders, reader: str) -> tuple[list[JavaEvent | JavaTaken], bytes]:
-    """What a reader is given until a checkpoint, or until it falls silent; and its position."""
+    """Events of a reader until a checkpoint or a pause, and its position."""
     return java.read(reader, 10 * EVENTS, SILENCE)
 
 
@@ -53,7 +53,7 @@ def test_a_group_that_java_makes(
     tail = {Segment(stream_name, number): offset for number, offset in client.tail(stream_name).positions.items()}
     assert java.create([stream_name], checkpoint_ms=-1, refresh_ms=100)
 
-    # Both are there before any has acquired a segment.
+    # Both exist before any has acquired a segment.
     java.open("java")
     member = GroupMember(client.stores, java.scope, java.group, "python")
     member.turn()
@@ -102,7 +102,7 @@ def test_a_group_that_java_makes(
     )
     assert java.look().segments == {"java": 4}
 
-    # It comes again, and Java starts anew with all that was written; then it finds itself outside.
+    # It comes again, and Java starts again with all that was written; then it finds itself outside.
     again = GroupMember(client.stores, java.scope, java.group, "python")
     java.reset([stream_name], checkpoint_ms=-1, refresh_ms=100)
     found = java.look()
@@ -116,7 +116,7 @@ def test_a_group_that_java_makes(
 def test_both_go_on_to_what_follows_segments(
     client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
 ) -> None:
-    """1 segment becomes 2, 1, and 3: whoever has read one to its end says so, and anybody takes what follows."""
+    """1 segment becomes 2, 1, and 3: a reader that finished one reports it, and any reader takes its successors."""
     client.create_stream(stream_name)
     lengths: dict[Segment, int] = {}
 
@@ -226,7 +226,7 @@ def test_both_read_on_after_either_has_changed_streams_and_settings(
         assert (config.generation, config.refresh_ms, config.retention) == (2, 300, Retention.NONE)
         assert read_by_python("python-1", EVENTS) == written(two)
 
-        # By Python again, which goes on from what Java has set.
+        # By Python again, which continues from what Java has set.
         group.reset("earliest", streams=[two, one], end=[client.tail(two), client.tail(one)])
         assert group.config.refresh_ms == 300
         assert read_by_java("java-2", 3 * EVENTS) == written(one, two)

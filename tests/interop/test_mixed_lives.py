@@ -46,7 +46,7 @@ def finds_what_is_wrong(folder: Path) -> None:
 
 
 def read_once(folder: Path) -> tuple[Path, int]:
-    """The notes of a reader, and the line in the middle of its events of which no other reader was given that event."""
+    """The notes of a reader, and the line in the middle of its events that no other reader has."""
     readers = json.loads((folder / "trial.json").read_text())["readers"]
     files = [folder / f"{reader}.notes" for reader, about in readers.items() if about["phase"] == 0]
     events = {

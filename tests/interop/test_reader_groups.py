@@ -41,7 +41,7 @@ def java(pravega: LocalPravega) -> Iterator[JavaGroups]:
 
 
 def entries(client: PravegaClient, stream: StreamName, group: str) -> list[bytes]:
-    """What stands in a group's state."""
+    """Content of a group's state."""
     log = client.revisioned(StreamName(stream.scope, f"_RG{group}"))
     return [entry for _, entry in log.read_from(log.oldest_revision())]
 
@@ -54,7 +54,7 @@ def write(client: PravegaClient, stream: StreamName, count: int) -> StreamCut:
 
 
 def without_id(entry: bytes) -> bytes:
-    """The state of a group without the id, which stands at the end of its configuration."""
+    """The state of a group without the id, which is at the end of its configuration."""
     begin = entry.index(bytes(8), entry.index(b"\x02\x00\x00\x00\x19\x01")) + 8  # behind its generation, 0
     return entry[:begin] + entry[begin + 16 :]
 
@@ -121,7 +121,7 @@ def test_the_group_follows_a_stream_that_is_made_anew(client: PravegaClient, jav
 def test_a_group_of_the_rust_client_is_kept_apart(
     client: PravegaClient, stream_name: StreamName, rust: RustPeer
 ) -> None:
-    """Its state is in a format of its own, and in a place of its own: not even the same name makes it one group."""
+    """Its state is in its own format, and in its own place: not even the same name makes it one group."""
     client.create_stream(stream_name, 2)
     write(client, stream_name, 100)
     name = f"{stream_name.scope}/apart"

@@ -64,7 +64,7 @@ def test_our_events_go_where_java_puts_them(
 
 
 def as_rust_hashes(key: str) -> str:
-    """The key whose segment the Rust client takes for `key`.
+    """The key whose segment the Rust client uses for `key`.
 
     It hashes the UTF-16 text in a buffer with as many units as the key has bytes in UTF-8, so what is not ASCII is
     followed by NULs. Java does not do so, and we follow Java: writers in Rust and Java agree on ASCII keys only.

@@ -184,7 +184,7 @@ def test_each_goes_on_after_the_compaction_of_the_other(
     assert state(ours) == ["a+b+o0+j0+o1+j1+o2", "j2"]
     with client.revisioned(stream) as log:
         assert log.oldest_revision().offset > 0
-    # Java alone compacts, so often that our place is truncated away.
+    # Only Java compacts, so often that our place is truncated away.
     for number in range(3):
         java.words("compact", stream)
         java.words("update", stream, words=[f"k{number}"])

@@ -24,7 +24,7 @@ __all__ = ["CASES", "Case"]
 _numbers: Final = itertools.count()
 _TEXT: Final = serializer_for("string")
 _SCOPE: Final = "interrupts"
-#: Seconds until what goes on must have brought all events.
+#: Seconds until what continues must have brought all events.
 _SOON: Final = 10.0
 
 
@@ -60,7 +60,7 @@ class Case:
         """Do what is interrupted."""
 
     def check(self) -> None:
-        """Go on after it, and assert what must hold."""
+        """Continue after it, and assert what must hold."""
 
     def end(self) -> None:
         """Close the clients."""
@@ -354,7 +354,7 @@ class Several(Poll):
 
 
 class Read(Case):
-    """What there is, once; a read that was cut is begun again."""
+    """All events once; a read that was cut is started again."""
 
     def prepare(self) -> None:
         self.add(24)
@@ -584,7 +584,7 @@ class Revisions(Case):
         self.accepted.append(text)
 
     def put_last(self, text: str) -> Any:
-        # What was interrupted may come first: it is on its way.
+        # The interrupted write may come first: it is in flight.
         tries = (self.log.write_conditionally(self.log.latest_revision(), text) for _ in range(5))
         return next((revision for revision in tries if revision is not None), None)
 
@@ -710,7 +710,7 @@ class RawWriter(ByteWriter):
 
 
 class ByteReader(Case):
-    """A file whose bytes are read: its offset is that of the next byte."""
+    """A file whose bytes are read: its offset is the next byte's."""
 
     segments = 1
 

@@ -50,7 +50,7 @@ def places(make: Callable[[InProcessPravega], Case], kit: InProcessPravega, *, l
     for number in range(_RECORDINGS + 1):
         tracer = Tracer()
         in_time(lambda tracer=tracer: _play(make, kit, tracer), _SECONDS)  # type: ignore[misc]
-        if number:  # what the first one imports and caches is there for the others
+        if number:  # what the first one imports and caches exists for the others
             counts.append(tracer.lines)
     lines = sorted(set().union(*counts))
     found = [Place(*line, 1) for line in lines]
@@ -71,7 +71,7 @@ def try_all(
 ) -> Iterator[Totals]:
     """Interrupt a case at each place, or at a sample of them; yield the totals after each run.
 
-    ``within`` has the ends of paths; without any the places are those of all files.
+    ``within`` has the ends of paths; without any, all files count.
     """
     totals, began = Totals(name), time.monotonic()
     with InProcessPravega() as kit:

@@ -81,7 +81,7 @@ def _is_traced(code: CodeType) -> bool:
 
 
 def _is_finalizer(frame: FrameType) -> bool:
-    """Whether ``__del__`` runs: Python ignores what it raises, so an interrupt there is not the caller's."""
+    """Return True if ``__del__`` runs: Python ignores what it raises, so an interrupt there is not the caller's."""
     each: FrameType | None = frame
     while each is not None and each.f_code.co_filename.startswith(_CLIENT):
         if each.f_code.co_name == "__del__":

@@ -1,6 +1,6 @@
 """``python -m tests.support.avro_matrix``: Avro's schema resolution in three implementations, case by case.
 
-The cases are those of ``vectors/avro_resolution.jsonl``, with what Java made of them. Two answers are equal if the
+The cases are from ``vectors/avro_resolution.jsonl``, with Java's results. Two answers are equal if the
 values, written again with the reader's schema, have the same bytes, or if both are errors. Where the three differ
 stands below, with the reason; the tests hold this list to be complete.
 """
@@ -38,7 +38,7 @@ _A: Final = record(("a", "int"))
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A case that somebody answers otherwise than Java, and why."""
+    """A case with an answer different from Java's, and the reason."""
 
     who: str
     writer: Any
@@ -121,18 +121,18 @@ def known(case: Case) -> list[Difference]:
 
 
 def by_java(case: Case) -> str:
-    """What Java made of a case: bytes in hex, or ERROR."""
+    """Java's result for a case: bytes in hex, or ERROR."""
     return str(case.get("result", ERROR))
 
 
 def by_rows(case: Case) -> str:
-    """What a row is here, written again; raises what our reader raises."""
+    """Our row, written again; raises the errors of our reader."""
     value = AvroSerializer(case["writer"], reader_schema=case["reader"]).deserialize(bytes.fromhex(case["hex"]))
     return AvroSerializer(case["reader"]).serialize(value).hex()
 
 
 def by_columns(case: Case) -> str:
-    """What a column is here, written again; raises what our reader raises."""
+    """Our column, written again; raises the errors of our reader."""
     serializer = AvroSerializer(case["writer"], reader_schema=case["reader"])
     event = bytes.fromhex(case["hex"])
     with mock.patch.object(base, "FEW_ROWS", 0):
@@ -144,7 +144,7 @@ def by_columns(case: Case) -> str:
 
 
 def by_us(case: Case) -> str:
-    """What we make of a case: by columns, which keep a union's branch; by rows where Arrow has no type."""
+    """Our result for a case: by columns, which keep a union's branch; by rows where Arrow has no type."""
     try:
         return (
             by_rows(case) if "List" in str(case["reader"]) or '"L"' in json.dumps(case["reader"]) else by_columns(case)
@@ -154,7 +154,7 @@ def by_us(case: Case) -> str:
 
 
 def by_fastavro(case: Case) -> str:
-    """What fastavro makes of a case."""
+    """fastavro's result for a case."""
     try:
         writer, reader = fastavro.parse_schema(case["writer"]), fastavro.parse_schema(case["reader"])
         value = fastavro.schemaless_reader(io.BytesIO(bytes.fromhex(case["hex"])), writer, reader)
@@ -166,7 +166,7 @@ def by_fastavro(case: Case) -> str:
 
 
 def _kind(case: Case) -> str:
-    """What a case is about."""
+    """Subject of a case."""
     writer, reader = case["writer"], case["reader"]
     text = json.dumps(reader)
     if isinstance(writer, str) and isinstance(reader, str):

@@ -358,7 +358,7 @@ def any_run(seed: int, steps: int = 40) -> tuple[list[StateUpdate], GroupState |
 
 
 def any_values(seed: int, count: int) -> list[StateUpdate]:
-    """Return values of all kinds and any content. The states are those of runs."""
+    """Return values of all kinds and any content. The states come from runs."""
     draw = _Any(random.Random(seed), names=("", "r1", "é", "日本\0", "\ud800", "q" * 300))
     values: list[StateUpdate] = []
     for number in range(count):

@@ -17,9 +17,9 @@ SECRET: Final = "s3cr3t+/ü"
 
 
 class Keycloak(ThreadingHTTPServer):
-    """The token endpoint of one realm: numbered tokens, or the answers it is told to give.
+    """The token endpoint of one realm: numbered tokens, or scripted answers.
 
-    ``life`` is that of the next tokens in seconds. :meth:`accepts` tells those that have not ended.
+    ``life`` is the next tokens' lifetime in seconds. :meth:`accepts` tells those that have not ended.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Keycloak(ThreadingHTTPServer):
         return token
 
     def accepts(self, authorization: str | None) -> bool:
-        """Whether a header has a token that has not ended."""
+        """Return True if a header has a token that has not ended."""
         accepted = time.monotonic() < self.ends.get(authorization or "", 0.0)
         if not accepted:
             self.refused.append(authorization)

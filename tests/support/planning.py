@@ -33,9 +33,9 @@ _WIDTH = 5
 
 @dataclass(frozen=True)
 class Measured:
-    """What planning took: seconds for all batches, the largest offset's bytes, calls to the controller.
+    """Cost of planning: seconds for all batches, the largest offset's bytes, calls to the controller.
 
-    ``cpu`` is the process's time, that of the fake servers in it included; on a busy machine it says more.
+    ``cpu`` is the process's time, with the fake servers in it; on a busy machine it says more.
     """
 
     segments: int
@@ -58,7 +58,7 @@ class Measured:
 def many_epochs(
     segments: int, width: int = _WIDTH, *, empty: bool = False
 ) -> Iterator[tuple[FakeStream, PravegaClient]]:
-    """A stream whose ``width`` segments were replaced until it had had so many; three events in each, or none."""
+    """A stream whose ``width`` segments were replaced until it had had this many; three events in each, or none."""
     with FakeSegmentStore() as store:
         stream = FakeStream(store, segments=width)
         bounds = [i / width for i in range(width + 1)]
@@ -111,7 +111,7 @@ def through_empty_ones(segments: int) -> Measured:
 
 
 def all_at_once(segments: int, **options: str) -> Measured:
-    """A stream that has so many segments in one epoch."""
+    """A stream that has this many segments in one epoch."""
     with many_epochs(segments, segments) as (stream, client):
         return _measure(stream, segments, _run(plan_of(client, stream.name, **options)))
 

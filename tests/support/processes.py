@@ -1,4 +1,4 @@
-"""What Linux tells of processes."""
+"""Processes as Linux reports them."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ __all__ = ["holds_connection", "kill_session", "session_of", "stat_of"]
 
 
 def stat_of(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the third one, the state, on; none for a process that is gone."""
+    """Fields of /proc/PID/stat from the third one, the state, on; none for a process that has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -17,7 +17,7 @@ def stat_of(pid: int) -> list[str]:
 
 
 def session_of(leader: int) -> list[int]:
-    """All processes alive of a session, whoever their parents are."""
+    """All living processes of a session, with any parents."""
     states = ((int(name), stat_of(int(name))) for name in os.listdir("/proc") if name.isdigit())
     return [pid for pid, state in states if state[:1] not in ([], ["Z"]) and int(state[3]) == leader]
 
@@ -32,7 +32,7 @@ def kill_session(leader: int, number: int = signal.SIGKILL) -> list[int]:
 
 
 def holds_connection(pid: int, port: int) -> bool:
-    """Whether a process has a TCP connection from that port of this machine."""
+    """Return True if a process has a TCP connection from that port of this machine."""
     lines = [
         line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]
     ]

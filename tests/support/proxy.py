@@ -53,7 +53,7 @@ class Proxy:
         return client
 
     def cut_after(self, count: int) -> None:
-        """Cut all connections when the client has sent so many more bytes."""
+        """Cut all connections when the client has sent this many more bytes."""
         with self._lock:
             self._cut_at = self.sent + count
 
@@ -92,7 +92,7 @@ class Proxy:
         self._flowing.set()
 
     def delay(self, seconds: float) -> None:
-        """Hold every piece for so long."""
+        """Hold every piece for this long."""
         self._delay = seconds
 
     def throttle(self, bytes_per_second: float) -> None:
@@ -192,6 +192,6 @@ class Proxy:
 
 
 def read_all(config: PravegaConfig, stream: StreamName) -> list[bytes]:
-    """What a stream holds, read without a proxy."""
+    """Events of a stream, read without a proxy."""
     with PravegaClient(config) as client:
         return list(client.read(stream))

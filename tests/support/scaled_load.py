@@ -91,7 +91,7 @@ class Load:
 
 @dataclass
 class Found:
-    """What a query has read, checked batch by batch."""
+    """Events that a query has read, checked batch by batch."""
 
     max_bytes: int
     next_of_key: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -102,7 +102,7 @@ class Found:
     most_bytes: int = 0
 
     def take(self, batch: Batch) -> None:
-        """Take a committed batch. Events of a key must come in order, within a batch in that of one segment."""
+        """Take a committed batch. Events of a key must come in order, and within a batch from one segment."""
         self.batches += 1
         self.most_bytes = max(self.most_bytes, batch.bytes)
         assert batch.bytes <= self.max_bytes, f"batch {batch.number} has {batch.bytes} bytes"
@@ -154,4 +154,4 @@ def read_with_restarts(load: Load, *, max_bytes: int, seed: int, controller: str
         elif last_run:
             return found
         else:
-            time.sleep(0.02)  # nothing new; the load goes on
+            time.sleep(0.02)  # nothing new; the load continues

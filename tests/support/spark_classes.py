@@ -91,7 +91,7 @@ def _make(home: Path, java: Path, archive: Path, folder: Path) -> None:
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     _run([sys.executable, "-c", _PROGRAM, str(folder)], environment)
-    # The same class path as that of Spark's launcher.
+    # The class path of Spark's launcher.
     first = sorted(map(str, (home / "jars").glob("slf4j-api-*.jar")))
     path = os.pathsep.join([str(home / "conf"), *first, f"{home}/jars/*"])
     made = folder / archive.name

@@ -1,4 +1,4 @@
-"""Suites of tests/integration that pass on real servers and on those of pravega_connector.testing."""
+"""Suites of tests/integration that pass on real servers and on pravega_connector.testing."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -295,7 +295,7 @@ class TestPrecedence:
 
 
 class TestPropertiesFormat:
-    # Expected values are those of java.util.Properties.load.
+    # Expected values are from java.util.Properties.load.
     @pytest.mark.parametrize(
         ("text", "entries"),
         [

@@ -309,7 +309,7 @@ def test_a_refused_credential_is_replaced_once(pravega: InProcessPravega, regist
 
 
 class VaultError(CredentialError):
-    """An error of the application with arguments of its own."""
+    """An error of the application with other arguments."""
 
     def __init__(self, code: int, path: str) -> None:
         super().__init__(f"the vault has no {path} ({code})")
@@ -435,7 +435,7 @@ def test_a_lost_call_is_replaced_after_a_minute_then_after_two(
         assert kept.authorization(30) == "Bearer t3"
     finally:
         go.set()
-    # What the lost calls return is not kept.
+    # Results of the lost calls are not kept.
     eventually(lambda: len(ended) == 2)
     assert kept.authorization(30) == "Bearer t3"
 

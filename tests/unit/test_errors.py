@@ -1,4 +1,4 @@
-"""Errors: each has a code of its own, and can be imported."""
+"""Errors: each has its own code, and can be imported."""
 
 import inspect
 import pickle

@@ -1,4 +1,4 @@
-"""What can be imported from where: public names, names that are known from elsewhere, the two names of connector."""
+"""Public names and where to import them, names known from elsewhere, and the two names of connector."""
 
 import importlib
 import importlib.util
@@ -94,7 +94,7 @@ def test_a_users_own_connector_hides_nothing_that_spark_needs(tmp_path):
 
 # ---- what people type first ----
 
-# Each statement in a process of its own, which has what others have written, and nothing of ours.
+# Each statement in its own process, which has what others have written, and nothing of ours.
 STATEMENTS = """
 import json, os, sys
 import google.protobuf.message_factory, grpc, httpx2, msgspec, numpy.typing, pyarrow.compute, pyspark.sql.functions

@@ -32,7 +32,7 @@ from tools.pages import DOCS
 LOADED = "import sys\nprint([n for n in ('opentelemetry', 'prometheus_client', 'http.server') if n in sys.modules])"
 
 
-#: What counts, in all kinds of instruments.
+#: Values of all kinds of instruments.
 COUNTING = [
     (metrics.Counter, "add"),
     (metrics.UpDownCounter, "add"),
@@ -74,7 +74,7 @@ TROUBLES = [Trouble() for _ in range(len(INSTRUMENTS))]
 
 
 def count_everything() -> None:
-    """One number for each instrument, of attributes that are told apart."""
+    """One number for each instrument and set of attributes."""
     for number, each in enumerate(INSTRUMENTS.values(), 1):
         values = [f"{name} of {number}" for name in each.attributes]
         if isinstance(each, metrics.Gauge):
@@ -208,7 +208,7 @@ def test_the_endpoint_and_the_exporter_of_opentelemetry_name_everything_alike():
     ours = samples(generate_latest(registry).decode())
     exported = CollectorRegistry()
     exported.register(theirs._collector)
-    # The scope of the meter is a label of the exporter's alone; so is when a number began.
+    # The scope of the meter is a label only of the exporter; so is when a number began.
     expected = samples(generate_latest(exported).decode(), skip="otel_scope_")
     provider.shutdown()
     assert len(ours) > len(INSTRUMENTS)
@@ -318,7 +318,7 @@ def test_nothing_is_declared_that_nobody_counts():
 
 DASHBOARD = json.loads((Path(__file__).parents[2] / "dashboards" / "pravega.json").read_text())
 EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
-# What Prometheus adds to every sample that it takes.
+# Labels that Prometheus adds to every sample.
 SCRAPED = {"job", "instance"}
 
 

@@ -1,4 +1,4 @@
-"""What earlier versions have left behind is read: the samples in ``tests/vectors/state``, by public names alone."""
+"""State of earlier versions is read: the samples in ``tests/vectors/state``, by public names."""
 
 import base64
 import dataclasses
@@ -79,7 +79,7 @@ def test_there_are_samples_of_every_format_that_was_ever_written():
 
 
 def pieces(start: str, end: str) -> list[list[Any]]:
-    """What the batch between two offsets reads, as Spark asks for it; no server is asked."""
+    """The plan between two offsets, as Spark asks for it, without a server."""
     columns = StructType([StructField("event", BinaryType()), StructField("offset", LongType())])
     source = PravegaDataSource({"controller": NOWHERE, "stream": "any/stream", "columns": "event,offset"})
     found = source.streamReader(columns).partitions(json.loads(start), json.loads(end))
@@ -181,7 +181,7 @@ def test_a_compacted_ledger(samples: Path, scope: str):
 
 
 def ingested(log: Log) -> Iterator[StepsState]:
-    """The states that a state synchronizer comes to, entry by entry; its framing is that of Java."""
+    """The states that a state synchronizer comes to, entry by entry; its framing is Java's."""
     state: StepsState | None = None
     for data in log.values:
         (kind,) = struct.unpack_from(">i", data)
@@ -266,7 +266,7 @@ def test_dead_letters_of_the_source(samples: Path, scope: str):
 
 
 def test_a_letter_is_the_same_whoever_writes_it(samples: Path, scope: str):
-    """What reads the same again must write the same text under the same name, or letters come twice."""
+    """Repeated reads must write the same text under the same name, or letters come twice."""
     for entry in lines_of(samples / "letters" / "stream.jsonl"):
         stream, _, segment = entry["key"].rpartition("/")
         for offset, text in entry["letters"]:

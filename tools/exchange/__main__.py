@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """What the cell is about."""
+        """Subject of the cell."""
         return self.writer, self.reader, self.form, self.mode
 
 
@@ -69,7 +69,7 @@ class Exchange:
         self._client, self._parties, self.cells = client, parties, cells
 
     def play(self, writer: Party, mode: str) -> Iterator[Cell]:
-        """Write, and let everybody read."""
+        """Write, and let all parties read."""
         known = {cell.place for cell in self.cells if not cell.failure}
         todo = [
             form
@@ -160,7 +160,7 @@ class Exchange:
 
 
 def _read_beside_a_group(client: PravegaClient, writer: Party, readers: Sequence[Party]) -> None:
-    """Let everybody read a stream in the middle of which a reader group of ours is: none disturbs the other."""
+    """Let all parties read a stream while our reader group is in its middle: none disturbs the other."""
     stream, form, count = StreamName(_SCOPE, "beside"), FORMATS[0], _PARTS * _EVENTS
     client.create_stream(stream, 2)
     writer.write(stream, form, 0, count, "plain")

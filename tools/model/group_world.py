@@ -3,12 +3,12 @@
 Readers run the implementation's own machine (``pravega_connector.reader_groups.protocol.Reader``) over the
 implementation's own state and updates; the model is the rest of the world: the log of the group, which takes a
 conditional write only at its end, the segments and one scaling of them, readers that crash between any two steps, are
-taken for dead while they live, go, or do not learn whether a write took effect. Every timer may be due at any time or
-not. A segment has one event. What a write decides on is the state at the end of the log: an earlier one is refused
+removed while they live, go, or do not learn whether a write took effect. Every timer may be due at any time or
+not. A segment has one event. A write decides on the state at the end of the log: an earlier one is refused
 there, and decided on again.
 
-Checked in every state: each segment that was begun is in one place, and the offsets that the group knows of have been
-delivered; no segment can be had before all its predecessors are done; no two readers that the group knows of hold the
+Checked in every state: each segment that was begun is in one place, and the offsets that the group knows have been
+delivered; no segment can be had before all its predecessors are done; no two readers that the group knows hold the
 same; no checkpoint has a segment and its predecessor; without a crash no event is delivered twice. From every state the
 end of all data can be reached.
 """
@@ -94,8 +94,8 @@ class Member(NamedTuple):
 
     reader: Reader
     out: frozenset[Segment] = frozenset()  # events that were handed out, and that the caller may not have done with
-    zombie: bool = False  # the group knows of it no more, and it does not know that yet
-    stale: tuple[StateUpdate, ...] | None = None  # what is written whatever the state, in a world that does so
+    zombie: bool = False  # the group knows it no more, and it does not know that yet
+    stale: tuple[StateUpdate, ...] | None = None  # written in any state, in a world that does so
 
 
 class State(NamedTuple):
@@ -353,13 +353,13 @@ def check_checkpoint(
 
 
 def may_be_missing(config: Config, segment: Segment, last: Positions) -> bool:
-    """Whether a completed segment is left out rightly: nothing follows it, or what follows waits for another."""
+    """Return True if a completed segment is left out rightly: nothing follows it, or what follows waits for another."""
     successors = SCALINGS[config.scaling].get(segment, {})
     return not successors or any(predecessors(config, successor) & last.keys() for successor in successors)
 
 
 def is_end(config: Config, state: State, followed: bool) -> bool:
-    """Whether everything was read, or no reader is left to do it."""
+    """Return True if everything was read, or no reader is left to do it."""
     alive = [member for member in state.members if member == "new" or isinstance(member, Member)]
     return state.group.is_end_of_data or not alive
 

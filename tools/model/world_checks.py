@@ -110,7 +110,7 @@ def violation(config: Config, state: State) -> str | None:
 
 
 def _divided(config: Config, state: State, cut: Cut) -> tuple[int, int] | None:
-    """Return query and batch of which only a part is before a cut that was returned."""
+    """Return query and batch with only a part before a returned cut."""
     for attempt in state.attempts:
         ids = {id_ for id_ in transactions(config, attempt) if stream_of(id_)[0] in config.cut}
         before = ids & frozenset[TransactionId]().union(*cut.tails)

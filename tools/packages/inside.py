@@ -1,4 +1,4 @@
-"""What an installed pravega-serde can do: ``python -m tools.packages.inside``, in an environment that has it.
+"""Checks of an installed pravega-serde: ``python -m tools.packages.inside``, in an environment that has it.
 
 Prints JSON: the version; public names by package that cannot be loaded, with the error; what came of each extra
 (:mod:`tools.packages.extras`); how many blocks of a page ran. The folder of the checkout must not have the packages:

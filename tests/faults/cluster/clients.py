@@ -170,7 +170,7 @@ class Clients:
         """Start another driver on the checkpoints of the one that runs, which is retired."""
         self.processes["retired"] = self.processes.pop("query")
         spec = json.loads((self.folder / "query.json").read_text())
-        # Later notes of the first driver are not those of a client.
+        # Later notes of the first driver are not a client's.
         self._retired = Path(spec["notes"]).with_suffix(".retired")
         Path(spec["notes"]).rename(self._retired)
         self._run("query", self._spec("query", **spec | {"notes": str(self._file(f"query-{time.monotonic_ns()}"))}))

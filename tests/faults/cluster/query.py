@@ -26,7 +26,7 @@ _SETTINGS: Final = {
 
 
 def start(spark: SparkSession, query: dict[str, Any], spec: dict[str, Any]) -> StreamingQuery:
-    # The controller and the credentials are those of the environment.
+    # The environment has the controller and the credentials.
     events = spark.readStream.format("pravega").options(start_stream_cut="earliest", columns="event")
     events = events.option("raw_reader", spec["raw_reader"])
     key = "substring_index(CAST(event AS STRING), '|', 1)"

@@ -53,7 +53,7 @@ class Sampler:
 
 
 def _sample(pids: Iterable[int]) -> dict[str, float]:
-    """Return the sums over processes; some of them may end meanwhile."""
+    """Return the sums over processes; some of them may end in the meantime."""
     taken = dict.fromkeys(_UNITS, 0.0)
     for pid in pids:
         stat = stat_of(pid)

@@ -227,7 +227,8 @@ def _checkpoint_full(trial: Trial) -> str:
     return proof
 
 
-# ---- random faults, and none -----------------------------------------------------------------------------------------
+# ---- random faults, and no faults
+# -----------------------------------------------------------------------------------------
 
 
 def _soak(trial: Trial) -> str:

@@ -1,4 +1,4 @@
-"""What the faults' verdicts rest on: the arithmetic of times, and the counting of numbered events."""
+"""Notes that the faults' verdicts use: the arithmetic of times, and the counting of numbered events."""
 
 import json
 

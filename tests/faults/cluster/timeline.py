@@ -18,7 +18,7 @@ _SOON: Final = 8.0
 
 
 class Notes:
-    """A file of lines that several threads write; times are those of ``time.monotonic()``, one clock for a machine.
+    """A file of lines that several threads write; times are from ``time.monotonic()``, one clock for a machine.
 
     The file stays open, so it is written under its new name after it was renamed.
     """

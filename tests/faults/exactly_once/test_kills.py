@@ -23,14 +23,14 @@ def setup(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.mark.parametrize(
     "name",
     [
-        "driver-pilot",  # a batch of which a part is visible is finished, not repeated
-        # What a killed worker wrote is never seen.
+        "driver-pilot",  # a partly visible batch is finished, not repeated
+        # The output of a killed worker is never seen.
         "task-retry",
         # A driver that was thought dead does no harm.
         "two-drivers-prepared",
         # A lost part is replaced by the same rows of the replay.
         "late-second-of-three",
-        # A number that Spark plans anew, with other rows, is not skipped.
+        # A number that Spark plans again, with other rows, is not skipped.
         "newest-removed",
     ],
 )

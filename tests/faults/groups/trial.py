@@ -1,6 +1,6 @@
 """One trial: readers in Java and Python share a group, and are killed, paused and removed while streams are scaled.
 
-The seed decides the faults, their times and the readers. The audit needs the files of the folder alone: the notes of
+The seed decides the faults, their times and the readers. The audit needs only the files of the folder: the notes of
 each reader, the history of the group's state, and ``trial.json``.
 """
 
@@ -35,7 +35,7 @@ from tests.interop._java_readers import JavaReaders
 _KEYS: Final = 12  # of a stream
 _CHUNKS: Final = 20  # a second
 _DRAIN: Final = 240.0
-#: What a segment's number begins with in each stream: no two streams have the same, because Java's clients take them
+#: First part of a segment's number in each stream: no two streams have the same, because Java's clients take them
 #: for one (docs/client/reader-groups.md).
 _SCALED_BEFORE: Final = ((), (9, 1), (3, 1, 3, 1))
 
@@ -391,7 +391,7 @@ class Trial:
             self._begun = None
 
     def _checkpoint_of_all(self) -> None:
-        """Have Java begin checkpoints until one is complete for which all readers were there."""
+        """Have Java begin checkpoints until one is complete in which all readers took part."""
         self._await("all readers read", lambda: all(process.is_reading for process in self._processes))
         self._await("the checkpoint before is complete", self._has_no_checkpoint)
         before = len(self._completed)

@@ -157,7 +157,7 @@ class Trial:
         return [Progress.from_json(at) for item, at in self.state().positions.items() if not is_owed(item)]
 
     def leader(self) -> int | None:
-        """Return the process that has recorded a step; None while there is no step."""
+        """Return the process that has recorded a step; None before the first step."""
         return next((int(step.note["pid"]) for step in self.state().steps.values()), None)
 
     def has_open(self) -> bool:

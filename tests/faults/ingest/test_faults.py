@@ -57,7 +57,7 @@ def test_woken_up_after_a_takeover(trial: Start):
 
 
 def test_woken_up_when_all_have_stopped(trial: Start):
-    # Nobody makes a newer state then, before one of them goes on.
+    # No process makes a newer state then, before one of them continues.
     verdict = zombies(trial(files=10, samples=800, pauses=3), "count", takeover_after=0.5, late=True)
     assert not verdict.failures, verdict
     assert verdict.measures["pauses"] == verdict.measures["takeovers"] == 3

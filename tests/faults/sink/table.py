@@ -460,7 +460,7 @@ _LATE_STREAMS: Final = {
 }
 #: Seconds of the scenario with random kills.
 _SOAK_SECONDS: Final = 1200.0
-#: Servers that fail meanwhile; True if killed.
+#: Servers that fail in the meantime; True if killed.
 _SERVER_FAULTS: Final = (
     *((name, True) for name in ("store-1", "store-2", "controller-1", "bookie-1", "zookeeper")),
     *((name, False) for name in ("store-1", "store-2", "controller-1", "bookie-2")),

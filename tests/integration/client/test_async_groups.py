@@ -228,7 +228,7 @@ def test_exactly_once_to_the_end(run, config, stream, group_name, bills):
 
 
 async def cancelled_after(turns, coroutine):
-    """Whether a call was cancelled after so many turns of the loop, or else had its result by then."""
+    """Return True if a call was cancelled after this many turns of the loop, or else had its result by then."""
     task = asyncio.ensure_future(coroutine)
     for _ in range(turns):
         await asyncio.sleep(0)

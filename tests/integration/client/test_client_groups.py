@@ -112,7 +112,7 @@ def fail_at(value: str, reader: GroupReader[str]) -> None:
 
 
 def in_order(values: list[str]) -> bool:
-    """Whether the events of each key are in order."""
+    """Return True if the events of each key are in order."""
     last: dict[str, int] = {}
     for value in values:
         key, number = value.split(":")
@@ -320,7 +320,7 @@ def test_a_group_is_reset_to_other_streams_and_settings(client: PravegaClient, s
             group.reset(client.tail(third))
         assert (group.config, group.state.updating, group.online_readers()) == (before, False, ["r1"])
 
-        # One stays, and goes on at the checkpoint; one goes; one comes, and begins at its head.
+        # One stays, and continues at the checkpoint; one goes; one comes, and begins at its head.
         group.reset(streams=[stream_name, third], retention="manual", checkpoint_interval=0.3, max_outstanding=5)
         now = group.config
         assert (list(now.start), now.generation, now.id) == ([stream_name, third], before.generation + 1, before.id)
@@ -347,7 +347,7 @@ def test_a_group_is_reset_to_other_streams_and_settings(client: PravegaClient, s
         last.close()
         assert [subscribers(each) for each in (stream_name, third)] == [[], []]
 
-        # It ends where it is told to, and then nowhere again.
+        # It ends at the given end, and then never again.
         end = client.tail(other)
         group.reset("earliest", streams=other, end=end)
         write(client, other, 40, 10)

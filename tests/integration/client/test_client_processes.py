@@ -15,7 +15,7 @@ from pravega_connector.client.shared import shared_client
 
 
 def run(script, *arguments):
-    """Run a script in a process of its own; its output."""
+    """Run a script in its own process; its output."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What a user must be allowed to do for exactly once, and that it is asked for before the first event."""
+"""Permissions that exactly-once needs, checked before the first event."""
 
 from collections.abc import Callable
 

@@ -65,7 +65,7 @@ class Batches:
         return carry_out(Commit(job), self.servers())
 
     def crash(self, at: Phase, batch: int, *own: Part) -> None:
-        """A driver that is gone before it asks what ``at`` asks."""
+        """A driver that ends before the request of ``at``."""
         machine, servers = Commit(self.job(batch, *own)), self.servers()
         while machine.phase is not at:
             machine = machine.answered(servers.answer(machine.request()))

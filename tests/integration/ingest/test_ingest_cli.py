@@ -169,7 +169,7 @@ def test_sigterm_ends_it_while_the_server_is_frozen(
     eventually(lambda: len(events()) == 30, seconds=120)
     os.kill(pravega.pid, signal.SIGSTOP)
     try:
-        time.sleep(2)  # it looks for new files, and asks for the state, every second
+        time.sleep(2)  # it lists files and reads the state every second
         follower.send_signal(signal.SIGTERM)
         assert follower.wait(ENDS_WITHIN) == 143
     finally:

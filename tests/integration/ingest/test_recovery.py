@@ -1,4 +1,4 @@
-"""What another run finds, and what it makes of it: every status, every lost answer."""
+"""State that another run finds, and its reaction: every status, every lost answer."""
 
 import uuid
 from collections.abc import Callable
@@ -108,7 +108,7 @@ def test_one_that_may_be_alive_is_waited_for(
     def tell(what: str, _counts: object) -> None:
         told.append(what)
         if len(told) == 3:
-            transaction.abort()  # as the server does when nobody pings it
+            transaction.abort()  # as the server does without pings
 
     assert ingest(folder, target, client=client, on_progress=tell).counts.recovered == 1
     assert told[:3] == ["waiting: another machine, process 1 is active"] * 3
@@ -214,7 +214,7 @@ def test_a_commit_is_asked_for_when_the_one_before_is_visible(
     events: Events,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """What is COMMITTING at the same time may become visible in any order."""
+    """Transactions that are COMMITTING at the same time may become visible in any order."""
     commit, asked, before = ControllerClient.commit_transaction, [], []
 
     def watched(self: ControllerClient, stream: StreamName, transaction: uuid.UUID, *args: Any, **options: Any) -> Any:

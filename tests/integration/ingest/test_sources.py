@@ -1,4 +1,4 @@
-"""Sources that change, are damaged or forbidden, come late, are many, or are no files."""
+"""Sources that change, are damaged or forbidden, come late, are many, or are not files."""
 
 import gzip
 import json
@@ -148,7 +148,7 @@ def test_bad_files_can_be_left_out(
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """As somebody whom permissions hold for."""
+    """As a user with limited permissions."""
     if os.geteuid() != 0:
         yield
         return
@@ -239,7 +239,7 @@ def test_files_still_being_written_are_left_alone(target: StreamName, folder: Pa
 
 
 class Numbers:
-    """A source that is no file: numbered records of numbered tables."""
+    """A source that is not a file: numbered records of numbered tables."""
 
     def __init__(self) -> None:
         self.schema = pa.schema([("file", pa.int64()), ("sample", pa.int64())])

@@ -1,4 +1,4 @@
-"""The life of a stream by commands alone: made, written, read, followed, changed, measured, sealed, deleted."""
+"""The life of a stream, only by commands: made, written, read, followed, changed, measured, sealed, deleted."""
 
 import json
 import signal

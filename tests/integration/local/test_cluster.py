@@ -1,4 +1,4 @@
-"""The embedded cluster: separate processes that can fail one by one, and none that outlives its starter."""
+"""The embedded cluster: separate processes that can fail one by one, and that end with their starter."""
 
 import re
 
@@ -114,7 +114,7 @@ def test_one_process_has_none_to_choose_from(pravega):
 
 @pytest.fixture
 def home(monkeypatch, tmp_path):
-    """A cache folder of the test's own, with the jars that are there already."""
+    """A cache folder of the test's own, with the jars that exist already."""
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "jars").symlink_to(cache_dir() / "jars")
     monkeypatch.setenv("PRAVEGA_SERDE_CACHE", str(tmp_path / "cache"))

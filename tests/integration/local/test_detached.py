@@ -16,7 +16,7 @@ CLI = "import sys; from pravega_connector.operations.cli import main; main(sys.a
 
 @pytest.fixture
 def cli(start_python, tmp_path):
-    """Run the command line with a state of its own, and with the jars that are there already."""
+    """Run the command line with its own state, and with the jars that exist already."""
     cache = tmp_path / "cache"
     cache.mkdir()
     jars = cache_dir() / "jars"

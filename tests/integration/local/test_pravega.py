@@ -1,4 +1,4 @@
-"""The embedded server: it works, is alone on its ports, and never outlives whoever wanted it."""
+"""The embedded server: it works, has its ports for itself, and ends with its owner."""
 
 import os
 import re
@@ -109,7 +109,7 @@ def test_a_port_that_was_taken_meanwhile(monkeypatch, temp_folder):
 
         def free_ports(count):
             given.append(real(count))
-            # The first time ZooKeeper's port is one that somebody else has.
+            # The first time ZooKeeper's port is in use by another process.
             return [*given[0][:2], thief.getsockname()[1]] if len(given) == 1 else given[-1]
 
         monkeypatch.setattr(module, "free_ports", free_ports)

@@ -31,7 +31,7 @@ def group(client: PravegaClient, stream: StreamName) -> Iterator[ReaderGroup]:
 
 
 def read(reader: GroupReader[bytes], count: int) -> None:
-    """Take so many events; more come with the last call only if they are of one segment."""
+    """Take this many events; more come with the last call only if they are of one segment."""
     while count > 0:
         count -= sum(not event.is_checkpoint for event in reader.poll(1.0))
 
@@ -42,7 +42,7 @@ def _merge(client: PravegaClient, stream: StreamName) -> None:
 
 
 def told(reader: GroupReader[bytes], condition: Callable[[], bool]) -> None:
-    """Call a reader until what it has told says so."""
+    """Call a reader until what it has told reports it."""
     for _ in range(600):
         if condition():
             return

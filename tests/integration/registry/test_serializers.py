@@ -71,7 +71,7 @@ def test_a_group_is_made_as_java_makes_it(
     made = client.group_properties(group)
     assert (made.format.name.lower(), made.compatibility.policy, made.allow_multiple_types) == (wanted, policy, True)
     assert writer.deserialize(writer.serialize({"a": 5})) is not None
-    # Once more: the group and the schema are there.
+    # Once more: the group and the schema exist.
     assert serializer(uri, group=group, schema=schema, format=wanted, **MAKE).schema == writer.schema
 
 
@@ -124,7 +124,7 @@ def test_header_and_codec_can_be_left_out_where_java_does(uri: str, group: str) 
         assert events[0].as_py() == bare.serialize({"a": 7}) != b""
         assert not events[0].as_py().startswith(b"\x01")
         assert bare.decode_column(events).to_pylist() == [{"a": 7}, None]
-        # A reader takes the group's only type, and so does one that has no schema of its own.
+        # A reader uses the group's only type, also without a schema.
         latest = deserializer(uri, group=name, write_encoding_header=False)
         assert latest.decode_column(events).to_pylist() == [{"a": 7}, None]
         assert latest.deserialize_with_schema(events[0].as_py()).schema == bare.schema
@@ -249,7 +249,7 @@ def test_a_reader_of_ones_own_follows_a_stream_that_evolves(uri: str, group: str
     wider = {**AVRO, "fields": [*AVRO["fields"], {"name": "b", "type": "string", "default": "-"}]}
     second = serializer(uri, group=group, schema=wider, format="avro", register_schema=True)
     events = [first.serialize({"a": 1}), second.serialize({"a": 2, "b": "x"})]
-    # The columns stay those of the beginning; what is new is left out, nothing is wrong.
+    # The columns stay the same. New fields are left out without an error.
     assert reader.decode_column(pa.array(events)).to_pylist() == [{"a": 1}, {"a": 2}]
     assert [reader.deserialize(event) for event in events] == [{"a": 1}, {"a": 2, "b": "x"}]
     # Who comes later sees the latest.
@@ -277,7 +277,7 @@ def test_messages_with_imports_are_registered_as_java_does_or_whole(uri: str, gr
     count = [len(FileDescriptorSet.FromString(each.schema.data).file) for each in (own, whole)]
     assert (count[0], count[1] > 3) == (1, True)
     event = own.serialize(Mixin(name="é"))
-    # What a set lacks of Google's own files is taken from Python's; messages are of the class that was given.
+    # Google's files that a set lacks are taken from Python; messages are of the class that was passed.
     assert deserializer(uri, group=group).deserialize(event).name == "é"
     assert deserializer(uri, group=group, schema=Mixin).deserialize(event) == Mixin(name="é")
     reader = pickle.loads(pickle.dumps(deserializer(uri, group=group, type="google.protobuf.Mixin")))
@@ -357,5 +357,5 @@ def test_a_schema_that_readers_would_read_wrongly_is_not_registered(
     assert len(client.schema_versions(group, known.schema.type)) == 1
     other = serializer(uri, group=group, schema=second, register_schema=True, allow_incompatible=True, **settings)
     assert other.schema != known.schema
-    # One that is there already is written with, whatever came after it.
+    # An existing schema is used for writing, also if newer ones exist.
     assert serializer(uri, group=group, schema=first, register_schema=True, **settings).schema == known.schema

@@ -1,4 +1,4 @@
-"""A stream that the server scales by its own policy, and a Spark query that reads it meanwhile."""
+"""A stream that the server scales by its own policy, and a Spark query that reads it in the meantime."""
 
 import json
 from collections.abc import Iterator

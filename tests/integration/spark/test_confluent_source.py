@@ -82,7 +82,7 @@ def test_a_query_keeps_its_columns(
         schema = source.schema()
         second = serializer(place["registry"], schema=ORDER_2, **settings)
         write(client, stream_name, [second.serialize({"id": 3, "item": "rice", "cups": 7})])
-        # The columns are those of the schema when the query was planned.
+        # The columns are from the schema at planning time.
         expected = [*ROWS, {"id": 3, "item": "rice"}]
         good = {"_corrupt_record": None, "_corrupt_record_error": None}
         assert [row | good for row in expected] == read(PravegaDataSource(through), schema)

@@ -1,4 +1,4 @@
-"""Data that are gone before a query has read them: truncated, deleted, dropped by retention, between plan and task."""
+"""Data loss before a query has read it: by truncation, deletion, retention, and between plan and task."""
 
 import itertools
 import json
@@ -70,7 +70,7 @@ class Query:
 
     @property
     def report(self) -> dict:
-        """What stands in the query's progress."""
+        """Values in the query's progress."""
         told = self.planner.reportLatestOffset()
         assert told is not None
         return json.loads(json.dumps(told))
@@ -78,7 +78,7 @@ class Query:
 
 @pytest.fixture
 def write(client: PravegaClient) -> Callable[..., list[bytes]]:
-    """``write(stream, name, count)``: so many events of SIZE bytes with their headers."""
+    """``write(stream, name, count)``: this many events of SIZE bytes with their headers."""
 
     def write(stream: StreamName, name: str, count: int) -> list[bytes]:
         events = [f"{name}-{i}".encode().ljust(SIZE - 8, b".") for i in range(count)]
@@ -190,7 +190,7 @@ def test_a_segment_that_was_read_to_its_end_is_no_loss(client, stream_name, quer
 
 
 def test_one_segment_read_to_its_end_and_one_not(client, stream_name, query, write):
-    """Only what was not read is lost, though both are gone."""
+    """Only unread events are lost, though both streams were truncated."""
     place = query.offset["streams"][str(stream_name)]
     with client.writer(stream_name) as writer:
         writer.write(b".".ljust(SIZE - 8), routing_key="one")
@@ -433,7 +433,7 @@ def test_through_spark(
 
 
 def test_a_cut_that_covers_a_part_only_is_no_position(client, stream_name, query):
-    """What the offset holds stays a cut that the server knows, after a loss as well."""
+    """The offset stays a cut that the server knows, after a loss as well."""
     scale(client, stream_name, 0.0, 0.3, 1.0)
     client.truncate(client.tail(stream_name))
     query.restart(fail_on_data_loss="false")

@@ -98,7 +98,7 @@ def test_watermarks_are_columns_and_the_same_in_a_replay(
     again: dict[int, list] = {}
     read_on(again)
     assert again[last] == first[last]
-    # What was read at once knew no upper bound.
+    # Events that were read at once had no upper bound.
     assert {millis(row.event_time_high) for row in load(stream_name, columns=columns).collect()} == {
         1000,
         2000,
@@ -172,7 +172,7 @@ def test_a_query_brings_its_times_to_the_stream(
         run(number, list(range(latest - 50, latest + 1)))
         has_come_to(latest - 100)
         mark = client.watermarks(stream_name)[-1]
-        # One writer, and nothing of the batch lies behind its time.
+        # One writer, and nothing of the batch is after its time.
         assert (mark.low, mark.high, mark.cut) == (latest - 100, latest - 100, client.tail(stream_name))
     assert load(stream_name).count() == 102
     # Times that go back are as they are, and take nothing back.

@@ -84,7 +84,7 @@ def holds(client: PravegaClient, target: StreamName, eventually: Callable[..., N
 
 
 def recorded(client: PravegaClient, target: StreamName) -> list[Prepared]:
-    """What was ever prepared for the target."""
+    """Everything ever prepared for the target."""
     with Ledger(client.stores, ledger_name(target)) as ledger:
         return [entry for _, entry in ledger.history() if isinstance(entry, Prepared)]
 
@@ -137,7 +137,7 @@ def test_a_batch_number_with_other_rows_is_not_skipped(
     checkpoint: str,
     holds: Callable[..., None],
 ):
-    """The newest files of a checkpoint are gone, as after Spark's error about an emptied one: it plans anew."""
+    """The newest files of a checkpoint were deleted, as after Spark's error about an emptied one: it plans again."""
     copy().awaitTermination()
     before = recorded(client, target)
     last = before[-1].batch

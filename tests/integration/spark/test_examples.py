@@ -64,7 +64,7 @@ def test_words_are_counted_once_for_each_window(
                  "--checkpoint", checkpoint, "--once"]  # fmt: skip
     half = len(LINES) // 2
     times = clock(1.7)
-    # Run, stopped and run again: the windows that were open go on.
+    # Run, stopped and run again: the windows that were open continue.
     for lines in (LINES[:half], LINES[half:]):
         text_writer.write_lines(client, str(stream_name), [line + "\n" for line in lines], lambda: next(times))
         count_words.main(arguments)

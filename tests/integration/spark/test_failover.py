@@ -1,4 +1,4 @@
-"""Servers that are frozen for longer than a first contact may take: queries go on and say so. Wrong addresses fail."""
+"""Servers that are frozen for longer than a first contact may take: queries continue and report it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SOURCE, TARGET, PILE = (StreamName("frozen", name) for name in ("source", "targe
 
 @dataclass
 class Outcome:
-    """What was seen of everything that ran while the server was frozen."""
+    """Observations while the server was frozen."""
 
     written: int = 0
     read: list[int] = field(default_factory=list)
@@ -145,7 +145,7 @@ def outcome(spark: SparkSession, real_pravega: LocalPravega, tmp_path_factory: p
 
 
 def settled(client: PravegaClient) -> list[int]:
-    """What the target has when it has no gaps, or after 30 s: a commit that is decided can be read a little later."""
+    """Content of the target without gaps, or after 30 s: a commit that is decided can be read a little later."""
     deadline = time.monotonic() + 30
     while True:
         copied = sorted(int(event) for event in client.read(TARGET))
@@ -155,7 +155,7 @@ def settled(client: PravegaClient) -> list[int]:
 
 
 def run_to_the_end(server: LocalPravega) -> PravegaStreamReader:
-    """What plans the batches of a run with AvailableNow."""
+    """Planner of a run with AvailableNow."""
     raw = {"controller": server.controller_uri, "stream": str(PILE), "start_stream_cut": "earliest"}
     options = parse_options(SourceOptions, raw)
     return PravegaStreamReader(options, pa.schema(decoded_fields(options, None)), None)

@@ -20,7 +20,7 @@ from pravega_connector.wire import StreamName
 from tests.integration.spark._jvm import is_read_by_the_jvm
 
 COUNT = 2002
-#: Of a session, and of a read.
+#: Options of a session and of a read.
 NOTES = ("does without: JVM reader", "read by Python, not inside the JVM")
 NOT_LOADED = "the JVM reader is not loaded in this session: call configure"
 INFO = "INFO"

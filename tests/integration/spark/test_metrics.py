@@ -74,10 +74,10 @@ def test_a_query_is_counted_as_spark_tells_of_it(
 
     query.stop()
     eventually(lambda: value("pravega.query.active", pravega__query="copy") == 0, seconds=SOON)
-    assert lag(stream_name) is None  # nobody measures it any more
+    assert lag(stream_name) is None  # no query measures it any more
     assert value("pravega.query.failures", pravega__query="copy") == 0
 
-    # What goes while the query is down is a loss that it passes over, and counts once.
+    # Truncation while the query is down is a loss, which it passes over and counts once.
     lost = write_events(client, stream_name, 30)
     client.truncate(stream_name, lost)
     write_events(client, stream_name, 10)
@@ -106,7 +106,7 @@ def test_a_query_that_fails_is_counted(
     eventually: Eventually,
 ):
     client.create_stream(stream_name)
-    write_events(client, stream_name, 5)  # which are no JSON
+    write_events(client, stream_name, 5)  # which are not JSON
     frame = spark.readStream.format("pravega").option("controller", config.controller).option("format", "json")
     numbers = frame.schema("n INT").option("start_stream_cut", "earliest").load(str(stream_name))
     query = numbers.writeStream.format("noop").option("checkpointLocation", checkpoint).queryName("fails").start()

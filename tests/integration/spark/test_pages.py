@@ -1,4 +1,4 @@
-"""The code on the pages that needs Spark runs as it stands, after the page's blocks that do not."""
+"""The code on the pages that needs Spark runs unchanged, after the page's blocks that do not."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Retention on a real server that looks every 0.1 s: up to the published position, by size and by time."""
+"""Retention on a real server that polls every 0.1 s: up to the published position, by size and by time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ def client(server: LocalPravega) -> Iterator[PravegaClient]:
 
 @pytest.fixture
 def write(client: PravegaClient, stream_name: StreamName) -> Callable[[int], StreamCut]:
-    """``write(count)``: so many events of SIZE bytes with their headers; the tail after them."""
+    """``write(count)``: this many events of SIZE bytes with their headers; the tail after them."""
     return partial(write_events, client, stream_name)
 
 

@@ -1,4 +1,4 @@
-"""Streams whose schemas are in a registry: typed columns without a word about the format, schemas that go on."""
+"""Streams whose schemas are in a registry: typed columns without a word about the format, schemas that continue."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -143,7 +143,7 @@ VERSIONS = [
 
 
 def value(i: int) -> dict[str, Any]:
-    """Event i is of version i // 100 + 1; half of those of the third need its long."""
+    """Event i is of version i // 100 + 1; half of the third version's need its long."""
     big = 10_000_000_000 if i >= 200 and i % 2 else 3
     return {"a": i * big, "b": f"b{i}", "c": f"c{i}"}
 
@@ -196,7 +196,7 @@ def test_schemas_go_on_while_queries_run(
     queries = [
         # Columns that were chosen with an eye to what comes: nothing stops, and nothing is bad.
         start(wide, "a BIGINT, b STRING, c STRING", "wide"),
-        # Those of the first version: what it can hold is resolved to it.
+        # Events of the first version: what it can hold is resolved to it.
         start(first, None, "first", mode="PERMISSIVE"),
         start(strict, None, "strict", mode="PERMISSIVE", schema_evolution="corrupt", columns="encoding_id"),
     ]
@@ -222,7 +222,7 @@ def test_schemas_go_on_while_queries_run(
     )
     assert [query.exception() for query in queries] == [None] * 3
 
-    # What is read from now on has the latest columns, or those of a schema that is given.
+    # From now on, reads have the latest columns, or the columns of the schema option.
     for options in ({}, {"format": "avro", "avro_reader_schema": json.dumps(VERSIONS[2])}):
         latest = read(stream_name, **options)
         assert types_of(latest) == [("a", "bigint"), ("b", "string")]
@@ -296,7 +296,7 @@ def test_a_streaming_copy_is_written_once_and_asks_once(
     query.awaitTermination()
     assert len([progress for progress in query.recentProgress if progress.numInputRows]) == 4
     assert sorted(client.read(copy)) == sorted(client.read(stream_name))
-    # Once for each process that plans, of which Spark has two to four in its pool; not for each of the four batches,
+    # Once for each planning process; Spark has two to four in its pool; not for each of the four batches,
     # which are planned twice each.
     assert 1 <= proxy.count("PUT") <= 4
     assert rows_of(read(copy, group=group)) == rows_of(read(stream_name))
@@ -346,7 +346,7 @@ def test_errors_are_said_before_a_task(
     assert group in refused("PRAVEGA-SCHEMA", lambda: read(stream_name, registry_type="x.Y"))
     other = spark.sql("SELECT 'x' AS id")
     assert "register_schema" in refused("PRAVEGA-COLUMN-TYPE", lambda: write(other, stream_name))
-    # What the group's policy forbids, the registry refuses.
+    # The registry refuses schemas that the group's policy forbids.
     refused("PRAVEGA-REGISTRY-CONFLICT", lambda: write(other, stream_name, register_schema="true"))
     assert [row.id for row in read(stream_name).collect()] == [1]
 

@@ -37,7 +37,7 @@ def scale(client: PravegaClient, name: StreamName, segments: int) -> None:
 
 
 def numbers(query: MicroBatches, **options: str) -> dict[str, list[int]]:
-    """What a run reads, by stream."""
+    """Rows of a run by stream."""
     found: dict[str, list[int]] = {}
     for batch in query.run(**options):
         for row in batch.rows:

@@ -95,7 +95,7 @@ def test_patterns(
 ):
     for name in ("orders-a", "orders-b", "other", f"{scope}x/orders-c", "some-ledger"):
         fill(name, 3, segments=1)
-    fill("orders-a-ledger", 3, segments=1)  # beside its target: an exactly-once sink's
+    fill("orders-a-ledger", 3, segments=1)  # next to its target: an exactly-once sink's
     more = {name: value.format(scope) for name, value in more.items()}
     found = counted(MicroBatches(), **options, stream_pattern=pattern.format(scope), **more)
     assert set(found) == {each.format(scope) for each in expected}

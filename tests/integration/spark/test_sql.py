@@ -1,4 +1,4 @@
-"""What Spark's SQL cannot do raises an error: docs/spark/sql.md describes it."""
+"""Unsupported SQL raises an error: docs/spark/sql.md describes it."""
 
 from collections.abc import Callable, Iterator
 
@@ -60,7 +60,7 @@ def test_rows_never_go_to_the_table_that_they_come_from(
     assert lost in said(lambda: spark.sql("INSERT INTO number VALUES (1)"))
     assert sorted(spark.table("one").collect()) == [(1, "x"), (2, "y")]
     assert sorted(spark.table("two").collect()) == [(1, "x"), (1, "z"), (2, "y")]
-    # Columns of its own table that the query changes go to it, with the others.
+    # The changed table's columns are written too, with the others.
     spark.sql("INSERT INTO one SELECT id + 10, item FROM one WHERE id = 1")
     assert sorted(spark.table("one").collect()) == [(1, "x"), (2, "y"), (11, "x")]
 

@@ -1,4 +1,4 @@
-"""A module ``connector`` of the user's, beside the script that starts Spark, which Python then finds before ours."""
+"""A module ``connector`` of the user's, next to the script that starts Spark, which Python then finds before ours."""
 
 import os
 import subprocess

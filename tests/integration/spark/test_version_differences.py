@@ -1,4 +1,4 @@
-"""What versions of Spark do differently. On each version, the tests here assert what docs/spark/versions.md says."""
+"""Differences between versions of Spark. On each version, the tests here assert what docs/spark/versions.md says."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Hosts whose name has several addresses, some of them dead, and names that nobody resolves."""
+"""Hosts whose name has several addresses, some of them dead, and names that do not resolve."""
 
 import asyncio
 import contextlib

@@ -102,7 +102,7 @@ def pravega() -> Iterator[InProcessPravega]:
 
 @pytest.mark.parametrize(("call", "says"), WRONG.values(), ids=WRONG)
 def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
-    with PravegaClient("tcp://localhost:1") as client, pytest.raises(PravegaError) as caught:  # nobody answers there
+    with PravegaClient("tcp://localhost:1") as client, pytest.raises(PravegaError) as caught:  # no server answers there
         call(client)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""A registry that takes its time stops no event loop: other tasks go on while a call of the client waits for it."""
+"""A registry that takes its time stops no event loop: other tasks continue while a call of the client waits for it."""
 
 import asyncio
 import threading

@@ -362,7 +362,7 @@ def test_bytes_that_keep_coming_keep_an_attempt_alive(peer, connection):
 
 
 def test_a_connection_that_comes_back_after_the_pool_was_closed_is_closed(store, stream, pool):
-    """A look-up in the background may end after the client that it was for."""
+    """A lookup in the background may end after the client that it was for."""
     connection = pool.take(store.endpoint, Deadline(5))
     pool.close()
     pool.give_back(connection)

@@ -62,7 +62,7 @@ def attempts(seconds: float | None = None, health: ClusterHealth | None = None) 
     [
         (300, 0, 5.0),  # what a healthy server may be silent
         (300, 49, 5.0),
-        (300, 100, 10.0),  # a tenth of the trouble
+        (300, 100, 10.0),  # a tenth of the attempts
         (9, 0, 3.0),  # a third of a short time
         (2, 0, 1.0),  # but a second
         (0.5, 0, 0.5),  # and never more than there is

@@ -1,4 +1,4 @@
-"""What watermarks say about positions and times."""
+"""Positions and times from watermarks."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Stores and controllers that die, freeze and come back: a client goes on by itself, and believes no ghost.
+"""Stores and controllers that die, freeze and come back: a client continues by itself, and believes no ghost.
 
 A frozen store takes connections and says nothing, as a stopped process does; a ghost is one that comes back and has
 forgotten its segments, which live elsewhere by then.
@@ -146,7 +146,7 @@ class TestFrozenStore:
             for number in range(20):
                 other.append(stream.segment(1), frame(b"%d" % number))
                 assert poll_until(reader, 1, seconds=4) == [b"%d" % number]
-            assert began.within(4)  # an attempt at the frozen one alone has 5
+            assert began.within(4)  # one attempt at the frozen one has 5
             assert store.connections
 
     def test_answers_that_are_slow_get_their_time(self, stream, store):
@@ -220,7 +220,7 @@ def test_many_segments_are_looked_up_by_a_few_threads(store):
     assert 1 < max(most) <= 40
 
 
-# ---------------------------------------------------------------- raising and going on
+# ---------------------------------------------------------------- raising and continuing
 
 
 def test_a_follower_that_raised_goes_on_when_it_is_polled_again(stream, store, other):
@@ -426,7 +426,7 @@ class TestPatience:
         assert back.is_set()
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- reports
 
 
 class TestTold:

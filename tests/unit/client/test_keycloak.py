@@ -75,7 +75,7 @@ def test_a_token_is_renewed_before_it_ends(keycloak, tmp_path, monkeypatch):
     assert tokens.authorization(10) == "Bearer token2"
     now[0] += 2.0
     assert tokens.authorization(10) == "Bearer token4"
-    keycloak.life = 30.0  # shorter than what is to be left of it: half of it is used
+    keycloak.life = 30.0  # shorter than what must be left of it: half of it is used
     now[0] += 300.0
     assert tokens.authorization(10) == "Bearer token6"
     now[0] += 14.0
@@ -304,7 +304,7 @@ def test_the_file_is_a_setting_like_the_others(tmp_path):
     assert PravegaConfig.from_env({"KEYCLOAK_SERVICE_ACCOUNT_FILE": file}).keycloak_file is None
     assert PravegaConfig.from_properties({"pravega.client.auth.keycloak": file}) == config
     assert pickle.loads(pickle.dumps(config)) == config
-    # Explicit credentials replace those of the environment as a whole.
+    # Explicit credentials replace the environment's as a whole.
     named = PravegaConfig.resolve(environment=environment, username="ann", password="secret")
     assert named == PravegaConfig(username="ann", password="secret")
     known = {"pravega_client_auth_method": "Basic", "pravega_client_auth_token": "old"}

@@ -1,4 +1,4 @@
-"""Transactions are kept open in the background, and it is told when that fails."""
+"""Transactions are kept open in the background, and a failure is reported to them."""
 
 import threading
 import time

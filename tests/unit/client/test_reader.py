@@ -200,7 +200,7 @@ def test_a_missing_stream_is_told_at_the_call(client, stream):
         client.read(stream.name)
 
 
-# ---------------------------------------------------------------- data that is gone
+# ---------------------------------------------------------------- data loss
 
 
 def test_truncated_bytes_are_data_loss_with_segment_and_offset(client, full, store):
@@ -325,7 +325,7 @@ def test_an_event_that_cannot_be_deserialized_is_named_by_its_place(client, full
 
 
 class TestPlacesThatAnotherProcessKnew:
-    """What a planning client knows of a segment is pickled, and a reading client takes it."""
+    """Knowledge of a planning client about a segment is pickled, and a reading client takes it."""
 
     def known(self, full):
         with full.client() as planner:

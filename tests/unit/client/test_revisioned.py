@@ -1,4 +1,4 @@
-"""Conditional writes: what a write says is true, whatever happens to connections and answers."""
+"""Conditional writes: the result of a write is true, also if connections and answers are lost."""
 
 import itertools
 import threading
@@ -63,7 +63,7 @@ def lose(session, request):
 
 
 def keep_silent(session, request):
-    """The append is lost, and nobody says so."""
+    """The append is lost without a report."""
     session.deaf = True
 
 
@@ -201,7 +201,7 @@ def test_of_two_who_race_while_a_connection_is_lost_the_right_one_wins(log, stre
 
 @pytest.mark.parametrize("conditional", [True, False])
 def test_an_append_that_lands_after_the_new_set_up_is_not_repeated(log, stream, store, conditional):
-    """The old connection's append is still on its way when the new one asks what has arrived."""
+    """The old connection's append is still in flight when the new one asks what has arrived."""
     late = []
 
     def delay(session, request):

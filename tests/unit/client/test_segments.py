@@ -1,4 +1,4 @@
-"""From segments to their successors: when a reader may go on, and what its position is then."""
+"""From segments to their successors: when a reader may continue, and what its position is then."""
 
 import itertools
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""States that several share: the same entries, the same states, whoever compacts meanwhile."""
+"""States that several share: the same entries, the same states, with any process compacting."""
 
 import struct
 import threading
@@ -18,7 +18,7 @@ TEXT = serializer_for("string")
 
 
 def synchronizer(client, stream):
-    """A list of words, made of a first one and more."""
+    """A list of words: a first one and more."""
     return client.synchronizer(
         stream.name,
         create=lambda word: (word,),

@@ -1,4 +1,4 @@
-"""Following a tail: order across scaling, positions, and stores that fail meanwhile."""
+"""Following a tail: order across scaling, positions, and stores that fail in the meantime."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ def take(reader, count, seconds=10):
 
 
 def parked(store, count=1):
-    """Wait until so many reads wait at a tail."""
+    """Wait until this many reads wait at a tail."""
     end = time.monotonic() + 5
     while store.parked() < count:
         assert time.monotonic() < end, "no read came"
@@ -50,7 +50,7 @@ def reader(client, stream):
 
 
 def asked(reader, store, count=1):
-    """Poll until so many reads wait at a tail."""
+    """Poll until this many reads wait at a tail."""
     end = time.monotonic() + 5
     while store.parked() < count:
         assert time.monotonic() < end, "no read came"
@@ -259,7 +259,7 @@ def test_a_store_that_never_answers_a_parked_read_exceeds_the_deadline(reader, s
 
 
 def test_a_reader_that_is_polled_seldom_takes_no_answer_for_missing(reader, stream, store, monkeypatch):
-    """Longer than the server holds a read, and nothing was there to be read: it waits in the socket since then."""
+    """Longer than the server holds a read, and there was nothing to read: it waits in the socket since then."""
     monkeypatch.setattr(tail, "_PARKED_SECONDS", 0.2)
 
     def nothing(session, request):

@@ -1,4 +1,4 @@
-"""Reads held at the ends of segments tell what arrives."""
+"""Reads held at the ends of segments report arrivals."""
 
 import threading
 import time
@@ -57,7 +57,7 @@ def test_an_event_is_told_at_once(client, arrivals, stream):
     timer = soon(lambda: write(client, stream))
     assert arrivals.wait(before, LONG) is True
     timer.join()
-    # One that was there before the question as well.
+    # One that existed before the question as well.
     after = ends(client, A, B)
     write(client, stream)
     assert arrivals.wait(after, LONG) is True

@@ -162,7 +162,7 @@ def test_a_lease_that_ended_is_told_apart_from_an_abort(client, stream):
     for attempt in (transaction.commit, transaction.ping):
         with pytest.raises(TransactionExpiredError, match=r"lease of 0\.01 s"):
             attempt()
-    # By its id alone nobody knows when it was begun.
+    # The id does not show when it was begun.
     with pytest.raises(TransactionAbortedError) as caught:
         client.transaction(stream.name, transaction.id).commit()
     assert type(caught.value) is TransactionAbortedError

@@ -1,4 +1,4 @@
-"""What a writer promises, on a store that works."""
+"""Promises of a writer, on a store that works."""
 
 import json
 import math
@@ -235,7 +235,7 @@ def test_rows_that_are_not_durable_are_bounded(client, stream, store, event):
 
     with pytest.raises(DeadlineExceededError, match="not acknowledged"):
         write_on()
-    # What may wait: the bound, the rows that reached it, and those that wait for company.
+    # These may wait: the bound, the rows that reached it, and those that wait for company.
     assert count * len(event) <= limit + (2 << 20) + len(event)
     go.set()
     writer.flush(10)

@@ -1,4 +1,4 @@
-"""What a writer makes of a store that fails: every event once, in order, or an error that says why not."""
+"""A writer on a store that fails: every event once, in order, or an error that says why not."""
 
 import threading
 
@@ -39,7 +39,7 @@ def events_of(stream, number=0):
 
 
 def write_in_steps(client, stream, events=EVENTS, step=10):
-    """Each step is a block of its own."""
+    """Each step is its own block."""
     with client.writer(stream.name, timeout=20) as writer:
         for at in range(0, len(events), step):
             writer.write_column(pa.array(events[at : at + step]))

@@ -45,7 +45,7 @@ class Servers(ControllerClient):
 
     @property
     def events(self) -> list[bytes]:
-        """What readers of the target see."""
+        """Events for readers of the target."""
         return self.store.segments[self.target.segment(0)].events
 
     @property

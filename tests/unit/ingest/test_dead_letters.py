@@ -1,4 +1,4 @@
-"""Bad records in files of their own."""
+"""Bad records in their own files."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Values of CSV and JSON lines: inference changes none of them, and what a column would lose is an error."""
+"""Values of CSV and JSON lines: inference keeps them, and what a column would lose is an error."""
 
 import json
 from decimal import Decimal
@@ -185,7 +185,7 @@ def second(files: FileSource) -> tuple[Any, str]:
 
 
 def same(found: Any, text: str) -> bool:
-    """True if a value of an event is that of its text."""
+    """True if a value of an event equals its text's."""
     if isinstance(found, bool):
         return str(found).lower() == text.lower()
     if found == text:

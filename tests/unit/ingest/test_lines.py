@@ -1,4 +1,4 @@
-"""Lines: whatever the blocks are that they come in, the records are the same."""
+"""Lines: the records are the same with any blocks."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Trouble with the servers that passes, and what is none: a store that woke up, streams that are gone."""
+"""Transient failures of the servers, and lasting ones: a store that resumed, deleted streams."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_sealed_stream_that_the_controller_knows_to_be_open(servers: Servers, 
 
 
 def test_time_runs_out(servers: Servers, run: Run, deny: Any):
-    """From the last thing that went well on, and with the last reason."""
+    """It counts from the last success, and names the last reason."""
     deny(NO_SEGMENT, 10**9)
     began = time.monotonic()
     out = pytest.raises(NoSuchSegmentError, match="segment 7 is not there")
@@ -191,7 +191,7 @@ def test_time_runs_out(servers: Servers, run: Run, deny: Any):
 
 
 def test_a_transaction_whose_begin_got_no_answer(servers: Servers, run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Nobody knows it: it has no events, and ends with its lease."""
+    """It is unknown: it has no events, and ends with its lease."""
     create, orphans = servers.create_transaction, []
 
     def lossy(stream: StreamName, lease_ms: int) -> CreatedTransaction:

@@ -1,4 +1,4 @@
-"""A file is there as a whole or not at all."""
+"""A file exists as a whole or not at all."""
 
 import errno
 import os

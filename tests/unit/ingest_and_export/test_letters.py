@@ -1,4 +1,4 @@
-"""What a dead letter says."""
+"""Fields of a dead letter."""
 
 import base64
 import json
@@ -53,5 +53,5 @@ def test_repetitions_are_the_same_and_others_are_not():
     ]
     assert len({each.id for each in same}) == 1
     assert len({each.id for each in [reading, *others]}) == 5
-    # Letters that are there already were numbered under this very id.
+    # Letters that exist already were numbered under this very id.
     assert str(reading.id) == "3c1401fa-6a83-5d86-8d45-91e25f259034"

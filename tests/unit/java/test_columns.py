@@ -1,4 +1,4 @@
-"""Columns of Java events: the same values and bytes as the rows, whatever stands in them."""
+"""Columns of Java events: the same values and bytes as the rows, for all contents."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_slices_and_chunks() -> None:
     assert serializer.encode_column(column[50:]).equals(events[50:])
 
 
-# What Arrow or Python cannot hold
+# Values outside Arrow or Python
 
 
 FAR = dt.timedelta(days=200_000_000)
@@ -288,7 +288,7 @@ def test_nanoseconds_are_rounded_down_whatever_the_class() -> None:
         assert JavaSerializer(name).decode_column(events).cast(pa.int64()).to_pylist() == [1]
     value = ANY.deserialize(ANY.encode_column(column)[0].as_py())
     assert value == dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC)
-    assert value.tzinfo is dt.UTC  # an Instant, whatever zone the column shows it in
+    assert value.tzinfo is dt.UTC  # an Instant, with any zone of the column
 
 
 def test_a_number_that_the_field_cannot_hold_is_refused_though_the_column_type_could() -> None:

@@ -1,4 +1,4 @@
-"""Bytes that nobody should send: only the library's own errors come out, soon, and without much memory."""
+"""Hostile bytes: only the library's own errors come out, soon, and without much memory."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_spliced_events(left: bytes, right: bytes, data: st.DataObject) -> None:
 @given(st.lists(st.sampled_from(EVENTS) | st.binary(max_size=90) | st.none(), max_size=12), st.sampled_from(EVENTS))
 @settings(max_examples=200, deadline=None)
 def test_columns_are_rows(events: list[bytes | None], sample: bytes) -> None:
-    """Whatever stands in a column, the fast path and the plain one agree."""
+    """The fast path and the plain one agree for all columns."""
     for serializer in COLUMNS:
         errors: list[DeserializationError] = []
         found = serializer.decode_column(pa.array([*events, sample], pa.binary()), on_error=errors.append)

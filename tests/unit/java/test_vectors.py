@@ -46,7 +46,7 @@ def put_fields(value: JavaObject) -> dict[str, Any]:
 
 
 def outside(value: JavaObject) -> dict[str, Any]:
-    # What the constructor of a superclass that is not serializable sets; a stream does not have it.
+    # Fields set by the constructor of a superclass that is not serializable; a stream lacks them.
     return {**value.fields, "lost": 5}
 
 
@@ -106,7 +106,7 @@ def test_every_cut_is_an_error() -> None:
         for size in range(len(event)):
             with pytest.raises(DeserializationError):
                 SERIALIZER.deserialize(event[:size])
-        # The bytes after the object belong to nobody: Java does not look at them either.
+        # The bytes after the object have no owner: Java does not look at them either.
         assert_matches(vector["java_value"], SERIALIZER.deserialize(event + b"\0\0"), unpack=UNPACK)
 
     each_case(named(vector for vector in VECTORS if len(vector["hex"]) < 6000), check)

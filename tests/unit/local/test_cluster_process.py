@@ -19,7 +19,7 @@ COMMANDS = {
     "absent": ["/no/such/program"],
 }
 
-# Starts a cluster in the folder given, tells that it is up, and stays.
+# Starts a cluster in the folder given, reports that it is up, and stays.
 STARTER = """
 import sys, time
 from pathlib import Path

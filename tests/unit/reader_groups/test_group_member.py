@@ -34,7 +34,7 @@ CONFIG = GroupConfig(start={DATA: Bound()}, generation=0, checkpoint_ms=-1)
 
 
 class Controller(FakeStream):
-    """That of the state's stream, which knows what follows the segments of the data."""
+    """The controller of the state's stream. It knows the successors of the data's segments."""
 
     def successors(self, stream: StreamName, segment_id: int, **options: Any) -> list[Successor]:
         assert stream == DATA

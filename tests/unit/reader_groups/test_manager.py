@@ -1,4 +1,4 @@
-"""What is done to a group from outside: readers taken offline, checkpoints asked for, another beginning."""
+"""Changes of a group from outside: readers taken offline, checkpoints asked for, another beginning."""
 
 import uuid
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a reader does next: with segments, checkpoints, other readers, and when others are faster."""
+"""Next action of a reader: with segments, checkpoints, other readers, and when others are faster."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ P = Phase
 
 
 def checkpoint(group, *members, seconds=0.0):
-    """Everybody takes a checkpoint; its name."""
+    """All readers take a checkpoint; its name."""
     group.now += seconds
     name = f"asked-{len(group.entries)}"
     group.write(CreateCheckpoint(name))

@@ -47,7 +47,7 @@ def test_fields_of_protobuf_keep_their_numbers() -> None:
                          ("item", pa.string())])  # fmt: skip
     second = of(columns, first.info)
     assert numbers(second.info) == {"new": 5, "lines": 3, "id": 1, "item": 2}
-    # What the one writes is what the other reads.
+    # Each reads what the other writes.
     row = {"id": 7, "item": "tea", "lines": [("a", {"sku": "x", "count": 3})], "at": None}
     written = first.payloads.encode_column(first.fitted(pa.array([row], pa.struct(list(FIRST)))))
     assert second.payloads.decode_column(written).to_pylist() == [

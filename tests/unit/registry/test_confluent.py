@@ -143,7 +143,7 @@ def test_an_id_is_only_malformed_if_its_subject_exists() -> None:
         events = [EVENT, b"\0\0\0\0\x08\x02", b"\0\0\0\0\x09\x02"]
         errors: list[DeserializationError] = []
         reader = deserializer(uri, group="s", unknown_ids="corrupt")
-        # Of a registry, a later id may exist.
+        # A registry may have a later id.
         assert reader.decode_column(pa.array(events), on_error=errors.append).to_pylist() == [None, {"a": 1}, None]
         assert [(error.row, error.encoding_id) for error in errors] == [(0, 7), (2, 9)]
         other = deserializer(uri, group="other", schema=AVRO, format="avro", unknown_ids="corrupt")

@@ -1,4 +1,4 @@
-"""JSON schemas that follow one another: what is said of them, and what a validator says of documents."""
+"""JSON schemas that follow one another: what is said of them, and what a validator says about documents."""
 
 import json
 

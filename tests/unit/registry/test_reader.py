@@ -324,7 +324,7 @@ def test_zeros_behind_a_payload_are_ignored(uri: str, encoding_id: int) -> None:
         assert reader.deserialize(plain + bytes(50)) == reader.deserialize(plain)
 
 
-# Whose fault it is
+# Owner of the fault
 
 
 def counted(uri: str, **more: Any) -> RegistryConfig:
@@ -456,7 +456,7 @@ def test_no_registry_at_all_is_no_bad_record() -> None:
     with pytest.raises(RegistryUnavailableError):
         reader.decode_column(pa.array(EVENTS), on_error=errors.append)
     assert errors == []
-    # What is known already is read on.
+    # Known schemas are still read.
     assert reader.deserialize(EVENTS[1])["a"] == 2
 
 
@@ -644,7 +644,7 @@ def test_a_message_whose_imports_java_left_out_needs_its_class() -> None:
             other.deserialize(data)
 
 
-# Whatever comes
+# Any input
 
 
 MIXED = st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**31), 2**31 - 1), st.text(max_size=5)), max_size=40)

@@ -1,4 +1,4 @@
-"""What is written as Avro: values and columns that fit, and how those are refused that do not."""
+"""Output of the Avro writer: values and columns that fit, and how those are refused that do not."""
 
 import io
 import subprocess

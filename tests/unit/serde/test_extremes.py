@@ -54,7 +54,7 @@ def _encoded(form: Format, serializer: Serializer[Any], value: pa.Array) -> pa.A
     if error is None:
         return serializer.encode_column(form.wrap(pa.concat_arrays([*before, value])))
     assert error.row is not None
-    # A format without nulls inside records refuses the first row, whatever the second is.
+    # A format without nulls inside records refuses the first row, with any second row.
     error = _refusal(serializer, form.wrap(value))
     if error is None:
         return serializer.encode_column(form.wrap(value))

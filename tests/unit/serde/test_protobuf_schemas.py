@@ -20,7 +20,7 @@ FLAT = "everything.Flat"
 
 
 def only(*names: str) -> FileDescriptorSet:
-    """Of the set, the files of these names."""
+    """The set's files with these names."""
     return FileDescriptorSet(file=[file for file in everything().file if file.name in names])
 
 

@@ -1,4 +1,4 @@
-"""What Google's own types become, and what proto2 has besides."""
+"""Columns of Google's own types and of proto2's features."""
 
 from typing import Any
 

@@ -159,7 +159,7 @@ def test_golden_java_objects():
         (part,) = sniff([event]).parts
         infos = {each.name: each for each in part.class_infos}
         for described in row["classdescs"]:
-            # A vector lists the fields of one class, the result also those of its superclasses.
+            # A vector lists the fields of one class, the result also has the superclasses' fields.
             info = infos[described["name"]]
             assert info.serial_version_uid == int(described["suid"])
             assert {name for name, _ in described["fields"]} <= {name for name, _ in info.fields}

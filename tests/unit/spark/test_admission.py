@@ -1,4 +1,4 @@
-"""What one micro-batch takes of backlogs: always whole events, always at least one, never more than its limits."""
+"""Share of each backlog in one micro-batch: always whole events, always at least one, never more than its limits."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Errors as Spark shows them, and what is done in Spark's processes alone."""
+"""Errors as Spark shows them, and work only in Spark's processes."""
 
 import contextlib
 import gc
@@ -136,7 +136,7 @@ def test_a_call_that_imports_modules_freezes_them_when_it_ends(run, first_call, 
     call()
     frozen = gc.get_freeze_count()
     monkeypatch.delitem(sys.modules, "a_module_of_the_call", raising=False)
-    loaded = [Cycle() for _ in range(100)]  # stands for the objects of the module
+    loaded = [Cycle() for _ in range(100)]  # means the objects of the module
     with contextlib.suppress(StreamNotFoundError):
         run()
     monkeypatch.delitem(sys.modules, "a_module_of_the_call", raising=False)

@@ -1,4 +1,4 @@
-"""What the main ways cost, counted and not timed: a change that doubles a count fails.
+"""Cost of the main paths, counted and not timed: a change that doubles a count fails.
 
 Counted are calls of this project's functions in the thread that reads or writes, Arrow's allocations and the bytes of
 them for each byte of events, requests to the segment store, and calls of the controller. Left out is what depends on
@@ -79,7 +79,7 @@ def pravega() -> Iterator[InProcessPravega]:
         with client.writer("count/avro") as writer:
             writer.write_column(serializer_for("avro", schema=AVRO).encode_column(rows))
         yield served
-        sink._kept().close()  # nothing pings the server that is gone then
+        sink._kept().close()  # no ping to the stopped server
         sink._kept_of_process.clear()
         kept_writers._kept_of_process.clear()
 

@@ -116,7 +116,7 @@ def test_what_is_there_stays_where_it_is(client, stream):
 
 
 class Publisher:
-    """A client whose controller is away at first."""
+    """A client whose controller is unavailable at first."""
 
     def __init__(self) -> None:
         self.published: list[StreamCut] = []

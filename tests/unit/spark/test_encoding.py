@@ -1,4 +1,4 @@
-"""What becomes of a DataFrame's columns: events, routing keys, or an error before any task."""
+"""A DataFrame's columns as events: events, routing keys, or an error before any task."""
 
 import json
 import pickle

@@ -32,7 +32,7 @@ def batch(times: pa.Array) -> pa.RecordBatch:
     [
         (pa.timestamp("us", "UTC"), [NOON, None, NOON - datetime.timedelta(days=1)], MILLIS),
         (pa.timestamp("us"), [NOON.replace(tzinfo=None)], MILLIS),
-        # What may come in the same millisecond must not be before what is noted.
+        # Events of the same millisecond must not be before the noted time.
         (pa.timestamp("us", "UTC"), [NOON + datetime.timedelta(microseconds=999)], MILLIS),
         (pa.timestamp("us"), [datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)], -1),
         (pa.timestamp("ns", "Europe/Berlin"), [NOON], MILLIS),

@@ -81,7 +81,7 @@ class Query:
 def query(pravega: InProcessPravega, client: PravegaClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Query]:
     monkeypatch.setattr(TaskContext, "_taskContext", None)  # of this test: no Spark could be started here after it
     yield Query(pravega, client)
-    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept().close()  # no ping to the stopped server
     transactions._kept_of_process.clear()
 
 

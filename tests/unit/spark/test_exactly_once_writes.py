@@ -34,7 +34,7 @@ def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
 
 @pytest.fixture
 def a(client: PravegaClient) -> StreamName:
-    """One of two streams of a scope of their own; the other is ``b``."""
+    """One of two streams in a separate scope; the other is ``b``."""
     scope = f"shared-{uuid.uuid4().hex[:8]}"
     client.create_scope(scope)
     for stream in ("a", "b"):
@@ -74,7 +74,7 @@ def save(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterator
             writer.commit([writer.write(iter(rows))])
 
     yield save
-    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept().close()  # no ping to the stopped server
     transactions._kept_of_process.clear()
 
 

@@ -1,4 +1,4 @@
-"""A query that has read all there is: what it asks, and how soon it goes on."""
+"""A query that has read all there is: what it asks, and how soon it continues."""
 
 import threading
 import time
@@ -63,7 +63,7 @@ def write(client, *values):
 
 
 def polled(reader, position, until):
-    """Ask as Spark does, every 10 ms, until there is something or ``until`` says so; the answers."""
+    """Ask as Spark does, every 10 ms, until there is something or ``until`` reports it; the answers."""
     answers = []
     while not answers or (answers[-1] == position and not until()):
         answers.append(reader.latestOffset(position, None))
@@ -72,7 +72,7 @@ def polled(reader, position, until):
 
 
 def next_position(reader, position):
-    """The next one, long before a look would have come by itself."""
+    """The next one, long before a check would have come by itself."""
     end = time.monotonic() + 30
     answers = polled(reader, position, lambda: time.monotonic() > end)
     assert time.monotonic() < end

@@ -46,12 +46,12 @@ def finished() -> Iterator[Finish]:
 
 @pytest.fixture
 def is_kept(eventually: Callable[..., None]) -> Callable[..., bool]:
-    """Whether a transaction is still pinged, while another one is."""
+    """Return True if a transaction is still pinged, while another one is."""
 
     def check(transaction: Pinged, other: Pinged) -> bool:
         before, start = transaction.pings, other.pings
         eventually(lambda: other.pings >= start + 3)
-        return transaction.pings > before + 1  # one may have been on its way
+        return transaction.pings > before + 1  # one may have been in flight
 
     return check
 

@@ -313,7 +313,7 @@ def test_a_forked_process_leaves_the_writers_of_its_parent_alone(
     if child == 0:
         ended = 1
         try:
-            kept_writers.kept_writers().close()  # those of the child: none
+            kept_writers.kept_writers().close()  # the child's: none
             query.task(stream, numbered(5, 10))
         except ForkedError:  # gRPC cannot be used here
             ended = 7

@@ -1,4 +1,4 @@
-"""Queries over many streams ask about several at once: the plan and its errors are those of one after the other."""
+"""Queries over many streams ask about several at once: the plan and its errors are the same as one after the other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def name(number: int) -> str:
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, step: Any) -> list[Any]:
-    """What a step gives with streams asked about side by side, and one after the other."""
+    """Result of a step with streams asked side by side, and one after the other."""
     found = []
     for most in (AT_ONCE, 1):
         monkeypatch.setattr(io, "_STREAMS_AT_ONCE", most)

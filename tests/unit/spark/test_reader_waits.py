@@ -1,4 +1,4 @@
-"""What the driver of a streaming query does while servers do not answer."""
+"""The driver of a streaming query while servers do not answer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Plan:
 
 
 class Client(PravegaClient):
-    """One that nobody connects, with the trouble that a test gives it."""
+    """A client without a connection, with the faults of the test."""
 
     told: str | None = None
 
@@ -143,7 +143,7 @@ def test_an_outage_that_lasts_too_long_ends_the_query(reader, plan, client) -> N
 
 
 def test_a_restarted_query_goes_on(reader, plan, client, monkeypatch) -> None:
-    """It has a position to start from: its servers were there once."""
+    """It has a position to start from: its servers existed once."""
     calls: list[bool] = []
 
     def client_of(_: SourceOptions, *, service: bool = False) -> Client:

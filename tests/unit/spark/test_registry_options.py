@@ -73,7 +73,7 @@ def test_schema_ids_travel_in_the_columns():
     assert carried[0].metadata["k"] == "v"
     assert schema_ids_of(carried, options) == (3, 5)
     assert with_schema_ids(ROWS, options, None) == ROWS
-    # Those of another group say nothing here.
+    # The options of another group do not count here.
     assert schema_ids_of(carried, source()) is None
     assert schema_ids_of(ROWS, options) is None
     assert schema_ids_of(carried, parse_options(SourceOptions, {"path": "shop/orders"})) is None

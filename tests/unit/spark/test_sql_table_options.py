@@ -1,4 +1,4 @@
-"""Whose options a table's columns carry."""
+"""Options that a table's columns carry."""
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType

@@ -95,7 +95,7 @@ def pieces(table: Table[Any]) -> dict[str, int]:
 
 
 def test_answers_are_lost(pravega: InProcessPravega, table: Table[Any], query: Any) -> None:
-    """Whatever request is repeated: with an order, with versions, and without either."""
+    """For each repeated request: with an order, with versions, and without either."""
     for options in ({}, {"order_column": "at"}):
         pravega.faults.drop_after("update table")
         run(query(**options), row("anna", 1, 1), row("bert", 1, 1))
@@ -130,7 +130,7 @@ def test_a_value_of_only_its_order_keeps_the_greatest(table: Table[Any], query: 
 
 
 def test_an_older_row_adds_a_removed_key_again(table: Table[Any], query: Any) -> None:
-    """A removed entry has no order: docs/operate/failover-and-guarantees.md says so."""
+    """A removed entry has no order: see docs/operate/failover-and-guarantees.md."""
     ordered = query(order_column="at")
     for each in (row("anna", 1, 1), row("anna", None, 2), row("anna", 1, 1)):
         run(ordered, each)
@@ -396,7 +396,7 @@ def test_options_of_tables_without_a_table(pravega: InProcessPravega) -> None:
 
 
 def test_defaults_of_a_session_apply_to_tables(pravega: InProcessPravega, table: Table[Any]) -> None:
-    """Those for streams are left out, as well as those of the other side."""
+    """The options for streams and for the other side are left out."""
     defaults = {"controller": pravega.uri, "stream": "a/b", "writer_mode": "exactly_once", "order_column": "at"}
     source = type(
         "Session", (PravegaDataSource,), {"defaults": defaults | {"mode": "PERMISSIVE", "key_format": "string"}}

@@ -46,7 +46,7 @@ def writer(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterat
     assert isinstance(writer, PravegaBatchWriter)
     writer.write(iter(ROWS))
     yield writer
-    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept().close()  # no ping to the stopped server
     transactions._kept_of_process.clear()
 
 

@@ -1,4 +1,4 @@
-"""What an in-process Pravega is asked to do wrong happens, and the client comes through or says what is wrong."""
+"""The faults of an in-process Pravega happen, and the client recovers or raises a clear error."""
 
 import itertools
 import threading

@@ -12,7 +12,7 @@ from tests.interrupts._cases import CASES
 from tests.interrupts._run import try_all
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-#: Files whose lines change what a case hands out or writes; without any, those of all files.
+#: Files whose lines change the output of a case; without any, all files.
 FILES = {
     "poll": ["stream_reader.py", "tail.py"],
     "iterate": ["stream_reader.py", "tail.py"],

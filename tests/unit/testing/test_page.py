@@ -14,7 +14,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
 def run(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
-    """Run a user's tests: of our plugins there is the one for users alone."""
+    """Run a user's tests: with only our plugin for users."""
     (folder / "test_theirs.py").write_text(source)
     plugin = ["-p", "pravega_connector.testing.pytest_plugin", "-p", "no:cacheprovider"]
     return subprocess.run(

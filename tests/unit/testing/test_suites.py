@@ -1,4 +1,4 @@
-"""The suites that are run on real servers pass on those of ``pravega_connector.testing`` as well."""
+"""The suites of real servers pass on ``pravega_connector.testing`` as well."""
 
 import os
 import re

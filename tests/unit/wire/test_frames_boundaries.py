@@ -177,7 +177,7 @@ def test_a_walk_can_begin_anywhere():
     assert walk_frames(chunk, 99).tolist() == [99]
 
 
-# What is no frame
+# Bytes without a frame
 
 BAD_HEADERS = {
     "padding": b"\xff\xff\xff\xff\0\0\0\3",  # WireCommandType.PADDING never reaches a segment; Java's reader refuses it

@@ -19,7 +19,7 @@ LARGE = [b"a", bytes(300_000), b"", b"b" * 70_000, b"c"]
 def parse(parser: FrameParser, data: bytes, sizes: list[int], room: int | None = None) -> tuple[list[bytes], list[int]]:
     """Feed the data in pieces of these sizes, again and again, from one buffer; the events and their offsets.
 
-    With ``room`` it is a buffer of received messages, which may be written to, with so many bytes before each piece.
+    With ``room`` it is a buffer of received messages, which may be written to, with this many bytes before each piece.
     """
     memory = bytearray(max(sizes)) if room is None else ReceiveBuffer(room + max(sizes))
     buffer = memoryview(memory)[room or 0 :]

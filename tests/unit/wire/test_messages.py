@@ -248,7 +248,7 @@ def test_an_append_surrounds_the_events_with_its_block_and_end():
     ],
 )
 def test_a_server_takes_blocks_as_javas_writers_end_them(in_block, size, behind):
-    """Java's AppendBatchSizeTracker guesses a block's size: CommandEncoder ends it with what is there."""
+    """Java's AppendBatchSizeTracker guesses a block's size: CommandEncoder ends it with what exists."""
     block = b"" if in_block is None else struct.pack(">ii", 3, 16 + len(in_block)) + UUID + in_block
     body = UUID + struct.pack(">ii", size, len(behind)) + behind + struct.pack(">iqq", 1, 7, 9)
     (append,) = RequestDecoder().feed(block + struct.pack(">ii", 4, len(body)) + body)

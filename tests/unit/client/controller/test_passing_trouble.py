@@ -1,4 +1,4 @@
-"""What a controller says while a segment store that it needs is away, and what it does mean."""
+"""A controller's answers while a segment store is unavailable, and their meaning."""
 
 import uuid
 
@@ -21,7 +21,7 @@ def statuses(kind: type, *names: str) -> list[object]:
 
 
 class TestStatusFailure:
-    """Covers every trouble of the controller's own (StreamMetadataTasks.handle...Error)."""
+    """Covers every failure inside the controller (StreamMetadataTasks.handle...Error)."""
 
     def test_creating_a_stream_is_tried_again(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("createStream", *statuses(pb.CreateStreamStatus, "FAILURE", "FAILURE", "SUCCESS"))
@@ -76,7 +76,7 @@ def segments_at(*places: tuple[int, int]) -> pb.SegmentsAtTime:
 
 
 class TestVerdict:
-    """UNKNOWN and INTERNAL stand for a wrong argument, but for trouble as well."""
+    """UNKNOWN and INTERNAL mean a wrong argument, or an outage."""
 
     def test_no_range_while_the_controller_is_in_trouble(self, fake: FakeController, client: ControllerClient) -> None:
         answer = pb.StreamCutRangeResponse(segments=[pb.SegmentId(segmentId=0)])
@@ -103,7 +103,7 @@ class TestVerdict:
 
 
 def test_a_conflict_after_a_long_silence_has_time_to_pass(fake, client, monkeypatch):
-    """A controller that stood still does at once what was asked of it meanwhile, several times."""
+    """A controller that stood still does at once what was asked of it in the meantime, several times."""
     monkeypatch.setattr(rpc, "PASSING_SECONDS", 1.0)
     monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0.2)
     silence, conflicts = [Code.UNAVAILABLE] * 10, [Code.FAILED_PRECONDITION] * 2

@@ -1,4 +1,4 @@
-"""Calls of the controller: their types are those of the schema, and each outcome has a meaning."""
+"""Calls of the controller: their types match the schema, and each outcome has a meaning."""
 
 import pytest
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper

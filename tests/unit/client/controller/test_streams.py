@@ -1,4 +1,4 @@
-"""What is asked and told about streams: scaling, cuts, lists, configurations, where their segments are."""
+"""Questions and answers about streams: scaling, cuts, lists, configurations, where their segments are."""
 
 import time
 

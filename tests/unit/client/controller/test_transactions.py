@@ -1,4 +1,4 @@
-"""What is made of the controller's answers about transactions: a decision, a refusal, or neither."""
+"""Results for the controller's answers about transactions: a decision, a refusal, or neither."""
 
 import threading
 import time
@@ -49,7 +49,7 @@ def ping(name: str) -> pb.PingTxnStatus:
 
 @pytest.fixture(params=["commit", "abort"])
 def wish(request: pytest.FixtureRequest, client: ControllerClient) -> tuple[str, Action, Status]:
-    """The method of the controller, that of the client, and the status which it wants."""
+    """The controller's method, the client's method, and the wanted status."""
     if request.param == "commit":
         return "commitTransaction", client.commit_transaction, Status.COMMITTING
     return "abortTransaction", client.abort_transaction, Status.ABORTING
@@ -226,7 +226,7 @@ def test_amid_a_failover_an_unknown_transaction_is_asked_for_again(fake, client,
 
 
 def test_a_controller_that_tells_no_state_leaves_the_outcome_unknown(fake, client):
-    """It may have taken the commit, and be at work: there is no second one."""
+    """It may have taken the commit, and be at work: a second one does not exist."""
     fake.on("commitTransaction", Code.UNAVAILABLE, SUCCESS).on("checkTransactionState", Code.UNAVAILABLE)
     with pytest.raises(OutcomeUnknownError, match=r"could not be reached for [1-9].*query its status"):
         client.commit_transaction(STREAM, ID, timeout=1.5)
@@ -272,7 +272,7 @@ def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, 
 
 
 def test_a_commit_that_is_asked_for_again_counts_once(fake, client):
-    """By the call that waits for it, and by others that look whether it is visible."""
+    """Found by the waiting call, and by calls that check its visibility."""
     counted = lambda: dict(metrics.TRANSACTIONS.series()).get(("committed", str(STREAM)), 0)  # noqa: E731
     before = counted()
     fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))

@@ -1,4 +1,4 @@
-"""What the machine makes of a committed number: passed over, refused, or accepted; its table has no dead end."""
+"""The machine's result for a committed number: passed over, refused, or accepted; its table has no dead end."""
 
 from dataclasses import replace
 from typing import Any
