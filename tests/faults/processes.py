@@ -63,7 +63,7 @@ class Process:
 
     @property
     def code(self) -> int | None:
-        """Exit code; minus the signal's number after a signal; None while it runs."""
+        """Exit code, minus the signal's number after a signal, or None while it runs."""
         return self._process.poll()
 
     @property

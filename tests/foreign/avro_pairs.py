@@ -217,7 +217,7 @@ def answers(pairs: list[str]) -> list[Case]:
 
 
 def differences(cases: list[Case]) -> Iterator[tuple[str, Case, str]]:
-    """Who answers a case otherwise than Java, the case, and the answer."""
+    """Implementation that differs from Java, the case, and the answer."""
     for case in cases:
         for name, ask in (("rows", by_rows), ("columns", by_columns)):
             try:

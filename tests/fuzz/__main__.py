@@ -2,10 +2,9 @@
 
 ``python -m tests.fuzz FORMAT [--inputs 1000000] [--seed N]`` first reads the format's bombs. Then it changes good
 events of several schemas: bytes, cuts, splices, repetitions, inflated counts and lengths. Each result is read as a row
-and in columns, by the fast path and by the plain one. Checked: nothing but ``DeserializationError`` is raised,
-both paths and the rows agree, no input takes more than a second of CPU time, and no input below a mebibyte takes more
-than
-64 MiB of memory.
+and in columns, by the fast path and by the plain one. Only ``DeserializationError`` may be raised, and both paths and
+the rows must agree. No input may take more than a second of CPU time, and no input below a mebibyte more than 64 MiB of
+memory.
 """
 
 from __future__ import annotations

@@ -79,14 +79,14 @@ class JavaReaders(JavaProgram):
         refresh_ms: int = DEFAULT_REFRESH_MS,
         retention: Retention = Retention.NONE,
     ) -> None:
-        """Let the group begin again with another configuration, or at its last checkpoint."""
+        """Restart the group with another configuration, or at its last checkpoint."""
         config = {"streams": None} if streams is None else _config(streams, checkpoint_ms, refresh_ms, retention)
         self._do("reset", **config)
 
     def reset_to(
         self, checkpoint: bytes, streams: Sequence[StreamName], *, checkpoint_ms: int, refresh_ms: int
     ) -> None:
-        """Let the group begin again at a checkpoint of these bytes (``startFromCheckpoint``)."""
+        """Restart the group at a checkpoint of these bytes (``startFromCheckpoint``)."""
         config = _config(streams, checkpoint_ms, refresh_ms, Retention.NONE)
         self._do("resetTo", bytes=checkpoint.hex(), **config)
 

@@ -204,7 +204,7 @@ def test_both_read_on_after_either_has_changed_streams_and_settings(
     with client.reader_group(f"{scope}/{java.group}") as group:
         outside = group.reader("outside")
 
-        # By Python: a stream stays, with its place; one goes; one comes.
+        # By Python: a stream stays, with its place, one goes, and one comes.
         at = client.tail(one)
         write(client, one, 3 * EVENTS)
         group.reset(at, streams=[one, three], retention="manual", refresh=0.2)

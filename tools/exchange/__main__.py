@@ -1,9 +1,12 @@
 """Let every kind of application read what every other one has written, in each format and mode, and count.
 
-Writers: Java, Flink by both of its interfaces, Rust, plain Python, Spark. Modes: ``plain``; ``transactions``, with one
-that is aborted; ``scaling``, from one segment to three and to two between the parts, while writers that can stay open
-do; ``watermarks``, with times noted. Each stream has the same trips, and each reader is to find just those, in order
-for each routing key.
+Writers: Java, Flink with both of its interfaces, Rust, plain Python, Spark. Each stream has the same trips, and each
+reader must find exactly those, in order for each routing key. Modes:
+
+- ``plain``.
+- ``transactions``, with an aborted one.
+- ``scaling``, from one segment to three and to two between the parts. Writers that can stay open do.
+- ``watermarks``, with noted times.
 """
 
 from __future__ import annotations
@@ -180,7 +183,7 @@ def _read_beside_a_group(client: PravegaClient, writer: Party, readers: Sequence
         take(count)
     assert len(seen) == len(set(seen)) == count, f"our group had {len(seen)} events, {len(set(seen))} of them different"
     names = ", ".join(party.name for party in readers)
-    print(f"a reader group of ours beside {names}: {count} events each, once", flush=True)
+    print(f"a reader group of ours next to {names}: {count} events each, once", flush=True)
 
 
 def _lacks(party: Party, form: Format, mode: str, *, writing: bool) -> str:
@@ -207,7 +210,7 @@ def _check(seen: Seen, form: Format, count: int, *, timed: bool) -> None:
         assert not any(high < at for high, at in zip(seen.highs, times, strict=False) if high is not None), (
             "a wrong high"
         )
-        assert all(mark < count or mark == _END_OF_TIME for mark in seen.marks), "a mark of a time that nobody noted"
+        assert all(mark < count or mark == _END_OF_TIME for mark in seen.marks), "a mark of a time that no writer noted"
 
 
 def _table(cells: Sequence[Cell]) -> str:

@@ -135,7 +135,7 @@ def _of_query(config: Config, state: State, query: int) -> str | None:
             return f"LOSS: Spark's log has batch {batch} of query {query}, committed of it is {dict(committed)}"
         for told_query, told_batch, told in state.told:
             if (told_query, told_batch) == (query, batch) and missed(state, query, batch, told) != rows:
-                return f"LOSS: of batch {batch} {told} were told to be committed, and it is {rows!r}"
+                return f"LOSS: of batch {batch} {told} were reported as committed, and it is {rows!r}"
     return None
 
 

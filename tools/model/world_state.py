@@ -96,9 +96,9 @@ class Config:
     """With 2, the last stream of the first query is the first stream of the second one."""
     placements: str = "E"
     first: str = "E"
-    """First placements of the batches, in turn. The E of replays stands for them."""
+    """First placements of the batches, in turn. The E of replays means them."""
     cut: tuple[int, ...] = ()
-    """Streams of which a reader requests cuts that divide no batch."""
+    """Streams with a reader that requests cuts between batches."""
     cut_at_revision: bool = True
     """If False, a cut compares only the last batches in its streams."""
     slow: bool = False
@@ -145,7 +145,7 @@ class Driver(NamedTuple):
     query: int
     run: int
     batch: int
-    stage: str  # W: tasks must write; M: commit runs; A: abort() runs
+    stage: str  # W: tasks must write, M: commit runs, A: abort() runs
     machine: Commit | None = None
     answers: tuple[tuple[TransactionId, Status], ...] = ()
     late: bool = False  # it has taken no step since time passed

@@ -256,7 +256,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--python", action="append", default=[], metavar="PROGRAM", help="again for each (default: all)")
     one.add_argument("--only", action="append", default=[], metavar="ROW", help="a row of the table, again for each")
     one.add_argument("--folder", type=Path, help="where environments are made (default: the temporary folder)")
-    one.add_argument("--results", type=Path, metavar="FILE", help="keep results there, and go on where a run has ended")
+    one.add_argument("--results", type=Path, metavar="FILE", help="keep results there, and continue a run")
     one.add_argument("--document", action="store_true", help=f"write the table into {_PAGE.name}")
     one.set_defaults(run=install)
     one = commands.add_parser("release", help="whether the checkout may be published under a tag")

@@ -106,7 +106,7 @@ class Timeline:
     def behind(self, client: str, moments: Iterable[float]) -> float:
         """Return the most seconds by which a client was slower than new ones, over the moments of a fault.
 
-        It is :meth:`lag` without the time in which new clients had to wait: the first success of a new client may lie
+        It is :meth:`lag` without the time in which new clients had to wait: the first success of a new client may be
         between two outages of the servers.
         """
         most = 0.0

@@ -320,7 +320,7 @@ def test_a_group_is_reset_to_other_streams_and_settings(client: PravegaClient, s
             group.reset(client.tail(third))
         assert (group.config, group.state.updating, group.online_readers()) == (before, False, ["r1"])
 
-        # One stays, and continues at the checkpoint; one goes; one comes, and begins at its head.
+        # One stays, and continues at the checkpoint. One goes, and one comes and begins at its head.
         group.reset(streams=[stream_name, third], retention="manual", checkpoint_interval=0.3, max_outstanding=5)
         now = group.config
         assert (list(now.start), now.generation, now.id) == ([stream_name, third], before.generation + 1, before.id)

@@ -296,8 +296,8 @@ def test_a_streaming_copy_is_written_once_and_asks_once(
     query.awaitTermination()
     assert len([progress for progress in query.recentProgress if progress.numInputRows]) == 4
     assert sorted(client.read(copy)) == sorted(client.read(stream_name))
-    # Once for each planning process; Spark has two to four in its pool; not for each of the four batches,
-    # which are planned twice each.
+    # Once for each planning process, of Spark's two to four, and not for each of the four batches, each planned
+    # twice.
     assert 1 <= proxy.count("PUT") <= 4
     assert rows_of(read(copy, group=group)) == rows_of(read(stream_name))
 

@@ -73,7 +73,7 @@ def test_a_folder_that_is_gone(letters: DeadLetters, folder: Path) -> None:
     "found", [pytest.param("while they are read", marks=pytest.mark.long), "when they are put in place"]
 )
 def test_a_full_disk(client: PravegaClient, servers: Servers, tmp_path: Path, folder: Path, found: str) -> None:
-    """One line; nothing of the step is in the stream or in the folder; the same again does all of it."""
+    """One line. Nothing of the step is in the stream or in the folder, and a repetition does all of it."""
     data = tmp_path / "data"
     data.mkdir()
     text = "x" * (2000 if found == "while they are read" else 20)  # beyond what is buffered, or not

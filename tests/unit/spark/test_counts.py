@@ -1,8 +1,8 @@
 """Cost of the main paths, counted and not timed: a change that doubles a count fails.
 
-Counted are calls of this project's functions in the thread that reads or writes, Arrow's allocations and the bytes of
-them for each byte of events, requests to the segment store, and calls of the controller. Left out is what depends on
-how the machine divides its time: the receiving of a message in more or fewer pieces, and what waits for it.
+The tests count calls of this project's functions in the reading or writing thread, Arrow's allocations and their bytes
+for each byte of events. They also count requests to the segment store and calls of the controller. Work that depends on
+the machine's scheduling is left out: a message may arrive in more or fewer pieces.
 """
 
 from __future__ import annotations
