@@ -119,7 +119,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "deploy/README.md": "builds an image, and needs a Kubernetes cluster and linters from elsewhere",
     "docs/tools/command-line.md#Completion": "is for the file that an interactive shell of one of three kinds reads",
     "docs/operate/deploy.md": _CLUSTER,
-    "docs/tools/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/ingest_and_export/test_flow_docs.py",
+    "docs/tools/export-and-pipe.md:tail -F": _ENDLESS + "tests/checks/test_named_on_pages.py",
     "docs/tools/local-server.md:pravega-serde": _FIXED_PORTS,
     "docs/tools/mirror.md:pravega-serde mirror shop/orders backup/orders --follow": _TWO_CLUSTERS,
     "docs/tools/local-server.md#Compile Java programs": "needs a program in Java",
