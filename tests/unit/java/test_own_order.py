@@ -17,7 +17,6 @@ from pravega_serde.java import (
     dump_stream,
 )
 
-WRITES_ITSELF = 0x03
 ANY = JavaSerializer()
 MAP = ClassDescriptor.of("com.example.OwnMap", 1, {"entries": "java.util.Map", "size": "java.lang.Object"}, flags=3)
 COUNTED = ClassDescriptor.of("com.example.Counted", 1, {"count": "int", "name": "java.lang.String"}, flags=3)

@@ -25,18 +25,6 @@ Rows = Sequence[tuple[str, bytes]]
 """Stream and event of each row."""
 
 
-@pytest.fixture(scope="module")
-def pravega() -> Iterator[InProcessPravega]:
-    with InProcessPravega() as served:
-        yield served
-
-
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-
-
 class Query:
     """A streaming query whose batches are written by a worker in this process."""
 

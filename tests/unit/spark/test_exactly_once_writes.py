@@ -20,18 +20,6 @@ SCHEMA = StructType([StructField("event", BinaryType())])
 Save = Callable[..., None]
 
 
-@pytest.fixture(scope="module")
-def pravega() -> Iterator[InProcessPravega]:
-    with InProcessPravega() as served:
-        yield served
-
-
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-
-
 @pytest.fixture
 def a(client: PravegaClient) -> StreamName:
     """One of two streams in a separate scope; the other is ``b``."""

@@ -28,19 +28,6 @@ TARGETS = StructType([*SCHEMA, StructField("target_stream", StringType())])
 LARGE = [b"%d" % i * (7 << 20) for i in range(3)]
 
 
-@pytest.fixture(scope="module")
-def pravega() -> Iterator[InProcessPravega]:
-    with InProcessPravega() as served:
-        yield served
-
-
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-    pravega.faults.clear()
-
-
 @pytest.fixture
 def stream(client: PravegaClient) -> StreamName:
     """A stream of one segment, in a separate scope."""

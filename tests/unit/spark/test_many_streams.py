@@ -37,12 +37,6 @@ def pravega() -> Iterator[InProcessPravega]:
         yield served
 
 
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-
-
 def name(number: int) -> str:
     return f"many/s{number:02}"
 

@@ -6,7 +6,7 @@ import itertools
 import math
 import pickle
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -45,19 +45,6 @@ STOCK = StructType(
     ]
 )
 VERSIONED = StructType([*STOCK, StructField("version", StringType())])
-
-
-@pytest.fixture(scope="module")
-def pravega() -> Iterator[InProcessPravega]:
-    with InProcessPravega() as server:
-        yield server
-
-
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-    pravega.faults.clear()
 
 
 @pytest.fixture
