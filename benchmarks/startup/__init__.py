@@ -234,12 +234,7 @@ def be_process(kind: str, folder: str, controller: str, number: int) -> None:
     step(Place(Path(folder), controller, number))
     print(
         json.dumps(
-            {
-                "spark": ready - forked,
-                "ours": _cpu() - ready,
-                "rss": _peak_mib(),
-                "modules": sorted(sys.modules),
-            }
+            {"spark": ready - forked, "ours": _cpu() - ready, "rss": _peak_mib(), "modules": sorted(sys.modules)}
         )
     )
 

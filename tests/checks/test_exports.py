@@ -59,12 +59,7 @@ def seen_by_type_checkers(package: str) -> dict[str, object]:
 
 
 #: Packages whose names are loaded when they are asked for.
-LAZY = [
-    "pravega_connector",
-    "pravega_connector.testing",
-    "pravega_serde",
-    "pyspark_pravega",
-]
+LAZY = ["pravega_connector", "pravega_connector.testing", "pravega_serde", "pyspark_pravega"]
 
 
 def order(name: str) -> tuple[int, str]:

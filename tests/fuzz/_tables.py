@@ -168,8 +168,7 @@ def _of_day(unit: str) -> Callable[[random.Random], int]:
 _SCALARS: Final[Mapping[str, Column]] = {
     **{
         f"{sign}int{bits}": Column(
-            getattr(pa, f"{sign}int{bits}")(),
-            _integer(0 if sign else -(1 << bits - 1), (1 << bits - (not sign)) - 1),
+            getattr(pa, f"{sign}int{bits}")(), _integer(0 if sign else -(1 << bits - 1), (1 << bits - (not sign)) - 1)
         )
         for sign in ("", "u")
         for bits in (8, 16, 32, 64)

@@ -272,11 +272,7 @@ def _format() -> Format:
             f"large {field}": lambda name=field: b"\xa1" + _named(name) + b"\xc4\x82\x1a\x7f\xff\xff\xff\xc2" + digits,
         }
     flat, nested, scalars = _events(_flat), _events(_nested), _events(_scalars)
-    typed = {
-        "flat": (_FLAT, flat, _BOMBS),
-        "nested": (_NESTED, nested, deep),
-        "scalars": (_SCALARS, scalars, prices),
-    }
+    typed = {"flat": (_FLAT, flat, _BOMBS), "nested": (_NESTED, nested, deep), "scalars": (_SCALARS, scalars, prices)}
     anything = [*_values(), *flat, *nested, *scalars]
     return Format(targets=self_describing(CborSerializer, anything, _BOMBS, typed), tokens=_TOKENS)
 

@@ -25,8 +25,6 @@ _PIECES: Final = [b"\xed\xa0\x80", b"\xed\xb0\x80", b"\xf0\x9f\x98\x80", b"\xc0\
 _BOMBS: Final = {piece.hex(): lambda piece=piece: piece * (_SIZE // len(piece)) for piece in [*_PIECES, b"\xff", b"\0"]}
 
 FORMAT: Final = Format(
-    targets=[
-        Target(name="text", serializer=UTF8StringSerializer(), corpus=_events(), bombs=_BOMBS, rewritten=True),
-    ],
+    targets=[Target(name="text", serializer=UTF8StringSerializer(), corpus=_events(), bombs=_BOMBS, rewritten=True)],
     tokens=[*_PIECES, b"\xff", b"\0", b"\xef\xbb\xbf", b"\x80", b"\xc3", b"\xf8", b"\xfe"],
 )

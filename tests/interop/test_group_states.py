@@ -220,14 +220,7 @@ def test_lives_of_groups_are_what_java_makes_of_them(java: JavaGroupStates, seed
 def test_any_updates_are_taken_and_refused_as_by_java(java: JavaGroupStates, seeds: range) -> None:
     runs = [any_run(seed) for seed in seeds]
     refused = {type(run[-1]).__name__ for run, state in runs if state is None}
-    assert refused == {
-        "AcquireSegment",
-        "AddReader",
-        "CheckpointReader",
-        "Init",
-        "ReleaseSegment",
-        "SegmentCompleted",
-    }
+    assert refused == {"AcquireSegment", "AddReader", "CheckpointReader", "Init", "ReleaseSegment", "SegmentCompleted"}
     each_case(((f"run {seed}", case) for seed, case in zip(seeds, applied(java, runs), strict=True)), agree)
 
 

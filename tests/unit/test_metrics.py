@@ -293,8 +293,7 @@ def test_where_nothing_can_be_served_is_said(arguments, text):
 
 
 @pytest.mark.parametrize(
-    ("call", "package"),
-    [(serve_metrics, "prometheus_client"), (export_to_opentelemetry, "opentelemetry.metrics")],
+    ("call", "package"), [(serve_metrics, "prometheus_client"), (export_to_opentelemetry, "opentelemetry.metrics")]
 )
 def test_a_missing_package_is_one_line(call, package, monkeypatch):
     for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:

@@ -269,11 +269,7 @@ def _shown(cells: Sequence[Cell], reasons: dict[str, int]) -> str:
 @click.option("--json", "file", type=_PATH, help="Keep the cells there; what is right there is not played again.")
 @click.option("--document", is_flag=True, help="Only write the tables of --json into benchmarks/results/exchange.md.")
 def main(
-    only: tuple[str, ...],
-    modes: tuple[str, ...],
-    flink_jars: Path | None,
-    file: Path | None,
-    document: bool,
+    only: tuple[str, ...], modes: tuple[str, ...], flink_jars: Path | None, file: Path | None, document: bool
 ) -> None:
     cells = [Cell(**one) for one in json.loads(file.read_text())] if file is not None and file.exists() else []
     if document:

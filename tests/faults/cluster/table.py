@@ -14,15 +14,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.local import ClusterProcess
 from tests.faults.cluster.clients import Clients
 from tests.faults.cluster.disks import full_under_checkpoint, full_under_export, full_under_letters
-from tests.faults.cluster.setup import (
-    COLUMNS,
-    LAG,
-    ClusterScenario,
-    ClusterSettings,
-    ClusterSetup,
-    Servers,
-    Trial,
-)
+from tests.faults.cluster.setup import COLUMNS, LAG, ClusterScenario, ClusterSettings, ClusterSetup, Servers, Trial
 from tests.faults.harness import Table
 from tests.faults.processes import Outage, await_that, kill_server, pause_server
 

@@ -17,15 +17,7 @@ from pravega_connector.exactly_once.batch_commit import Ledger, Outcome, Recover
 from tests.faults.harness import Table
 from tests.faults.processes import Outage, await_that
 from tests.faults.record import PROOFS, Column, measured
-from tests.faults.sink.setup import (
-    CLUSTER,
-    LONG_LEASE,
-    SHORT_LEASE,
-    TWO_STORES,
-    SinkScenario,
-    SinkSettings,
-    SinkSetup,
-)
+from tests.faults.sink.setup import CLUSTER, LONG_LEASE, SHORT_LEASE, TWO_STORES, SinkScenario, SinkSettings, SinkSetup
 from tests.faults.sink.trial import Fault, Job, Trial, fault_environment
 from tests.faults.spark_cluster import SparkCluster
 from tests.faults.streams import KEYS, Source

@@ -10,12 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.client.reader_group import (
-    GroupCheckpoint,
-    GroupNotification,
-    ReaderGroup,
-    SegmentDistribution,
-)
+from pravega_connector.client.reader_group import GroupCheckpoint, GroupNotification, ReaderGroup, SegmentDistribution
 from pravega_connector.errors import (
     ConfigError,
     DataLossError,

@@ -19,11 +19,7 @@ from pravega_connector.operations.ingest import Chunk, Counts, FileOptions, File
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
-VARIANTS = {
-    "file": Sizes(),
-    "count": Sizes(variant="count", records=7),
-    "length": Sizes(variant="length", bytes=50),
-}
+VARIANTS = {"file": Sizes(), "count": Sizes(variant="count", records=7), "length": Sizes(variant="length", bytes=50)}
 variants = pytest.mark.parametrize("sizes", VARIANTS.values(), ids=VARIANTS)
 
 

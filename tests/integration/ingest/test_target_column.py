@@ -244,11 +244,7 @@ def test_each_forgotten_transaction_is_named_and_resolved(
 
 
 def test_a_part_whose_lease_ends_after_the_decision_is_written_again(
-    client: PravegaClient,
-    target: StreamName,
-    tenants: list[StreamName],
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    client: PravegaClient, target: StreamName, tenants: list[StreamName], data: Path, monkeypatch: pytest.MonkeyPatch
 ):
     commit, ended = ControllerClient.commit_transaction, set[StreamName]()
 

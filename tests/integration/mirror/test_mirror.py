@@ -257,12 +257,7 @@ def test_a_deleted_segment_of_unknown_length(
 
 
 def test_events_that_are_truncated_while_they_are_read(
-    client: PravegaClient,
-    source: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-    monkeypatch: pytest.MonkeyPatch,
+    client: PravegaClient, source: StreamName, run: Run, write: Write, copied: Copied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(1)
     read, truncated = Source.read, []

@@ -2,13 +2,7 @@
 
 import json
 
-from pravega_serde.registry import (
-    Compatibility,
-    GroupProperties,
-    SchemaInfo,
-    SerializationFormat,
-    check_compatibility,
-)
+from pravega_serde.registry import Compatibility, GroupProperties, SchemaInfo, SerializationFormat, check_compatibility
 
 
 def record(*fields, **more):

@@ -124,10 +124,7 @@ def _with_name(item):
 @pytest.mark.long  # the same session in memory is above
 @pytest.mark.real_servers("a registry that keeps its schemas in Pravega")
 def test_on_pravega(pravega):
-    with (
-        LocalSchemaRegistry(controller=pravega.config) as registry,
-        contextlib.closing(Player(registry.uri)) as player,
-    ):
+    with LocalSchemaRegistry(controller=pravega.config) as registry, contextlib.closing(Player(registry.uri)) as player:
         for step in map(renamed, STEPS):
             found = player.play(step)
             if step.number == 85:

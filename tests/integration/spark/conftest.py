@@ -137,9 +137,7 @@ def spark(
 
 @pytest.fixture
 def restored(
-    spark: SparkSession,
-    choose_processes: Callable[[SparkSession], None],
-    choose_reader: Callable[[SparkSession], None],
+    spark: SparkSession, choose_processes: Callable[[SparkSession], None], choose_reader: Callable[[SparkSession], None]
 ) -> Iterator[None]:
     """Undo what a program of the test changes with ``configure(SparkSession.builder)``: it gets the shared session."""
     yield

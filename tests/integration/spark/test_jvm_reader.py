@@ -134,10 +134,7 @@ def test_metrics_of_the_tasks_are_in_the_plan_and_in_the_ui(
 
 
 def test_data_that_a_task_skips_is_counted(
-    write: Callable[..., list[bytes]],
-    source: StreamName,
-    client: PravegaClient,
-    load: Callable[..., DataFrame],
+    write: Callable[..., list[bytes]], source: StreamName, client: PravegaClient, load: Callable[..., DataFrame]
 ) -> None:
     write([992] * 500)
     middle = client.tail(source)

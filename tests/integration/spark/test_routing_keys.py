@@ -18,11 +18,7 @@ from pravega_serde.routing import segment_key
 from tests.support.micro_batches import MicroBatches, rows_of
 
 SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "Frame",
-        "fields": [{"name": "camera", "type": "string"}, {"name": "n", "type": "long"}],
-    }
+    {"type": "record", "name": "Frame", "fields": [{"name": "camera", "type": "string"}, {"name": "n", "type": "long"}]}
 )
 FRAMES = AvroSerializer(SCHEMA)
 CAMERAS = [f"camera {number}" for number in range(20)]

@@ -442,11 +442,7 @@ def kinds(uri: str, registry_uri: str) -> dict[str, Callable[[], Kind]]:
         def ask() -> None:
             assert list(made.groups()) == []
 
-        return Kind(
-            {"groups*": ask, "shared*": lambda: list(shared_registry(made.config).groups())},
-            ask,
-            made.close,
-        )
+        return Kind({"groups*": ask, "shared*": lambda: list(shared_registry(made.config).groups())}, ask, made.close)
 
     return {
         name: value

@@ -112,11 +112,7 @@ def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
 @pytest.mark.parametrize(
     ("arguments", "named", "says"),
     [
-        (
-            (5,),
-            {},
-            "a controller URI such as 'tcp://localhost:9090' or a PravegaConfig, not a int",
-        ),
+        ((5,), {}, "a controller URI such as 'tcp://localhost:9090' or a PravegaConfig, not a int"),
         ((), {"timeout": "long"}, "argument 'timeout' must be a positive number of seconds, not 'long'"),
         ((), {"failover_timeout": None}, "argument 'failover_timeout' must be a positive number of seconds, not None"),
         ((), {"contoller": "tcp://a"}, "did you mean 'controller'?"),

@@ -244,11 +244,7 @@ class Deed:
 
 DEEDS = [
     Deed(append_an_event, (SetupAppend, Append), MINE),
-    Deed(
-        append_a_large_event,
-        (CreateTransientSegment, SetupAppend, ConditionalBlockEnd, MergeSegments),
-        frame(LARGE),
-    ),
+    Deed(append_a_large_event, (CreateTransientSegment, SetupAppend, ConditionalBlockEnd, MergeSegments), frame(LARGE)),
     Deed(commit_a_transaction, (SetupAppend, Append), MINE),
     Deed(write_conditionally, (SetupAppend, ConditionalAppend), MINE),
     Deed(write_unconditionally, (SetupAppend, Append), MINE),

@@ -70,11 +70,7 @@ def test_updates_follow_from_the_current_state(make, stream):
     assert first.state == second.state == ("a", "b1", "c", "b3", "c")
     assert first.revision == second.revision
     assert first.revision.update == 1
-    assert entries(stream) == [
-        b"\0\0\0\1a",
-        b"\0\0\0\2\0\0\0\2b1\0\0\0\1c",
-        b"\0\0\0\2\0\0\0\2b3\0\0\0\1c",
-    ]
+    assert entries(stream) == [b"\0\0\0\1a", b"\0\0\0\2\0\0\0\2b1\0\0\0\1c", b"\0\0\0\2\0\0\0\2b3\0\0\0\1c"]
 
 
 def test_no_updates_write_nothing(make, stream):

@@ -19,11 +19,7 @@ from pravega_connector.operations.ingest.file_source import parse_types
 ROWS = [{"a": number, "b": f"text {number}"} for number in range(2500)]
 CSV = "a,b\n" + "".join(f"{row['a']},{row['b']}\n" for row in ROWS)
 JSON = "".join(f'{{"a": {row["a"]}, "b": "{row["b"]}"}}\n' for row in ROWS)
-AVRO = {
-    "type": "record",
-    "name": "Row",
-    "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}],
-}
+AVRO = {"type": "record", "name": "Row", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}]}
 
 
 def write_avro(path: Path) -> None:

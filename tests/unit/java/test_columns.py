@@ -359,10 +359,7 @@ def test_a_sample_tells_what_the_class_does_not() -> None:
     events = serializer.encode_column(column)
     assert [
         sorted(each["seen"]) if each["seen"] else None for each in serializer.decode_column(events).to_pylist()
-    ] == [
-        ["BLUE", "RED"],
-        None,
-    ]
+    ] == [["BLUE", "RED"], None]
     value = ANY.deserialize(events[0].as_py())
     assert value["color"] == JavaEnum(COLOR, "BLUE")
     assert value["first"]["color"] == JavaEnum(COLOR, "BLUE")

@@ -302,8 +302,7 @@ def test_the_number_of_requests_for_one_schema_is_limited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "error"),
-    [(409, RegistryConflictError), (422, RegistryRequestError), (401, RegistryAuthenticationError)],
+    ("status", "error"), [(409, RegistryConflictError), (422, RegistryRequestError), (401, RegistryAuthenticationError)]
 )
 def test_a_schema_that_is_refused(status: int, error: type[PravegaError]) -> None:
     refuse = by_path({"/subjects/s/versions": (status, {"error_code": status, "message": "no, because"})})

@@ -13,9 +13,7 @@ from hypothesis import given, settings
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError
 from pravega_serde.adapters import typed
-from pravega_serde.java import (
-    JavaSerializer,
-)
+from pravega_serde.java import JavaSerializer
 from pravega_serde.json import JsonSerializer
 from tests.unit.serde._classes import (
     SOME,

@@ -8,9 +8,7 @@ import re
 from datetime import UTC, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import (
-    Any,
-)
+from typing import Any
 from uuid import UUID
 
 import fastavro

@@ -6,17 +6,7 @@ import enum
 import math
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import (
-    Annotated,
-    Any,
-    Generic,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    TypedDict,
-    TypeVar,
-    Union,
-)
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, Union
 from uuid import UUID
 
 import attrs

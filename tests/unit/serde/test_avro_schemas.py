@@ -161,11 +161,7 @@ def test_other_texts_are_no_numbers(default: str) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        "R",
-        {"type": "record", "name": "Other", "fields": [{"name": "r", "type": "R", "default": {}}]},
-        ["R", "null"],
-    ],
+    ["R", {"type": "record", "name": "Other", "fields": [{"name": "r", "type": "R", "default": {}}]}, ["R", "null"]],
 )
 def test_a_default_that_contains_itself_is_an_error_of_the_schema(kind: Any) -> None:
     with pytest.raises(SchemaError, match="the default of field 'h' contains itself"):

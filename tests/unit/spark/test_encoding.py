@@ -80,10 +80,7 @@ def test_raw_events():
         (pa.string(), {"format": "avro", "avro_schema": '"string"'}, b"\x02v"),
         (
             pa.string(),
-            {
-                "format": "avro",
-                "avro_schema": '{"type":"record","name":"R","fields":[{"name":"c","type":"string"}]}',
-            },
+            {"format": "avro", "avro_schema": '{"type":"record","name":"R","fields":[{"name":"c","type":"string"}]}'},
             b"\x02v",
         ),
     ],
@@ -100,12 +97,7 @@ def test_a_single_column_is_the_event_or_a_record_of_it(kind: pa.DataType, optio
         (RAW.schema, {"routing_key": "c"}, ColumnTypeError, "routing_key would not be written"),
         (RAW.schema, {"routing_key": "c", "routing_key_field": "event"}, ConfigError, "set only one"),
         (ROWS.schema, {"format": "json", "routing_key_field": "order.n"}, ColumnTypeError, "'order.n' is double"),
-        (
-            ROWS.schema,
-            {"format": "json", "routing_key_field": "order.x"},
-            ColumnTypeError,
-            "'order.x' is not",
-        ),
+        (ROWS.schema, {"format": "json", "routing_key_field": "order.x"}, ColumnTypeError, "'order.x' is not"),
         (ROWS.schema, {"format": "java"}, ColumnTypeError, "java_sample"),
         (pa.schema([("event", pa.int32())]), {}, ColumnTypeError, "int32"),
     ],

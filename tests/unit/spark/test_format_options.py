@@ -37,10 +37,7 @@ def test_every_option_belongs_to_a_format_and_every_format_can_be_chosen():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            {"format": "json", "avro_schema": '"long"'},
-            "belongs to format 'avro', but the format is 'json'",
-        ),
+        ({"format": "json", "avro_schema": '"long"'}, "belongs to format 'avro', but the format is 'json'"),
         ({"java_type": "byte[]"}, "'java_type' belongs to format 'java', but no format is set"),
         ({"format": "java", "java_sample": "aced00"}, "java_sample"),
         ({"format": "java", "java_type": "byte[]", "java_sample": EVENT.hex()}, "java_type and java_sample both"),

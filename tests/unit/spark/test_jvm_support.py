@@ -12,12 +12,7 @@ from typing import Any
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamCut
-from pravega_connector.errors import (
-    ConnectionLostError,
-    DataLossError,
-    MalformedStreamCutError,
-    ProtocolError,
-)
+from pravega_connector.errors import ConnectionLostError, DataLossError, MalformedStreamCutError, ProtocolError
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.jvm.messages import TaskOptions

@@ -124,11 +124,7 @@ REPLIES = [
     (AppendSetup(1, SEGMENT, UUID, -(2**63)), 2, ONE + NAME + UUID + b"\x80" + bytes(7)),
     (DataAppended(UUID, 2, -1, 1, 3), 7, UUID + TWO + MINUS_ONE + ONE + THREE),
     (SegmentRead(SEGMENT, 2, True, False, b"xyz", 3), 10, NAME + TWO + b"\1\0" + b"\0\0\0\x03xyz" + THREE),
-    (
-        StreamSegmentInfo(1, SEGMENT, True, False, True, 2, 3, 1),
-        12,
-        ONE + NAME + b"\1\0\1" + TWO + THREE + ONE,
-    ),
+    (StreamSegmentInfo(1, SEGMENT, True, False, True, 2, 3, 1), 12, ONE + NAME + b"\1\0\1" + TWO + THREE + ONE),
     (ConditionalCheckFailed(UUID, 2, 1), 8, UUID + TWO + ONE),
     (SegmentCreated(1, SEGMENT), 21, ONE + NAME),
     (SegmentAttribute(1, -1), 35, ONE + MINUS_ONE),

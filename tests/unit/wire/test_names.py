@@ -70,8 +70,7 @@ def test_streams_are_ordered_hashable_and_survive_pickling():
 
 
 @pytest.mark.parametrize(
-    ("stream", "internal"),
-    [("s/t", False), ("s/_MARKt", True), ("_system/t", True), ("s/t.RG-x", False)],
+    ("stream", "internal"), [("s/t", False), ("s/_MARKt", True), ("_system/t", True), ("s/t.RG-x", False)]
 )
 def test_internal_streams_are_told_apart(stream, internal):
     assert StreamName.parse(stream).is_internal is internal
