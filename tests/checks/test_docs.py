@@ -116,7 +116,7 @@ def test_every_place_that_names_come_from_has_its_table_on_one_page():
             assert f"| `{first}`" in made, first
 
 
-def test_every_error_has_cause_and_mend_under_its_code():
+def test_every_error_has_cause_and_fix_under_its_code():
     page = (DOCS / "reference/errors.md").read_text()
     found = list(errors.kinds())
     assert len(found) > 70

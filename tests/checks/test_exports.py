@@ -82,7 +82,7 @@ def test_all_is_sorted_and_complete(package):
 
 
 @pytest.mark.parametrize("package", LAZY)
-def test_type_checkers_see_what_is_there(package):
+def test_type_checkers_see_what_exists(package):
     module = importlib.import_module(package)
     assert {name: getattr(module, name) for name in module.__all__} == seen_by_type_checkers(package)
     assert set(module.__all__) <= set(dir(module))

@@ -187,7 +187,7 @@ def test_java_makes_the_same_of_our_bytes(corpus: str, classes: Path, tmp_path: 
 
 
 @pytest.mark.integration
-def test_java_reads_what_classes_wrote_in_an_order_of_their_own(classes: Path, tmp_path: Path) -> None:
+def test_java_reads_what_classes_wrote_in_their_own_order(classes: Path, tmp_path: Path) -> None:
     _run(str(classes), "OwnOrders", tmp_path)
     said = JavaSerializer(write_object={"OwnOrders$Before": 1})
     for theirs in sorted(tmp_path.glob("*.theirs")):

@@ -197,7 +197,7 @@ class TestMissingStreams:
         with pytest.raises(StreamNotFoundError):
             controller.segments_between(missing, missing)
 
-    def test_part_of_a_stream_that_is_there(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_part_of_a_stream_that_exists(self, controller: ControllerClient, stream: StreamName) -> None:
         with pytest.raises(ControllerError, match=f"{stream} has no such segment or epoch") as caught:
             controller.epoch_segments(stream, 9)
         assert type(caught.value) is ControllerError

@@ -22,7 +22,7 @@ LONG = (
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page in RUN_HERE]
 )
-def test_a_page_runs_as_it_stands(page: str, follower: pages.Follower) -> None:
+def test_a_page_runs_unchanged(page: str, follower: pages.Follower) -> None:
     for block in RUN_HERE[page]:
         follower.run(block)
 

@@ -154,7 +154,7 @@ def transaction_of(entry: bytes) -> str:
 @pytest.mark.parametrize(
     ("name", "count", "there", "step", "fate"), CASES, ids=[f"{name}-{count}-{fate}" for name, count, *_, fate in CASES]
 )
-def test_an_ingestion_goes_on(
+def test_an_ingestion_continues(
     client: PravegaClient,
     samples: Path,
     tmp_path: Path,
@@ -213,7 +213,7 @@ def test_an_ingestion_goes_on(
 # ---- dead letters ----------------------------------------------------------------------------------------------------
 
 
-def test_letters_that_are_there_are_not_written_again(client: PravegaClient, samples: Path, tmp_path: Path):
+def test_letters_that_exist_are_not_written_again(client: PravegaClient, samples: Path, tmp_path: Path):
     script = Script.load(samples / "letters" / "source.jsonl")
     script.perform(client)
     letters = StreamName(script.stream.scope, "bad-letters")

@@ -105,7 +105,7 @@ def test_both_write_to_one_transaction(client: PravegaClient, java: JavaClientPe
         assert Counter(client.read(stream_name, "string")) == expected
 
 
-def test_an_acknowledged_event_is_there_for_java(
+def test_an_acknowledged_event_exists_for_java(
     client: PravegaClient, java: JavaClientPeer, stream_name: StreamName
 ) -> None:
     client.create_stream(stream_name, 2)

@@ -113,7 +113,7 @@ def test_a_group_that_java_makes(
     java.delete()
 
 
-def test_both_go_on_to_what_follows_segments(
+def test_both_continue_to_what_follows_segments(
     client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
 ) -> None:
     """1 segment becomes 2, 1, and 3: a reader that finished one reports it, and any reader takes its successors."""
@@ -247,7 +247,7 @@ def test_java_takes_a_group_of_ours_for_one_that_it_has_made_alike(
     java.delete()
 
 
-def test_our_members_are_told_that_java_took_them_offline(
+def test_our_members_learn_that_java_took_them_offline(
     client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
 ) -> None:
     client.create_stream(stream_name)

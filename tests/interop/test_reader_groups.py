@@ -88,7 +88,7 @@ def test_the_state_is_what_java_writes(client: PravegaClient, java: JavaGroups, 
     assert not expected[len(ours) :].strip(b"\0"), "Java's buffer is longer than what it writes into it"
 
 
-def test_groups_that_are_there_already_are_left_alone_or_made_whole(
+def test_groups_that_exist_already_are_left_alone_or_made_whole(
     client: PravegaClient, java: JavaGroups, stream_name
 ) -> None:
     client.create_stream(stream_name, 3)
@@ -103,7 +103,7 @@ def test_groups_that_are_there_already_are_left_alone_or_made_whole(
     assert java.look(stream_name, f"old.{stream_name.stream}")["streams"] == [str(stream_name)]
 
 
-def test_the_group_follows_a_stream_that_is_made_anew(client: PravegaClient, java: JavaGroups, stream_name) -> None:
+def test_the_group_follows_a_stream_that_is_made_again(client: PravegaClient, java: JavaGroups, stream_name) -> None:
     client.create_stream(stream_name)
     subscriber = client.subscriber(stream_name, "sales")
     subscriber.publish(write(client, stream_name, 5))

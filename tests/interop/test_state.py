@@ -169,7 +169,7 @@ def test_both_follow_one_state(java: JavaStatePeer, stream: StreamName, ours: Wo
     assert java.words("state", stream) == expected
 
 
-def test_each_goes_on_after_the_compaction_of_the_other(
+def test_each_continues_after_the_compaction_of_the_other(
     client: PravegaClient, java: JavaStatePeer, stream: StreamName, ours: Words
 ) -> None:
     ours.initialize("a")

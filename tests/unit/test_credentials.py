@@ -353,7 +353,7 @@ def test_a_provider_that_fails_is_named_without_its_text(
     assert pravega.controller.calls["createScope"] == 0
 
 
-def test_a_provider_that_is_away_is_called_again(pravega: InProcessPravega, registry: InProcessRegistry) -> None:
+def test_a_provider_that_is_unavailable_is_called_again(pravega: InProcessPravega, registry: InProcessRegistry) -> None:
     found = issuer
     away = iter(
         [ConnectionRefusedError(111, "Connection refused"), CredentialUnavailableError("the vault restarts")] * 2
@@ -449,7 +449,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize(("name", "said"), UNUSABLE.items())
-def test_a_name_that_is_no_provider_is_an_error_at_once(name: str, said: str) -> None:
+def test_a_name_that_is_not_a_provider_is_an_error_at_once(name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as caught:
         ControllerClient(PravegaConfig(credential_provider=name))
     assert "hunter2" not in str(caught.value)

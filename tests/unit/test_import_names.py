@@ -71,7 +71,7 @@ def test_a_class_is_pickled_by_the_name_that_nobody_else_has():
     assert pickle.loads(data) is ConfigError
 
 
-def test_a_module_that_does_not_exist_is_told_by_its_name():
+def test_a_module_that_does_not_exist_is_reported_by_its_name():
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'connector\.absent'"):
         importlib.import_module("connector.absent")
 
@@ -115,7 +115,7 @@ for statement in json.load(sys.stdin):
 """
 
 
-def test_what_people_import_first_works_or_is_told_what_it_is_called():
+def test_first_imports_work_or_raise_the_right_name():
     expected = {statement: said for table in IMPORTS.values() for statement, said in table.items()}
     lines = python("-c", STATEMENTS, given=json.dumps(list(expected))).splitlines()
     wrong = []

@@ -118,7 +118,7 @@ def test_durations_are_in_the_buckets_of_their_bounds():
     assert point["sum"] == pytest.approx(600.011)
 
 
-def test_what_has_no_attributes_is_there_before_it_is_counted():
+def test_what_has_no_attributes_exists_before_it_is_counted():
     assert value("pravega.client.retries") == 0
     assert snapshot()["messaging.client.sent.messages"] == []
 

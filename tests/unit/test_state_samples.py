@@ -425,7 +425,7 @@ def test_servers_in_the_background(
     assert detached_server() is None
 
 
-def test_jars_that_are_there_are_not_fetched_again(
+def test_jars_that_exist_are_not_fetched_again(
     samples: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     java = tmp_path / "java" / "bin" / "java"

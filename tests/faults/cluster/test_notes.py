@@ -100,7 +100,7 @@ def test_what_never_came_is_lost_and_what_an_error_named_is_not():
     assert counts(tally([0]), {"k": 2}, [("k", 1)]) == {"events": 1, "lost": 1}
 
 
-def test_each_loss_is_told_once():
+def test_each_loss_is_reported_once():
     made = tally([0, 2])
     made.take({"k": 4})
     for number in (5, 6):

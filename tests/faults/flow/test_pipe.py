@@ -92,7 +92,7 @@ def test_a_slow_stream_slows_the_input(config, stream, proxy, eventually):
     assert sum(map(len, read_all(config, stream))) >= taken - taken // 999 + 999 - 1
 
 
-def test_servers_that_stay_away_end_the_pipe_which_tells_what_is_safe(config, stream, proxy, eventually):
+def test_servers_that_stay_down_end_the_pipe_which_reports_what_is_safe(config, stream, proxy, eventually):
     with piped(config, stream, proxy, timeout=2.0) as (writing, pipe, thread, failures):
         os.write(writing, b"one\ntwo\n")
         eventually(lambda: pipe.summary.acknowledged == 2)

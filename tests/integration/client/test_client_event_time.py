@@ -103,7 +103,7 @@ def test_the_slowest_writer_gives_the_lower_bound_and_the_fastest_the_upper(clie
     assert marked(600).cut == client.tail(stream_name)
 
 
-def test_times_go_on_through_scaling_and_truncation(client, stream_name, marked) -> None:
+def test_times_continue_through_scaling_and_truncation(client, stream_name, marked) -> None:
     client.create_stream(stream_name)
     with client.writer(stream_name) as writer:
         for time in (10, 20):

@@ -27,7 +27,7 @@ def run(script, *arguments):
     return done.stdout
 
 
-def test_forked_children_write_and_read_by_clients_of_their_own(config, stream_name):
+def test_forked_children_write_and_read_by_their_own_clients(config, stream_name):
     """As Spark's workers do: the daemon imports everything and forks, the children connect."""
     output = run(
         """

@@ -209,7 +209,7 @@ def test_another_process_commits_by_id(client, config, stream, start_python):
     assert_holds(client, stream, 500)
 
 
-def test_a_stream_that_is_scaled_meanwhile_takes_all_in_order(client, stream):
+def test_a_stream_that_is_scaled_in_the_meantime_takes_all_in_order(client, stream):
     controller = client.controller
     with client.transactions(stream).begin() as transaction:
         transaction.write_column(*numbered(0, 1000))

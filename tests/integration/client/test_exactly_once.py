@@ -155,7 +155,7 @@ def test_the_ledger_wins_over_the_group(
     assert_exact(output(client, bills), expected)
 
 
-def test_one_that_was_taken_for_dead_commits_nothing_more(
+def test_one_that_was_treated_as_dead_commits_nothing_more(
     client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
 ) -> None:
     expected = write(client, orders, 0, 50)
@@ -243,7 +243,7 @@ def test_a_recorded_step_is_decided_by_the_next_reader(
         raise ReaderOfflineError("its process has died")
 
 
-def test_a_reset_begins_again(client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup) -> None:
+def test_a_reset_restarts(client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup) -> None:
     expected = write(client, orders, 0, 50)
     late = group.exactly_once("late", "string", to=bills, output="string")
     copy(late, lambda: len(output(client, bills)) == 50)

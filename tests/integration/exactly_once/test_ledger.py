@@ -170,7 +170,7 @@ def test_a_batch_without_a_visible_row_is_not_accepted(target: Target, sees: See
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_an_older_checkpoint_goes_on_after_the_later_batch_is_finished(target: Target, sees: Sees, lost: bool):
+def test_an_older_checkpoint_continues_after_the_later_batch_is_finished(target: Target, sees: Sees, lost: bool):
     """Batch 2 is prepared when the checkpoint is put back to batch 1."""
     for batch in range(2):
         target.commit(batch, target.write(b"%d" % batch))
@@ -482,7 +482,7 @@ def test_a_ledger_that_was_truncated_says_what_to_do(target: Target, compactions
                 target.commit(8, target.write(b"8"), ledger=ledger)
 
 
-def test_a_stream_that_is_no_ledger_is_refused(target: Target):
+def test_a_stream_that_is_not_a_ledger_is_refused(target: Target):
     with target.client.revisioned(target.ledger.name) as stream:
         stream.write_unconditionally(b"hello")
     with pytest.raises(LedgerFormatError, match="another program"):

@@ -241,7 +241,7 @@ def test_a_state_of_another_target_is_refused(client: PravegaClient, target: Str
         ingest(folder, other, client=client, state="shared")
 
 
-def test_a_compacted_state_goes_on(
+def test_a_compacted_state_continues(
     client: PravegaClient,
     target: StreamName,
     folder: Path,

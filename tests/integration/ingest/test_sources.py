@@ -44,7 +44,7 @@ def test_each_record_once_however_often_it_is_ingested(
     assert events() == expected(3)
 
 
-def test_variants_go_on_after_each_other(
+def test_variants_continue_after_each_other(
     client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events
 ):
     write(0, 100)

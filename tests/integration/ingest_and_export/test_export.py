@@ -197,7 +197,7 @@ def test_what_cannot_be_is_said_and_leaves_nothing(stream, save, tmp_path, scope
 # ---------------------------------------------------------------- the command
 
 
-def test_the_command_tells_what_it_did(command, client, stream, tmp_path):
+def test_the_command_reports_what_it_did(command, client, stream, tmp_path):
     path = tmp_path / "a.parquet"
     done = command("export", stream, path, "--columns", "event", "-o", "timeout_ms=20000")
     output, errors = done.communicate()

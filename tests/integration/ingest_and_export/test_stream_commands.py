@@ -239,7 +239,7 @@ def test_a_transaction_is_all_or_nothing(run: Run, stream_name: StreamName, clie
     assert list(client.read(stream_name)) == [b"1", b"2"]
 
 
-def test_a_reader_goes_on_where_it_ended(run: Run, stream_name: StreamName, client: PravegaClient):
+def test_a_reader_continues_where_it_ended(run: Run, stream_name: StreamName, client: PravegaClient):
     """Across scaling, and by any number of events at a time."""
     client.create_stream(stream_name)
     written = 0

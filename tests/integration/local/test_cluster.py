@@ -79,7 +79,7 @@ def test_the_ended_processes_are_named_when_the_rest_is_not_ready(cluster):
 
 
 @pytest.mark.long
-def test_a_bookie_that_is_away_is_replaced(cluster, copy):
+def test_a_bookie_that_is_unavailable_is_replaced(cluster, copy):
     copy(0, 10)
     cluster.processes["bookie-1"].kill()
     cluster.await_ready()

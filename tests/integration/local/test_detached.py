@@ -65,7 +65,7 @@ def test_up_status_down(cli, is_gone, eventually):
 
 
 @pytest.mark.long
-def test_a_registry_beside_it(cli, is_gone):
+def test_a_registry_next_to_it(cli, is_gone):
     code, output, errors = cli("up", "--port", "0", "--registry", "--registry-port", "0", "--registry-store", "pravega")
     assert code == 0, errors
     uri = output.splitlines()[-1].removeprefix("export PRAVEGA_REGISTRY_URI=")

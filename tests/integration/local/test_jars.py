@@ -285,7 +285,7 @@ def test_an_endless_redirection(repository):
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-def test_a_download_that_is_cut_off_goes_on(repository, has_length, capsys):
+def test_a_download_that_is_cut_off_continues(repository, has_length, capsys):
     repository.cut_off, repository.has_length = 3, has_length
     assert_complete(fetch(repository), repository)
     assert repository.cut_off == 0
@@ -295,7 +295,7 @@ def test_a_download_that_is_cut_off_goes_on(repository, has_length, capsys):
     assert "trying again" in capsys.readouterr().err
 
 
-def test_a_link_that_breaks_often_is_no_failure_while_bytes_arrive(repository):
+def test_a_link_that_breaks_often_is_not_a_failure_while_bytes_arrive(repository):
     repository.cut_off = 12  # halves of halves: each brings something
     assert_complete(fetch(repository), repository)
     assert repository.cut_off == 0

@@ -165,7 +165,7 @@ def test_values_with_their_schemas_are_written_as_java_wrote_them(uri: str) -> N
     assert len(vectors) == 3
 
 
-def test_groups_made_anew_get_the_same_ids(uri: str) -> None:
+def test_groups_made_again_get_the_same_ids(uri: str) -> None:
     # Our serializers make the calls of Java's: group, codec, schema, encoding.
     config = RegistryConfig(uri=uri, namespace="anew")
     vectors = [vector for vector in WITH_HEADER if vector["serializer"] in ("avro", "json", "protobuf")]

@@ -127,7 +127,7 @@ def tail(client: PravegaClient, stream: StreamName) -> list[tuple[int, int]]:
     return list(client.tail(stream).positions.items())
 
 
-def test_without_failing_it_goes_on_at_the_head_and_says_so(client, stream_name, query, write, caplog):
+def test_without_failing_it_continues_at_the_head_and_reports_it(client, stream_name, query, write, caplog):
     write(stream_name, "lost", 17)
     client.truncate(client.tail(stream_name))
     kept = write(stream_name, "kept", 9)
@@ -173,7 +173,7 @@ def test_what_was_truncated_of_a_scaled_stream_is_counted_to_the_byte(client, st
 
 
 @pytest.mark.parametrize("sealed_when_read", [False, True])
-def test_a_segment_that_was_read_to_its_end_is_no_loss(client, stream_name, query, write, sealed_when_read):
+def test_a_segment_that_was_read_to_its_end_is_not_a_loss(client, stream_name, query, write, sealed_when_read):
     if sealed_when_read:
         write(stream_name, "last", 3)
         scale(client, stream_name, 0.0, 0.2, 0.6, 1.0)
@@ -432,7 +432,7 @@ def test_through_spark(
     assert Path(checkpoint, "commits").is_dir()
 
 
-def test_a_cut_that_covers_a_part_only_is_no_position(client, stream_name, query):
+def test_a_cut_that_covers_a_part_only_is_not_a_position(client, stream_name, query):
     """The offset stays a cut that the server knows, after a loss as well."""
     scale(client, stream_name, 0.0, 0.3, 1.0)
     client.truncate(client.tail(stream_name))

@@ -99,7 +99,7 @@ def each_once(client: PravegaClient, stream: StreamName, box: tuple[dict[str, st
     return check
 
 
-def test_a_batch_goes_on_without_the_bad_ones_however_often_it_is_read(load, each_once):
+def test_a_batch_continues_without_the_bad_ones_however_often_it_is_read(load, each_once):
     assert sorted(row.n for row in load().collect()) == GOOD
     assert load().where("n >= 0").count() == len(GOOD)
     each_once()
@@ -232,7 +232,7 @@ def test_the_stream_of_letters_scales_between_two_readings(client, load, each_on
 
 
 @pytest.mark.parametrize("box", ["stream"], indirect=True)
-def test_other_columns_have_letters_of_their_own(load, box):
+def test_other_columns_have_their_own_letters(load, box):
     """The columns decide which records are malformed: the numbers of other letters must not count as repetitions."""
     assert load("m INT").count() == COUNT - sum(b"\xff" in value for value in BAD)
     assert load().count() == len(GOOD)

@@ -113,7 +113,7 @@ def test_lines_of_a_socket_become_events(config: PravegaConfig, client: PravegaC
 
 
 @pytest.mark.usefixtures("restored")
-def test_counts_of_java_strings_go_on_after_a_restart(
+def test_counts_of_java_strings_continue_after_a_restart(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str, capsys
 ):
     arguments = ["--controller", config.controller, "--stream", str(stream_name), "--checkpoint", checkpoint, "--once"]

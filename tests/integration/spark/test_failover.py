@@ -191,12 +191,12 @@ def test_an_exactly_once_sink_writes_each_row_once(outcome: Outcome) -> None:
     assert len(outcome.copied) > outcome.copied_before
 
 
-def test_the_progress_tells_of_the_trouble_while_it_lasts(outcome: Outcome) -> None:
+def test_the_progress_reports_the_outage_while_it_lasts(outcome: Outcome) -> None:
     assert bool(outcome.troubles) == HAS_ADMISSION, "an older Spark has only the offset in its progress"
     assert all("unreachable for" in trouble and "retrying for" in trouble for trouble in outcome.troubles)
 
 
-def test_a_run_that_ends_with_what_is_there_waits_for_it(outcome: Outcome) -> None:
+def test_a_run_that_ends_with_what_exists_waits_for_it(outcome: Outcome) -> None:
     assert not outcome.answered_in_the_freeze, "no new data would have been the end of the run"
     assert outcome.pile == 50 * 100
 

@@ -124,7 +124,7 @@ def test_a_variant_is_the_json_value(
     assert frame.selectExpr("variant_get(v, '$.a', 'bigint') a").first().a == 9007199254740993
 
 
-def test_metadata_beside_decoded_columns(load: Load, client: PravegaClient, stream_name: StreamName):
+def test_metadata_next_to_decoded_columns(load: Load, client: PravegaClient, stream_name: StreamName):
     client.create_stream(stream_name)
     with client.writer(stream_name, serializer_for("string")) as writer:
         for text in ("a", "bc", "ключ"):

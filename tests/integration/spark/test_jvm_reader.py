@@ -268,7 +268,7 @@ def test_a_read_that_only_python_can_do(
         load(raw_reader="jvm", **options).count()
 
 
-def test_a_session_without_the_reader_says_so(
+def test_a_session_without_the_reader_reports_it(
     write: Callable[..., list[bytes]],
     source: StreamName,
     spark: SparkSession,

@@ -54,7 +54,7 @@ def rows(query: str) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def test_a_query_is_counted_as_spark_tells_of_it(
+def test_a_query_is_counted_as_spark_reports_it(
     client: PravegaClient, stream_name: StreamName, start: Start, listener: QueryMetrics, eventually: Eventually
 ):
     client.create_stream(stream_name, 2)

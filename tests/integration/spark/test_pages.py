@@ -24,7 +24,7 @@ OF_SPARK_3 = "docs/spark/spark-3.5.md"
         if page != OF_SPARK_3 or VERSION < (4, 0)
     ],
 )
-def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: pages.Follower) -> None:
+def test_a_page_runs_unchanged(page: str, spark: SparkSession, follower: pages.Follower) -> None:
     database = "page_" + re.sub(r"\W", "_", page)  # its tables are its own
     spark.sql(f"CREATE DATABASE {database}")
     spark.sql(f"USE {database}")

@@ -87,7 +87,7 @@ def test_the_server_truncates_up_to_the_committed_position_and_not_beyond(
     assert client.head(stream_name) == first != last, "what is not committed stays"
 
 
-def test_the_position_goes_on_through_scaling_and_restarts(client, stream_name, write, reader, eventually):
+def test_the_position_continues_through_scaling_and_restarts(client, stream_name, write, reader, eventually):
     client.create_stream(stream_name, 2, RetentionPolicy.by_size(SIZE))
     query = reader(publish_position="sales")
     start = query.latestOffset(query.initialOffset(), None)

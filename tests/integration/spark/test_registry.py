@@ -186,7 +186,7 @@ def start(
 
 
 @pytest.mark.long  # tests/unit/registry has the evolution, test_sql below a version that comes later
-def test_schemas_go_on_while_queries_run(
+def test_schemas_continue_while_queries_run(
     group: str, write_version: Callable[[int], None], start: Callable[..., Any], read: Read, stream_name: StreamName
 ):
     write_version(0)

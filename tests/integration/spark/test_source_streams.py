@@ -124,7 +124,7 @@ def test_streams_are_chosen_by_tag(client: PravegaClient, fill: Fill, scope: str
         counted(query, **sales)
 
 
-def test_the_projects_own_state_is_no_event(
+def test_the_projects_own_state_is_not_an_event(
     client: PravegaClient, fill: Fill, scope: str, options: dict[str, str], tmp_path: Path
 ):
     """Ledgers, ingestion states and group positions match a pattern by their names, and are left out by their tag."""

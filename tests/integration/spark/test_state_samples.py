@@ -28,7 +28,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_query_goes_on_from_its_checkpoint(
+def test_a_query_continues_from_its_checkpoint(
     spark: SparkSession,
     client: PravegaClient,
     config: PravegaConfig,
@@ -109,7 +109,7 @@ def rows_of(spark: SparkSession, version: int) -> DataFrame:
     return rows.selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS event", "CAST(id % 3 AS STRING) AS routing_key")
 
 
-def test_batch_writes_go_on(
+def test_batch_writes_continue(
     spark: SparkSession, client: PravegaClient, config: PravegaConfig, loads: Any, eventually: Eventually
 ):
     """Version 2 is done. Of version 3 one transaction is committed and one is lost: its rows have to come again.

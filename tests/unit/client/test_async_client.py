@@ -169,7 +169,7 @@ def test_a_reader_that_is_closed_while_it_is_polled_leaves_no_deaf_one(run, stre
     run(main)
 
 
-def test_a_reader_goes_on_across_scaling_and_ends_with_the_stream(run, stream, store):
+def test_a_reader_continues_across_scaling_and_ends_with_the_stream(run, stream, store):
     async def main():
         async with connected(stream) as client, client.follow(stream.name, str) as reader:
             store.append(stream.segment(0), frame(b"a") + frame(b"b"))

@@ -59,7 +59,7 @@ def test_a_token_is_got_in_two_steps_and_kept(keycloak, controller, tmp_path):
     assert bearer == "Bearer token1"
 
 
-def test_a_public_client_is_told_by_its_name(keycloak, tmp_path):
+def test_a_public_client_is_reported_by_its_name(keycloak, tmp_path):
     assert KeycloakProvider(keycloak.file(tmp_path, **{"public-client": True}))().authorization == "Bearer token2"
     (_, form, authorization), _ = keycloak.asked
     assert (form["client_id"], authorization) == (["spark-jobs"], "")
@@ -143,7 +143,7 @@ def test_a_refusal_is_one_line_without_the_secret(keycloak, controller, tmp_path
         ),
     ],
 )
-def test_a_wrong_file_is_told(tmp_path, content, said):
+def test_a_wrong_file_is_reported(tmp_path, content, said):
     path = tmp_path / "keycloak.json"
     if content is not None:
         path.write_text(content)
@@ -232,13 +232,13 @@ def test_an_answer_that_drips_ends_at_the_deadline(tmp_path, beginning):
     ],
     ids=["nan", "inf", "negative", "newline", "not ASCII", "number", "large"],
 )
-def test_an_answer_that_is_no_token_is_told(keycloak, tmp_path, answer):
+def test_an_answer_that_is_not_a_token_is_reported(keycloak, tmp_path, answer):
     keycloak.answers = [(200, json.dumps(answer).encode())]
     with pytest.raises(CredentialUnavailableError, match=r"has no token|is larger than 1048576 bytes"):
         KeycloakProvider(keycloak.file(tmp_path))()
 
 
-def test_an_event_loop_goes_on_while_a_token_is_got(keycloak, controller, tmp_path):
+def test_an_event_loop_continues_while_a_token_is_got(keycloak, controller, tmp_path):
     asked = threading.Event()
     handle = Endpoint.do_POST
 

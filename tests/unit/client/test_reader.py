@@ -104,7 +104,7 @@ def test_answers_out_of_order_are_put_in_order(client, full, store):
 
 
 @pytest.mark.parametrize("at", [5, 16, 17, 100, 1 << 20, (1 << 20) + 77, 2_500_000])
-def test_a_connection_cut_inside_an_answer_is_mended(client, full, store, at):
+def test_a_connection_cut_inside_an_answer_is_fixed(client, full, store, at):
     client.tail(full.name)
     before = store.connections
     store.drop_all()
@@ -165,7 +165,7 @@ def test_a_moved_segment_and_a_refused_token_are_settled(client, full, store):
     assert store.requests[-1].token == "new"
 
 
-def test_a_token_that_is_refused_for_good_is_an_error_in_time(full, store):
+def test_a_token_that_is_refused_permanently_is_an_error_in_time(full, store):
     store.on(ReadSegment, lambda s, r: s.reply(AuthTokenCheckFailed(r.offset, "stack", 0)), times=1000)
     began = Stopwatch()
     with full.client(timeout=0.5) as client, pytest.raises(TokenExpiredError, match=r"scope/stream/0"):
@@ -194,7 +194,7 @@ def test_leaving_a_read_early_leaves_no_answer_for_the_next_one(client, full):
     assert read(client, full) == EVENTS
 
 
-def test_a_missing_stream_is_told_at_the_call(client, stream):
+def test_a_missing_stream_is_reported_at_the_call(client, stream):
     stream.exists = False
     with pytest.raises(StreamNotFoundError):
         client.read(stream.name)

@@ -421,7 +421,7 @@ def test_a_false_reply_ends_its_connection_and_the_request_is_made_again(pravega
     ("deed", "kind"),
     [pytest.param(deed, kind, id=f"{deed.run.__name__}-{kind.__name__}") for deed in DEEDS for kind in deed.requests],
 )
-def test_a_reply_that_comes_twice_is_no_reply_to_the_next_request(pravega, stream, deed, kind):
+def test_a_reply_that_comes_twice_is_not_a_reply_to_the_next_request(pravega, stream, deed, kind):
     def repeat(session, request):
         session.copies = 2
         pravega.store.serve(session, request)

@@ -149,7 +149,7 @@ def compact_twice(one):
         one.compact("".join)
 
 
-def test_a_state_whose_successors_were_truncated_begins_again_at_the_mark(make):
+def test_a_state_whose_successors_were_truncated_restarts_at_the_mark(make):
     one, other = make(), make()
     one.initialize("a")
     other.fetch_updates()
@@ -190,7 +190,7 @@ def test_a_beginning_that_always_escapes_is_an_error(make, stream, store, monkey
         newcomer.fetch_updates()
 
 
-def test_an_update_of_unknown_outcome_is_told(stream, store):
+def test_an_update_of_unknown_outcome_is_reported(stream, store):
     with stream.client(timeout=1.0) as client, synchronizer(client, stream) as one:
         one.initialize("a")
 
@@ -259,7 +259,7 @@ def test_entries_are_the_same_after_their_bytes(updates):
         struct.pack(">ii", 2, 2**31 - 1),
     ],
 )
-def test_other_bytes_are_no_entries(make, stream, store, data):
+def test_other_bytes_are_not_entries(make, stream, store, data):
     one = make()
     one.initialize("a")
     store.append(stream.segment(0), frame(data))

@@ -191,7 +191,7 @@ def test_a_segment_that_never_is_where_it_should_be_is_an_error_in_time(stream, 
         assert began.within(5)
 
 
-def test_a_store_that_stalls_inside_an_answer_is_asked_anew(stream, store, monkeypatch):
+def test_a_store_that_stalls_inside_an_answer_is_asked_again(stream, store, monkeypatch):
     monkeypatch.setattr(tail, "_PING_AFTER", 0.2)
 
     def half(session, request):
@@ -208,7 +208,7 @@ def test_a_store_that_stalls_inside_an_answer_is_asked_anew(stream, store, monke
     assert store.connections == 2
 
 
-def test_a_store_that_forgot_a_parked_read_is_asked_anew(reader, stream, store, monkeypatch):
+def test_a_store_that_forgot_a_parked_read_is_asked_again(reader, stream, store, monkeypatch):
     monkeypatch.setattr(tail, "_PARKED_SECONDS", 0.3)
 
     def forget(session, request):
@@ -221,7 +221,7 @@ def test_a_store_that_forgot_a_parked_read_is_asked_anew(reader, stream, store, 
     assert store.unused_rules == 0
 
 
-def test_a_read_that_waits_for_long_on_a_quiet_segment_goes_on_waiting(reader, stream, store, monkeypatch):
+def test_a_read_that_waits_for_long_on_a_quiet_segment_continues_waiting(reader, stream, store, monkeypatch):
     """The server holds it for ever where others use the segment."""
     monkeypatch.setattr(tail, "_PARKED_SECONDS", 0.2)
     asked(reader, store)
@@ -330,7 +330,7 @@ def stream_start(stream):
     return StreamCut(stream.name, {0: 0})
 
 
-def test_a_reader_that_is_closed_says_so_at_once(stream, store):
+def test_a_reader_that_is_closed_reports_it_at_once(stream, store):
     store.append(stream.segment(0), frame(b"a") + frame(b"b"))
     with stream.client() as client:
         at_head = client.head(stream.name)

@@ -359,7 +359,7 @@ def do_and_drop(store):
     return rule
 
 
-def test_a_large_event_whose_merge_was_not_answered_is_there_once(client, stream, store):
+def test_a_large_event_whose_merge_was_not_answered_exists_once(client, stream, store):
     store.on(MergeSegments, do_and_drop(store))
     with client.writer(stream.name, max_event_size=10 << 20, timeout=20) as writer:
         writer.write_column(pa.array([b"before", LARGE, b"after"]))
@@ -390,7 +390,7 @@ def test_a_merge_that_a_store_does_late_is_not_repeated(client, stream, store):
     assert events_of(stream) == [b"before", LARGE, b"after"]
 
 
-def test_a_large_event_that_was_merged_before_its_segment_was_sealed_is_there_once(client, stream, store):
+def test_a_large_event_that_was_merged_before_its_segment_was_sealed_exists_once(client, stream, store):
     new = []
 
     def merge_and_seal(session, request):
@@ -405,7 +405,7 @@ def test_a_large_event_that_was_merged_before_its_segment_was_sealed_is_there_on
     assert events_of(stream, new[0]) == [b"after"]
 
 
-def test_a_large_event_of_a_transaction_whose_merge_was_not_answered_is_there_once(client, stream, store):
+def test_a_large_event_of_a_transaction_whose_merge_was_not_answered_exists_once(client, stream, store):
     store.on(MergeSegments, do_and_drop(store))
     with client.transactions(stream.name, max_event_size=10 << 20).begin() as transaction:
         transaction.write_column(pa.array([b"before", LARGE, b"after"]))

@@ -31,7 +31,7 @@ def letters(folder: Path) -> DeadLetters:
     return DeadLetters(folder)
 
 
-def test_they_are_there_once_they_are_published(letters: DeadLetters, folder: Path) -> None:
+def test_they_exist_once_they_are_published(letters: DeadLetters, folder: Path) -> None:
     letters.add(PIECE, [BAD])
     letters.add(PIECE, [BAD])
     assert list(folder.glob("*.jsonl")) == []

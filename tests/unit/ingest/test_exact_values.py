@@ -373,7 +373,7 @@ def test_line_ends_in_quotes_are_not_those_of_the_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.txt"])
-def test_a_byte_order_mark_is_no_text(tmp_path: Path, name: str):
+def test_a_byte_order_mark_is_not_text(tmp_path: Path, name: str):
     texts = {"x.csv": "näme\nx\n", "x.jsonl": '{"näme":"x"}\n', "x.txt": "x\n"}
     assert "\ufeff" not in events(source(tmp_path / name, "\ufeff" + texts[name]))[0]
 

@@ -101,7 +101,7 @@ def trouble(store: FakeSegmentStore, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 @pytest.mark.parametrize("part", ["#transaction", "scope/stream-ingest/"])
 @pytest.mark.parametrize(("answer", "times"), [(no_segment, 4), (wrong_host, 4), (token_ended, 4), (nothing, 1)])
-def test_it_goes_on_by_itself(
+def test_it_continues_by_itself(
     servers: Servers,
     run: Run,
     trouble: Any,
@@ -227,7 +227,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
     assert servers.numbers == list(range(30))
 
 
-def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+def test_the_log_reports_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     now = [1000.0]
     monkeypatch.setattr("pravega_connector.operations.ingest.ingester.time.monotonic", lambda: now[0])
     trouble = Trouble(f"ingestion into {TARGET}", 60.0, logging.getLogger("pravega_connector.operations.ingest"))

@@ -36,7 +36,7 @@ def test_letters_come_in_order_one_for_each_row():
     assert (second["scope"], second["stream"], second["segment_id"], second["offset"]) == ("shop", "orders", 7, 1022)
 
 
-def test_an_event_that_makes_a_letter_too_large_is_told_by_its_place():
+def test_an_event_that_makes_a_letter_too_large_is_reported_by_its_place():
     ((_, letter),) = letters_of(batch(bytes(7 << 20)), [DeserializationError("bad", row=0)])
     said = json.loads(letter)
     assert (said["event"], said["size"], said["offset"]) == (None, 7 << 20, 1000)

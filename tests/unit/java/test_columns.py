@@ -254,7 +254,7 @@ def test_a_value_that_arrow_cannot_hold_is_a_bad_row_like_any_other() -> None:
         durations.decode_column(events)
 
 
-def test_the_place_of_such_a_value_is_told() -> None:
+def test_the_place_of_such_a_value_is_reported() -> None:
     tasks = JavaSerializer(TASK)
     events = pa.array([ANY.serialize(TASK.new(id=1, takes=FAR)), ANY.serialize(TASK.new(id=2))])
     errors: list[DeserializationError] = []
@@ -303,7 +303,7 @@ def test_a_number_that_the_field_cannot_hold_is_refused_though_the_column_type_c
         JavaSerializer("java.lang.Integer", arrow_type=pa.int64()).encode_column(pa.array([1 << 40]))
 
 
-def test_bytes_are_no_string_and_numbers_no_date() -> None:
+def test_bytes_are_not_a_string_and_numbers_not_a_date() -> None:
     named = ClassDescriptor.of("com.example.Named", 1, {"name": "java.lang.String", "at": "java.util.Date"})
     serializer = JavaSerializer(named)
     with pytest.raises(SerializationError, match="row 0"):
@@ -344,7 +344,7 @@ def _cart() -> bytes:
     return ANY.serialize(value)
 
 
-def test_a_sample_tells_what_the_class_does_not() -> None:
+def test_a_sample_reports_what_the_class_does_not() -> None:
     serializer = pickle.loads(pickle.dumps(JavaSerializer(sample=_cart())))
     line = {"count": 2, "color": "BLUE"}
     rows = [
@@ -427,11 +427,11 @@ def test_a_field_of_an_own_class_takes_no_value_that_java_could_not_put_there(va
 
 
 @pytest.mark.parametrize("wrong", [str, dict, 5, JavaSerializer])
-def test_what_is_no_class_is_said_when_the_serializer_is_made(wrong: Any) -> None:
+def test_what_is_not_a_class_is_said_when_the_serializer_is_made(wrong: Any) -> None:
     with pytest.raises(SchemaError, match="invalid java_type"):
         JavaSerializer(wrong)
 
 
-def test_what_is_no_sample_is_said_when_the_serializer_is_made() -> None:
+def test_what_is_not_a_sample_is_said_when_the_serializer_is_made() -> None:
     with pytest.raises(SchemaError, match="invalid sample"):
         JavaSerializer(sample="not hex")

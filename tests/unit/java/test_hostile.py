@@ -152,7 +152,7 @@ def test_errors_say_where() -> None:
         SERIALIZER.deserialize(HEADER + b"\x01")
 
 
-def test_a_writer_that_failed_says_so() -> None:
+def test_a_writer_that_failed_reports_it() -> None:
     thrown = next(event for event in EVENTS if b"RuntimeException" in event)
     with pytest.raises(DeserializationError, match=r"the Java writer failed .*java\.lang\.RuntimeException: boom"):
         SERIALIZER.deserialize(HEADER + b"\x7b" + thrown[4:] + b"\x79")

@@ -112,6 +112,6 @@ def test_every_cut_is_an_error() -> None:
     each_case(named(vector for vector in VECTORS if len(vector["hex"]) < 6000), check)
 
 
-def test_block_data_has_a_type_of_its_own() -> None:
+def test_block_data_has_its_own_type() -> None:
     event = next(bytes.fromhex(vector["hex"]) for vector in VECTORS if vector["case"] == "externalizable")
     assert type(SERIALIZER.deserialize(event).annotations[0][0]) is BlockData

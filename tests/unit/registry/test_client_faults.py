@@ -237,7 +237,7 @@ MAKE_IT = "the group does not exist: create it with 'pravega-serde registry crea
         (lambda client: client.schema_for_id("g", 7), "the group, or an item of it, does not exist"),
     ],
 )
-def test_a_missing_group_is_told_with_the_way_to_make_it(connect, ask, said):
+def test_a_missing_group_is_reported_with_the_way_to_make_it(connect, ask, said):
     with scripted((404, b"")) as registry:
         client = connect(registry.uri)
         with pytest.raises(RegistryNotFoundError) as caught:

@@ -79,7 +79,7 @@ def test_many_that_ask_in_vain_share_the_tries_of_one(ask, status, kind, monkeyp
 
 
 @paced
-def test_encoding_ids_are_kept_for_good(connect, pace):
+def test_encoding_ids_are_kept_permanently(connect, pace):
     with scripted((200, ENCODING), (200, {"encodingId": 5}), (500, b"")) as registry:
         client = connect(registry.uri, timeout=0.8 * pace)
         version = VersionInfo.from_json(VERSION)

@@ -203,7 +203,7 @@ def test_credentials_are_of_one_registry() -> None:
         ({**SCHEMA, "references": [{"name": "x"}]}, RegistryProtocolError, "'subject'"),
     ],
 )
-def test_answers_that_are_no_schema(body: Any, error: type[PravegaError], words: str) -> None:
+def test_answers_without_a_schema(body: Any, error: type[PravegaError], words: str) -> None:
     with scripted((200, body)) as registry:
         reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro")
         with pytest.raises(error, match=words):

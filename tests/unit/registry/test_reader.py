@@ -293,7 +293,7 @@ def test_columns_of_json_can_be_given(uri: str) -> None:
     assert reader.arrow_type == pa.struct(columns)
 
 
-def test_the_first_bad_row_is_raised_and_all_are_told_in_order(uri: str) -> None:
+def test_the_first_bad_row_is_raised_and_all_are_reported_in_order(uri: str) -> None:
     reader = deserializer(uri, group="g", type="n.R")
     bad = [EVENTS[2], EVENTS[1][:-1], b"\x01", EVENTS[0], EVENTS[0][:6], None, EVENTS[2][:-9], b"{} no header"]
     with pytest.raises(DeserializationError) as caught:
@@ -359,7 +359,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("fault", "kind"), FAULTS)
-def test_a_fault_of_the_registry_is_no_bad_record(fault: Any, kind: type[RegistryError]) -> None:
+def test_a_fault_of_the_registry_is_not_a_bad_record(fault: Any, kind: type[RegistryError]) -> None:
     with served(ENCODINGS, latest=[R2]) as registry:
         config = counted(registry.uri)
         reader = deserializer(config, group="g")
@@ -379,7 +379,7 @@ GARBAGE = [b"{}", b"\xff", b"{", b""]
 
 @pytest.mark.parametrize("data", GARBAGE)
 @pytest.mark.parametrize("kind", [R2, MESSAGES], ids=["avro", "protobuf"])
-def test_a_schema_that_is_none_is_no_bad_record(data: bytes, kind: SchemaInfo) -> None:
+def test_a_schema_that_is_none_is_not_a_bad_record(data: bytes, kind: SchemaInfo) -> None:
     broken = SchemaInfo(kind.type, kind.format, data)
     with served({0: encoding(broken)}) as registry:
         errors: list[DeserializationError] = []
@@ -432,7 +432,7 @@ def test_the_first_events_are_those_that_unfold_into_the_limit(uri: str, monkeyp
     assert len(reader.decode_first(events)) == 1
 
 
-def test_events_that_unfold_into_more_than_a_column_are_errors_of_their_own(
+def test_events_that_unfold_into_more_than_a_column_are_their_own_errors(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = deserializer(uri, group="g", type="n.R")
@@ -448,7 +448,7 @@ def test_events_that_unfold_into_more_than_a_column_are_errors_of_their_own(
         reader.decode_column(events)
 
 
-def test_no_registry_at_all_is_no_bad_record() -> None:
+def test_no_registry_at_all_is_not_a_bad_record() -> None:
     with served(ENCODINGS, latest=[R2]) as registry:
         reader = deserializer(counted(registry.uri), group="g")
         assert reader.deserialize(EVENTS[1])["a"] == 2

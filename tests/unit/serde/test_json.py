@@ -642,7 +642,7 @@ def test_items_that_take_far_more_than_their_bytes_are_refused(kind: pa.DataType
     assert "use more than" in error.reason
 
 
-def test_braces_in_text_are_no_objects() -> None:
+def test_braces_in_text_are_not_objects() -> None:
     kind = pa.struct([("text", pa.string()), ("items", pa.list_(WIDE))])
     event = b'{"text":"%s","items":[{}]}' % (b"{" * 500_000)
     (value,) = JsonSerializer(arrow_type=kind).decode_column(pa.array([event])).to_pylist()

@@ -73,7 +73,7 @@ def test_spark_sees_the_parameters_of_what_it_calls():
     assert list(inspect.signature(PravegaDataSource.writer).parameters) == ["self", "schema", "overwrite"]
 
 
-def test_a_stream_reader_that_cannot_be_made_says_so_when_it_is_asked():
+def test_a_stream_reader_that_cannot_be_made_reports_it_when_it_is_asked():
     schema = PravegaDataSource({"path": "a/b", "metadata": "Streams"}).schema()
     reader = PravegaDataSource({"path": "a/b", "metadata": "Streams"}).streamReader(schema)
     assert isinstance(reader, BrokenStreamReader)

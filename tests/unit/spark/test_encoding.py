@@ -51,7 +51,7 @@ def test_routing_keys_of_typed_rows(options: dict[str, str], keys: list[str | No
         assert len(segment_keys(found)) == 2
 
 
-def test_the_column_routing_key_is_no_part_of_a_typed_event():
+def test_the_column_routing_key_is_not_a_part_of_a_typed_event():
     rows = pa.RecordBatch.from_pydict({"n": [1], "routing_key": ["k"]})
     events, keys = encoder(rows.schema, format="json").encode(rows)
     assert (events.to_pylist(), keys.to_pylist()) == ([b'{"n":1}'], ["k"])
@@ -120,7 +120,7 @@ CART = ClassDescriptor.of(
 )
 
 
-def test_a_java_sample_tells_enums_and_what_lists_maps_and_objects_hold():
+def test_a_java_sample_reports_enums_and_what_lists_maps_and_objects_hold():
     red = JavaEnum(COLOR, "RED")
     cart = CART.new(id=1, color=red, lines=[LINE.new(count=2, color=red)], by_name={"k": red})
     sample = JavaSerializer().serialize(cart).hex()
@@ -146,7 +146,7 @@ def test_a_java_sample_tells_enums_and_what_lists_maps_and_objects_hold():
     assert decoder.get().decode_column(events).to_pylist() == [row]
 
 
-def test_a_field_that_the_sample_leaves_open_is_no_string():
+def test_a_field_that_the_sample_leaves_open_is_not_a_string():
     sample = JavaSerializer().serialize(CART.new(id=1)).hex()
     with pytest.raises(ColumnTypeError, match=r"shop\.Cart\.color.*neither null nor empty"):
         encoder(pa.schema([("color", pa.string())]), format="java", java_sample=sample)

@@ -68,7 +68,7 @@ def test_a_column_of_a_format_stays_part_of_the_event() -> None:
     assert b'"at"' in events[0].as_py()
 
 
-def test_columns_that_are_no_time() -> None:
+def test_columns_without_a_time() -> None:
     with pytest.raises(ColumnTypeError, match=r"no column 'at'.*it has: event"):
         encoder(pa.record_batch({"event": [b"x"]}))
     with pytest.raises(ColumnTypeError, match=r"'at' is string, not a time"):

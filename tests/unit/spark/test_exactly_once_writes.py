@@ -81,7 +81,7 @@ def test_one_write_to_two_targets_with_one_ledger_lands_in_both(
     assert sorted(client.read(a)) == sorted(client.read(b)) == [b"x", b"y", b"z"]
 
 
-def test_a_restarted_foreach_batch_with_one_ledger_goes_on_in_each_target(
+def test_a_restarted_foreach_batch_with_one_ledger_continues_in_each_target(
     client: PravegaClient, save: Save, a: StreamName, b: StreamName
 ) -> None:
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
@@ -115,7 +115,7 @@ def test_a_stream_is_not_its_own_ledger(client: PravegaClient, save: Save, a: St
     assert list(client.read(a)) == []
 
 
-def test_a_stream_with_events_is_no_ledger(client: PravegaClient, save: Save, a: StreamName, b: StreamName) -> None:
+def test_a_stream_with_events_is_not_a_ledger(client: PravegaClient, save: Save, a: StreamName, b: StreamName) -> None:
     with client.writer(b) as writer:
         writer.write(b"an event")
     with pytest.raises(LedgerFormatError):
@@ -131,7 +131,7 @@ def test_a_target_that_was_created_again_is_another_one(client: PravegaClient, s
     assert list(client.read(a)) == [b"x"]
 
 
-def test_a_query_does_not_go_on_in_a_target_that_was_created_again(
+def test_a_query_does_not_continue_in_a_target_that_was_created_again(
     client: PravegaClient, save: Save, a: StreamName
 ) -> None:
     run = str(uuid.uuid4())
@@ -154,7 +154,7 @@ def test_a_process_outlives_targets_and_ledgers(client: PravegaClient, save: Sav
             client.delete_stream(ledger_name(a, name))
 
 
-def test_a_query_whose_ledger_is_deleted_says_so(client: PravegaClient, save: Save, a: StreamName) -> None:
+def test_a_query_whose_ledger_is_deleted_reports_it(client: PravegaClient, save: Save, a: StreamName) -> None:
     run = str(uuid.uuid4())
     save(a, 0, b"x", run=run, streaming=True)
     client.delete_stream(ledger_name(a))
@@ -215,7 +215,7 @@ def test_a_batch_write_waits_to_be_visible_as_long_as_its_commit_may_take(
     assert [290 < awaited[0][1] <= 300, 290 < awaited[1][1] <= 300, 10 < awaited[2][1] <= 20] == [True] * 3
 
 
-def test_a_batch_write_that_is_not_visible_in_time_says_so(
+def test_a_batch_write_that_is_not_visible_in_time_reports_it(
     save: Save, a: StreamName, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(transactions, "_LOOK_SECONDS", 0.05)

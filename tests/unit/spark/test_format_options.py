@@ -71,7 +71,7 @@ def test_a_missing_option_is_named_with_its_meaning(options: dict[str, str], wor
 
 
 @pytest.mark.parametrize(("name", "words"), [("json", r"\.schema"), ("java", r"java_type.*java_sample.*\.schema")])
-def test_columns_that_nothing_tells(name: str, words: str):
+def test_columns_without_types(name: str, words: str):
     made(format=name).serializer()
     with pytest.raises(ConfigError, match=f"format '{name}' do not name their columns.*{words}"):
         made(format=name).column_serializer()

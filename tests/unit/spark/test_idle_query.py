@@ -115,7 +115,7 @@ def test_an_event_ends_the_wait(reader, client, monkeypatch):
         assert sum(rows.num_rows for rows in read) == number + 1
 
 
-def test_what_came_after_a_look_is_there_at_the_next_trigger(reader, client, eventually, monkeypatch):
+def test_events_after_a_check_come_at_the_next_trigger(reader, client, eventually, monkeypatch):
     monkeypatch.setattr("pravega_connector.spark.source.offset_planner._TOLD_PAUSE", 0.2)
     position = reader.initialOffset()
     assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position

@@ -81,7 +81,7 @@ def test_the_oldest_is_given_up_where_there_are_too_many(
     assert is_kept(others[0], others[-1])
 
 
-def test_one_that_died_is_no_result_of_a_task(eventually: Callable[..., None]):
+def test_one_that_died_is_not_a_result_of_a_task(eventually: Callable[..., None]):
     kept, transaction = KeptTransactions(), Pinged()
     transaction.dead = True
     kept.add(transaction)

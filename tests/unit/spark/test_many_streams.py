@@ -86,7 +86,7 @@ def test_a_micro_batch_has_the_same_offsets(client, monkeypatch, ends_now):
     assert all(name(number) in together[1] for number in range(STREAMS))
 
 
-def test_so_many_streams_are_asked_about_at_once_and_no_more(pravega, monkeypatch):
+def test_this_many_streams_are_asked_about_at_once_and_no_more(pravega, monkeypatch):
     barrier, lock = threading.Barrier(AT_ONCE), threading.Lock()
     under_way, seen = 0, set[int]()
     tail = PravegaClient.tail
@@ -108,7 +108,7 @@ def test_so_many_streams_are_asked_about_at_once_and_no_more(pravega, monkeypatc
     assert max(seen) == AT_ONCE
 
 
-def test_of_missing_streams_the_first_one_is_told(pravega, client, monkeypatch):
+def test_of_missing_streams_the_first_one_is_reported(pravega, client, monkeypatch):
     later_has_failed = threading.Event()
     require = PravegaClient.require_stream
 
@@ -157,7 +157,7 @@ def test_a_pattern_asks_for_the_tags_of_new_streams_alone(pravega, client):
     assert asked["listStreamsInScopeForTag"] == 3, "one a look, however many streams there are"
 
 
-def test_losses_are_told_of_the_first_stream_or_of_all(client, monkeypatch):
+def test_losses_are_reported_of_the_first_stream_or_of_all(client, monkeypatch):
     client.create_scope("gone")
     for number in range(AT_ONCE):
         client.create_stream(f"gone/s{number}")

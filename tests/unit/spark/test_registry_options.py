@@ -79,7 +79,7 @@ def test_schema_ids_travel_in_the_columns():
     assert schema_ids_of(carried, parse_options(SourceOptions, {"path": "shop/orders"})) is None
 
 
-def test_a_near_name_is_told():
+def test_a_near_name_is_reported():
     with pytest.raises(UnknownOptionError, match=r"'regsitry'.*did you mean 'registry'"):
         parse_options(SourceOptions, {"path": "a/b", "regsitry": "http://x:1"})
 

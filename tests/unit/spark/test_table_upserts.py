@@ -312,7 +312,7 @@ def test_a_read_says_what_is_wrong(
         PravegaDataSource({"controller": pravega.uri, "table": str(table.name), **options}).schema()
 
 
-def test_a_read_of_other_columns_says_so(pravega: InProcessPravega, table: Table[Any]) -> None:
+def test_a_read_of_other_columns_reports_it(pravega: InProcessPravega, table: Table[Any]) -> None:
     source = PravegaDataSource({"controller": pravega.uri, "table": str(table.name)})
     with pytest.raises(ConfigError, match="raw values have no column 'item'"):
         source.reader(StructType([StructField("item", StringType())]))

@@ -94,6 +94,6 @@ def test_frames_keep_all_their_revisions(bodies, version):
         "00000100000000ff",  # longer than what exists
     ],
 )
-def test_other_bytes_are_no_frames(data):
+def test_other_bytes_are_not_frames(data):
     with pytest.raises(ValueError, match=r"unknown|missing|expected"):
         CompactReader(bytes.fromhex(data[: len(data) // 2 * 2])).versioned(newest=3)

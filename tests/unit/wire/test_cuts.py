@@ -166,7 +166,7 @@ def test_wider_numbers_than_needed_are_read():
 # Refused input
 
 
-def test_unbounded_is_no_cut():
+def test_unbounded_is_not_a_cut():
     refused(StreamCut.from_text, "UNBOUNDED", "None")
     refused(StreamCut.from_text, " UNBOUNDED\n", "None")
     refused(StreamCut.from_bytes, b"", "None")

@@ -249,7 +249,7 @@ def test_an_event_over_the_limit_is_refused(shape, small_windows):
         ("too long", f"claims {2**31 - 1} bytes; the limit is {boundaries.MAX_EVENT_SIZE}"),
     ],
 )
-def test_a_refusal_tells_what_was_found(bad, words):
+def test_a_refusal_reports_what_was_found(bad, words):
     with pytest.raises(ProtocolError, match=words):
         walk_frames(frame(b"abc") + BAD_HEADERS[bad])
 

@@ -143,7 +143,7 @@ def test_an_incomplete_event_is_not_looked_at_again(monkeypatch):
 # Limits and errors
 
 
-def test_bytes_that_are_no_event_are_refused_with_their_place():
+def test_bytes_without_an_event_are_refused_with_their_place():
     parser = FrameParser(1000, segment="s/t/0.#epoch.0")
     assert parser.feed(frame_events([b"abc"]).data) is not None
     assert parser.feed(b"no") is None

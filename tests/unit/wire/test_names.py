@@ -43,13 +43,13 @@ def test_names_that_no_server_takes_are_refused(name):
         validate_scope_name(name)
 
 
-def test_a_name_that_is_no_text_is_refused():
+def test_a_name_that_is_not_text_is_refused():
     with pytest.raises(InvalidNameError, match="NoneType"):
         StreamName("scope", None)
 
 
 @pytest.mark.parametrize("text", ["", "stream", "/stream", "scope/", "a/b/c", "scope stream"])
-def test_text_that_is_no_stream_is_refused(text):
+def test_text_that_is_not_a_stream_is_refused(text):
     with pytest.raises(InvalidNameError):
         StreamName.parse(text)
 

@@ -43,7 +43,7 @@ class TestStatusFailure:
         client.seal_stream(STREAM)
 
     @pytest.mark.usefixtures("five_failures")
-    def test_what_lasts_is_told_as_what_may_pass(self, fake: FakeController, client: ControllerClient) -> None:
+    def test_what_lasts_is_reported_as_what_may_pass(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("createStream", pb.CreateStreamStatus(status="FAILURE"))
         with pytest.raises(ControllerFailureError, match="cannot create stream scope/stream") as caught:
             client.create_stream(STREAM)
@@ -112,7 +112,7 @@ def test_a_conflict_after_a_long_silence_has_time_to_pass(fake, client, monkeypa
     assert fake.count("pingTransaction") == 13
 
 
-def test_a_timeout_of_the_controller_s_own_is_no_end(fake: FakeController, client: ControllerClient) -> None:
+def test_a_timeout_of_the_controller_s_own_is_not_an_end(fake: FakeController, client: ControllerClient) -> None:
     fake.on("checkScopeExists", Code.DEADLINE_EXCEEDED, Code.DEADLINE_EXCEEDED, NO, YES)
     assert not client.scope_exists("scope")
     assert fake.count("checkScopeExists") == 3
