@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.exactly_once.steps import StepsState, Update
 from pravega_connector.local import LocalPravega
 from pravega_connector.operations.ingest import FileSource, Sizes, ingest
@@ -46,9 +45,7 @@ def empty_state(target: StreamName) -> dict[str, object]:
     return life | {"positions": {}, "owners": {}, "steps": {}, "note": {}}
 
 
-def test_java_reads_our_state(
-    client: PravegaClient, java: JavaStatePeer, stream_name: StreamName, folder: Path
-) -> None:
+def test_java_reads_our_state(client, java, stream_name, folder):
     client.create_stream(stream_name, 2)
     ingest(folder, stream_name, client=client, sizes=Sizes(variant="count", records=5))
     words = java.words("state", state_name(stream_name))
@@ -64,9 +61,7 @@ def test_java_reads_our_state(
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_ours_follows_what_java_wrote(
-    client: PravegaClient, java: JavaStatePeer, stream_name: StreamName, folder: Path, committed: bool
-) -> None:
+def test_ours_follows_what_java_wrote(client, java, stream_name, folder, committed):
     """A Java ingester makes the state, does a step, and ends before or after its commit."""
     client.create_stream(stream_name, 2)
     client.create_stream(state := state_name(stream_name))

@@ -133,7 +133,7 @@ def natural(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("group", VALUES)
-def test_what_java_wrote_is_read(java: JavaRegistry, uri: str, group: str) -> None:
+def test_what_java_wrote_is_read(java, uri, group):
     count, value = VALUES[group]
     events, reader = java.events(group), reader_of(uri, group)
     assert len(events) == count
@@ -148,7 +148,7 @@ def member_names(value: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("group", VALUES)
-def test_what_java_wrote_is_read_by_column(java: JavaRegistry, uri: str, group: str) -> None:
+def test_what_java_wrote_is_read_by_column(java, uri, group):
     events, (count, value) = java.events(group), VALUES[group]
     reader = reader_of(uri, group)
     # Bad and null rows among them must not move the others.
@@ -177,7 +177,7 @@ def same(row: Any, expected: Any) -> bool:
     return bool(row == expected)
 
 
-def test_versions_are_resolved_to_the_readers(java: JavaRegistry, uri: str) -> None:
+def test_versions_are_resolved_to_the_readers(java, uri):
     events = java.events("avro-versions")
     reader = deserializer(uri, group="avro-versions", schema=VERSIONS[2], format="avro")
     assert [reader.deserialize(event) for event in events] == [evolved(i) for i in range(len(events))]
@@ -268,7 +268,7 @@ def write_objects(
 
 
 @pytest.mark.parametrize("group", ["avro-multi", "json-multi", "proto-multi", "with-schema", "with-schema-gzip"])
-def test_what_java_wrote_of_several_types_is_read_as_objects(java: JavaRegistry, uri: str, group: str) -> None:
+def test_what_java_wrote_of_several_types_is_read_as_objects(java, uri, group):
     events, (count, value) = java.events(group), VALUES[group]
     reader = typed(deserializer(uri, group=group), CLASSES)
     assert [reader.deserialize(event) for event in events] == [as_object(value(i)) for i in range(count)]
@@ -285,9 +285,7 @@ def test_what_java_wrote_of_several_types_is_read_as_objects(java: JavaRegistry,
 
 
 @pytest.mark.parametrize("group", SHOWN)
-def test_json_text_is_that_of_java(
-    java: JavaRegistry, java_json: Mapping[str, list[Any]], uri: str, group: str
-) -> None:
+def test_json_text_is_that_of_java(java, java_json, uri, group):
     reader = deserializer(uri, group=group, values="json")
     for event, shown in zip(java.events(group), java_json[group], strict=True):
         found = json.loads(reader.deserialize(event))
@@ -298,7 +296,7 @@ def test_json_text_is_that_of_java(
         assert found == shown
 
 
-def test_java_reads_what_was_written_here(java: JavaRegistry, uri: str, client: SchemaRegistryClient) -> None:
+def test_java_reads_what_was_written_here(java, uri, client):
     written = write_everything(uri, client, java)
     assert set(written) == set(VALUES)
     for group, events in written.items():
@@ -316,9 +314,7 @@ def test_java_reads_what_was_written_here(java: JavaRegistry, uri: str, client: 
 
 
 @pytest.mark.parametrize("group", ["avro", "proto", "json", "avro-rich", "avro-gzip", "avro-multi", "proto-multi"])
-def test_columns_are_written_as_rows_are(
-    java: JavaRegistry, uri: str, client: SchemaRegistryClient, group: str
-) -> None:
+def test_columns_are_written_as_rows_are(java, uri, client, group):
     events = pa.array(java.events(group))
     column = reader_of(uri, group).decode_column(events)
     names = {"avro-multi": ("Sensor", "Pulse"), "proto-multi": ("Money", "ErrorInfo")}
@@ -395,7 +391,7 @@ def _registered(schema: Any) -> tuple[str, str]:
     return info.type, info.data.decode()
 
 
-def test_avro_schemas_are_printed_as_java_prints_them(java: JavaRegistry) -> None:
+def test_avro_schemas_are_printed_as_java_prints_them(java):
     given_schemas = SPELLINGS + [schema for schema in random_schemas() if not isinstance(schema, list)]
     answers = java.texts(json.dumps(schema) for schema in given_schemas)
     compared = 0
@@ -409,9 +405,7 @@ def test_avro_schemas_are_printed_as_java_prints_them(java: JavaRegistry) -> Non
 
 
 @pytest.mark.parametrize("wanted", ["avro", "json", "protobuf"])
-def test_java_reads_what_was_written_with_a_derived_schema(
-    java_json: Mapping[str, list[Any]], derived: Mapping[str, pa.Array], uri: str, wanted: str
-) -> None:
+def test_java_reads_what_was_written_with_a_derived_schema(java_json, derived, uri, wanted):
     group = f"derived-{wanted}"
     for row, shown in zip(ROWS, java_json[group], strict=True):
         micros = (row["moment"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -25,8 +25,6 @@ EVENTS = 40
 SILENCE = 1.0
 """Seconds without an event after which a Java reader has read all."""
 
-Eventually = Callable[..., None]
-
 
 @pytest.fixture
 def java(pravega: LocalPravega, scope: str) -> Iterator[JavaReaders]:
@@ -45,9 +43,7 @@ def read_all(java: JavaReaders, reader: str) -> tuple[list[JavaEvent | JavaTaken
     return java.read(reader, 10 * EVENTS, SILENCE)
 
 
-def test_a_group_that_java_makes(
-    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
-) -> None:
+def test_a_group_that_java_makes(client, java, stream_name, eventually):
     client.create_stream(stream_name, 4)
     write(client, stream_name, 0)
     tail = {Segment(stream_name, number): offset for number, offset in client.tail(stream_name).positions.items()}
@@ -113,9 +109,7 @@ def test_a_group_that_java_makes(
     java.delete()
 
 
-def test_both_continue_to_what_follows_segments(
-    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
-) -> None:
+def test_both_continue_to_what_follows_segments(client, java, stream_name, eventually):
     """1 segment becomes 2, 1, and 3: a reader that finished one reports it, and any reader takes its successors."""
     client.create_stream(stream_name)
     lengths: dict[Segment, int] = {}
@@ -170,9 +164,7 @@ def test_both_continue_to_what_follows_segments(
 
 
 @pytest.mark.long  # tests/unit/reader_groups has the bytes
-def test_both_read_on_after_either_has_changed_streams_and_settings(
-    client: PravegaClient, java: JavaReaders, scope: str, eventually: Eventually
-) -> None:
+def test_both_read_on_after_either_has_changed_streams_and_settings(client, java, scope, eventually):
     one, two, three = (StreamName(scope, name) for name in ("one", "two", "three"))
     for first, stream in enumerate((one, two, three)):
         client.create_stream(stream, 2)
@@ -233,9 +225,7 @@ def test_both_read_on_after_either_has_changed_streams_and_settings(
     java.delete()
 
 
-def test_java_takes_a_group_of_ours_for_one_that_it_has_made_alike(
-    client: PravegaClient, java: JavaReaders, stream_name: StreamName
-) -> None:
+def test_java_takes_a_group_of_ours_for_one_that_it_has_made_alike(client, java, stream_name):
     client.create_stream(stream_name)
     name = f"{java.scope}/{java.group}"
     with client.reader_group(name, stream_name, checkpoint_interval=None, refresh=0.1) as made:
@@ -247,9 +237,7 @@ def test_java_takes_a_group_of_ours_for_one_that_it_has_made_alike(
     java.delete()
 
 
-def test_our_members_learn_that_java_took_them_offline(
-    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
-) -> None:
+def test_our_members_learn_that_java_took_them_offline(client, java, stream_name, eventually):
     client.create_stream(stream_name)
     java.create([stream_name], checkpoint_ms=300, refresh_ms=100)
     member = GroupMember(client.stores, java.scope, java.group, "python")

@@ -103,9 +103,7 @@ def test_a_query_outlives_ten_tokens_of_keycloak(
 
 @pytest.mark.long
 @pytest.mark.real_servers("delegation tokens that end")
-def test_a_query_outlives_ten_delegation_tokens(
-    spark: SparkSession, checkpoint: str, eventually: Callable[..., None], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_query_outlives_ten_delegation_tokens(spark, checkpoint, eventually, capfd):
     place = f"{__name__}:of_a_user"
     with (
         LocalPravega(username=USER, password=PASSWORD, token_seconds=max(int(LIFE), 2)) as pravega,

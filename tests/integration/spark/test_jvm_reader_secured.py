@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -62,9 +61,7 @@ def load(
     return reader.options(**given).load(str(stream))
 
 
-def test_events_are_read_over_tls_with_tokens(
-    jvm_session: SparkSession, server: PravegaConfig, stream: StreamName
-) -> None:
+def test_events_are_read_over_tls_with_tokens(jvm_session, server, stream):
     found = load(jvm_session, server, stream, raw_reader="jvm")
     expected = load(jvm_session, server, stream, raw_reader="python")
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, expected.collect()))
@@ -72,9 +69,7 @@ def test_events_are_read_over_tls_with_tokens(
 
 
 @pytest.mark.parametrize("credentials", [BY_PASSWORD, BY_PROVIDER], ids=lambda given: next(iter(given)))
-def test_a_token_that_has_expired_since_the_plan_is_renewed(
-    jvm_session: SparkSession, server: PravegaConfig, stream: StreamName, credentials: Mapping[str, str]
-) -> None:
+def test_a_token_that_has_expired_since_the_plan_is_renewed(jvm_session, server, stream, credentials):
     """The provider's credential ends at the same time."""
     frame = load(jvm_session, server, stream, credentials, raw_reader="jvm", min_partitions="4")
     found = []
@@ -85,14 +80,12 @@ def test_a_token_that_has_expired_since_the_plan_is_renewed(
     assert len({(row.segment_id, row.offset) for row in found}) == len(found) == EVENTS
 
 
-def test_an_untrusted_server_is_an_error(jvm_session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
+def test_an_untrusted_server_is_an_error(jvm_session, server, stream):
     with pytest.raises(PySparkException, match=r"PRAVEGA-AUTHENTICATION"):
         load(jvm_session, server, stream, {**BY_PASSWORD, "password": "wrong"}, raw_reader="jvm").count()
 
 
-def test_events_arrive_in_real_time_over_tls_with_tokens_that_expire(
-    jvm_session: SparkSession, server: PravegaConfig, tmp_path: Path, eventually
-) -> None:
+def test_events_arrive_in_real_time_over_tls_with_tokens_that_expire(jvm_session, server, tmp_path, eventually):
     name, secured = StreamName("secured", "live"), server.with_credentials(USER, PASSWORD)
     given = {"controller": server.controller, "tls_ca_file": str(server.tls_ca_file)}
     (tmp_path / "sink").mkdir()

@@ -8,12 +8,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from pravega_connector import metrics
-from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.query_metrics import QueryMetrics
 from pravega_connector.spark.versions import HAS_ADMISSION
 from pravega_connector.wire import StreamName
-from tests.conftest import Eventually
 from tests.integration._events import SIZE, write_events
 from tests.support.measured import of_stream, value
 
@@ -54,9 +52,7 @@ def rows(query: str) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def test_a_query_is_counted_as_spark_reports_it(
-    client: PravegaClient, stream_name: StreamName, start: Start, listener: QueryMetrics, eventually: Eventually
-):
+def test_a_query_is_counted_as_spark_reports_it(client, stream_name, start, listener, eventually):
     client.create_stream(stream_name, 2)
     sink = StreamName(stream_name.scope, f"{stream_name.stream}-copy")
     client.create_stream(sink)
@@ -96,15 +92,7 @@ def lag(stream: StreamName) -> int | None:
     return found[0] if found else None
 
 
-def test_a_query_that_fails_is_counted(
-    spark: SparkSession,
-    config: PravegaConfig,
-    client: PravegaClient,
-    stream_name: StreamName,
-    checkpoint: str,
-    listener: QueryMetrics,
-    eventually: Eventually,
-):
+def test_a_query_that_fails_is_counted(spark, config, client, stream_name, checkpoint, listener, eventually):
     client.create_stream(stream_name)
     write_events(client, stream_name, 5)  # which are not JSON
     frame = spark.readStream.format("pravega").option("controller", config.controller).option("format", "json")

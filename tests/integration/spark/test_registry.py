@@ -102,9 +102,7 @@ def test_rows_come_back_as_they_were(
     assert found.select("id").count() == read(stream_name, "name STRING, id BIGINT").dropna(subset=["id"]).count()
 
 
-def test_several_types_in_one_stream(
-    spark: SparkSession, client: PravegaClient, stream_name: StreamName, group: str, read: Read, write: Write
-):
+def test_several_types_in_one_stream(spark, client, stream_name, group, read, write):
     orders = spark.sql("SELECT id, CONCAT('tea-', id) AS item FROM RANGE(10)")
     refunds = spark.sql("SELECT id, id * 1.5D AS amount FROM RANGE(4)")
     write(orders, stream_name, format="avro", registry_type="shop.Order", codec="gzip", register_codec="true", **NEW)
@@ -186,9 +184,7 @@ def start(
 
 
 @pytest.mark.long  # tests/unit/registry has the evolution, test_sql below a version that comes later
-def test_schemas_continue_while_queries_run(
-    group: str, write_version: Callable[[int], None], start: Callable[..., Any], read: Read, stream_name: StreamName
-):
+def test_schemas_continue_while_queries_run(group, write_version, start, read, stream_name):
     write_version(0)
     wide: list[Any] = []
     first: list[Any] = []
@@ -231,9 +227,7 @@ def test_schemas_continue_while_queries_run(
         )
 
 
-def test_a_registry_that_is_down_makes_no_bad_records(
-    group: str, write_version: Callable[[int], None], start: Callable[..., Any], proxy: RegistryProxy
-):
+def test_a_registry_that_is_down_makes_no_bad_records(group, write_version, start, proxy):
     rows: list[Any] = []
     options = {"mode": "PERMISSIVE", "registry": proxy.uri, "timeout_ms": "1500"}
     write_version(0)
@@ -255,9 +249,7 @@ def test_a_registry_that_is_down_makes_no_bad_records(
     assert [row for row in rows if row._corrupt_record is not None] == []
 
 
-def test_a_process_asks_once_for_each_encoding_id(
-    config: PravegaConfig, stream_name: StreamName, write_version: Callable[[int], None], proxy: RegistryProxy
-):
+def test_a_process_asks_once_for_each_encoding_id(config, stream_name, write_version, proxy):
     import pickle
 
     from pravega_connector.spark.data_source import PravegaDataSource
@@ -321,9 +313,7 @@ def test_sql(
         spark.sql(f"DROP TABLE {table}")
 
 
-def test_errors_are_said_before_a_task(
-    spark: SparkSession, stream_name: StreamName, group: str, read: Read, write: Write, schemas: SchemaRegistryClient
-):
+def test_errors_are_said_before_a_task(spark, stream_name, group, read, write, schemas):
     frame = spark.sql("SELECT 1L AS id")
 
     def refused(code: str, run: Callable[[], object]) -> str:
@@ -351,9 +341,7 @@ def test_errors_are_said_before_a_task(
     assert [row.id for row in read(stream_name).collect()] == [1]
 
 
-def test_columns_that_can_never_be_read_are_said_before_the_first_event(
-    spark: SparkSession, stream_name: StreamName, group: str, read: Read, write: Write
-):
+def test_columns_that_can_never_be_read_are_said_before_the_first_event(spark, stream_name, group, read, write):
     nested = "SELECT id, NAMED_STRUCT('x', CAST(id AS INT), 'y', 'a') AS point FROM RANGE(5)"
     write(spark.sql(nested), stream_name, format="avro", registry_type="shop.Place", **NEW)
     # Records inside go by their fields: some of them, wider, with new ones between.
@@ -368,9 +356,7 @@ def test_columns_that_can_never_be_read_are_said_before_the_first_event(
 
 
 @pytest.mark.parametrize("name", ["avro", "json", "protobuf"])
-def test_column_functions_with_a_registry(
-    spark: SparkSession, registry: str, scope: str, schemas: SchemaRegistryClient, name: str
-):
+def test_column_functions_with_a_registry(spark, registry, scope, schemas, name):
     place = {"registry": registry, "group": scope}
     order = struct("id", "item")
     frame = spark.sql("SELECT id, CONCAT('tea-', id) AS item FROM RANGE(20)")
@@ -391,7 +377,7 @@ def test_column_functions_with_a_registry(
     assert "PRAVEGA-DESERIALIZATION" in row._corrupt_record_error
 
 
-def test_column_functions_say_what_is_missing(registry: str, scope: str):
+def test_column_functions_say_what_is_missing(registry, scope):
     for make in (from_pravega, to_pravega):
         with pytest.raises(ConfigError, match="'group' is missing"):
             make("event", registry=registry)

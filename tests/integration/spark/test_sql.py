@@ -6,8 +6,6 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pravega_connector.config import PravegaConfig
-
 pytestmark = pytest.mark.each_spark
 
 FIELDS = '[{"name": "id", "type": "long"}, {"name": "item", "type": "string"}]'
@@ -25,9 +23,7 @@ def fresh_schema(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("fresh_schema")
-def test_rows_never_go_to_the_table_that_they_come_from(
-    spark: SparkSession, config: PravegaConfig, scope: str, checkpoint: str
-):
+def test_rows_never_go_to_the_table_that_they_come_from(spark, config, scope, checkpoint):
     def options(stream: str) -> str:
         return (
             f"OPTIONS (controller '{config.controller}', stream '{scope}/{stream}', allow_create_scope 'true', "
@@ -66,9 +62,7 @@ def test_rows_never_go_to_the_table_that_they_come_from(
 
 
 @pytest.mark.usefixtures("fresh_schema")
-def test_properties_are_not_options_and_altered_columns_can_be_restored(
-    spark: SparkSession, config: PravegaConfig, scope: str
-):
+def test_properties_are_not_options_and_altered_columns_can_be_restored(spark, config, scope):
     options = f"controller '{config.controller}', stream '{scope}/s', format 'avro', avro_schema '{SCHEMA}'"
     new = "allow_create_scope 'true', allow_create_stream 'true'"
     spark.sql(
