@@ -12,7 +12,7 @@ from benchmarks.serde._subject import WAYS, Subject, Work, ours, timed
 from benchmarks.serde.avro import SENSOR, sensor
 from benchmarks.serde.protobuf import sensor_message
 from pravega_serde.registry import serializer
-from tests.apicurio import CONFLUENT_PATH, apicurio_registry
+from tests.support.apicurio import CONFLUENT_PATH, apicurio_registry
 
 __all__ = ["run_registries"]
 

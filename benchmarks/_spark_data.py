@@ -204,12 +204,7 @@ def _avro(schema: str, rows: Iterator[Row]) -> Kind:
 
 def _registry(place: Place) -> Kind:
     made = serializer(
-        place.registry,
-        group=place.group,
-        schema=_READING_AVRO,
-        format="avro",
-        create_group=True,
-        register_schema=True,
+        place.registry, group=place.group, schema=_READING_AVRO, format="avro", create_group=True, register_schema=True
     )
     return Kind(
         events=[made.serialize(row) for row in _timed_readings()],

@@ -128,10 +128,7 @@ def _writes() -> Iterator[Row]:
 
 
 def _latencies() -> Iterator[Row]:
-    for mode, aims in (
-        ("exactly once", ((1.7, 1.8), (2.3, 2.3))),
-        ("at least once", ((1.5, 1.7), (1.5, 1.6))),
-    ):
+    for mode, aims in (("exactly once", ((1.7, 1.8), (2.3, 2.3))), ("at least once", ((1.5, 1.7), (1.5, 1.6)))):
         for segments, (aim, jvm_aim) in zip((1, 3), aims, strict=True):
             ours, theirs = _MODES[mode]
             yield Row(

@@ -42,11 +42,7 @@ def run_streams(*, rounds: int, quick: bool, only: str, note: Note) -> Iterator[
         for rows, count in _LOADS:
             if only in (name := f"transaction of {rows:,} rows"):
                 load = _Load(server, rows // 10 if quick and rows > 1_000 else rows, 2 if quick else count)
-                peers = {
-                    _PLAIN: load.plain,
-                    _ONE: partial(load.decided, 1),
-                    _THREE: partial(load.decided, 3),
-                }
+                peers = {_PLAIN: load.plain, _ONE: partial(load.decided, 1), _THREE: partial(load.decided, 3)}
                 case = Case(name=name, event_size=_SIZE, baseline=_ONE, peers=peers, aims=_AIMS)
                 result = run_case(case, rounds=rounds, warm_ups=2, note=note)
                 yield replace(result, remarks=(load.spread(),))

@@ -20,12 +20,12 @@ from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_connector.wire import StreamName
-from tests.apicurio import CONFLUENT_PATH, apicurio_registry
-from tests.jvm import SOON_READY
-from tests.spark_classes import class_options
-from tests.spark_home import spark_home
-from tests.suites import files_on_kit
-from tools.processes import stat_of
+from tests.support.apicurio import CONFLUENT_PATH, apicurio_registry
+from tests.support.jvm import SOON_READY
+from tests.support.processes import stat_of
+from tests.support.spark_classes import class_options
+from tests.support.spark_home import spark_home
+from tests.support.suites import files_on_kit
 
 _TESTS = Path(__file__).parent
 # Hypothesis deadlines are useless on a machine with other work. pytest's timeout ends a test that hangs.
@@ -78,7 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=["real", "kit", "mixed"],
         default="real",
         help="servers of the fixtures 'pravega' and 'registry': real ones; those of pravega_connector.testing (kit); "
-        "or the kit for the suites in tests/suites.py, which pass on both, and real ones for all others (mixed)",
+        "or the kit for the suites in tests/support/suites.py, and real ones for all others (mixed)",
     )
     parser.addoption(
         "--reader",
@@ -130,7 +130,7 @@ class _SharedServers(LoadScopeScheduling):
         return _process_of(nodeid) or nodeid.partition("::")[0]
 
 
-@pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook
+@pytest.hookimpl(optionalhook=True)  # xdist defines this hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
     return _SharedServers(config, log) if config.getoption("share_servers") else None
 
@@ -138,7 +138,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 def _with_spark_between(items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests with the files that use Spark evenly among the others.
 
-    Spark alone takes all cores, so two processes with it at the same time would only slow each other down.
+    Spark takes all cores, so two processes with it at the same time would only slow each other down.
     """
     files = [list(group) for _, group in itertools.groupby(items, lambda item: item.path)]
     with_spark = [file for file in files if any("spark" in getattr(item, "fixturenames", ()) for item in file)]
@@ -199,7 +199,7 @@ def kit_registry() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def on_kit(request: pytest.FixtureRequest) -> bool:
-    """True if the servers of this file are those of pravega_connector.testing."""
+    """True if this file runs on the servers of pravega_connector.testing."""
     return request.path in request.config.stash[_ON_KIT]
 
 
@@ -272,7 +272,7 @@ def eventually() -> Eventually:
 def start_process() -> Iterator[StartProcess]:
     """Start Python in the background: ``start_process(arguments, environment, **options)``.
 
-    The process can import this project, and is killed after the test. The options are those of ``subprocess.Popen``.
+    The process can import this project, and is killed after the test. The options are as of ``subprocess.Popen``.
     """
     started: list[subprocess.Popen[Any]] = []
 

@@ -151,7 +151,7 @@ def _targets(node: ast.AST, package: str, files: Collection[str]) -> Iterator[st
             if found in files and found not in PACKAGES:
                 yield found
         case ast.Tuple(parts) | ast.List(parts) | ast.Set(parts) | ast.Call(ast.Name("import_module"), parts):
-            # Elsewhere a bare name is rather that of a distribution, a logger or a meter.
+            # Elsewhere a bare name is rather a distribution, a logger or a meter.
             yield from (each.value for each in parts if isinstance(each, ast.Constant) and each.value in PACKAGES)
 
 

@@ -20,7 +20,7 @@ from pravega_connector.spark.jvm.session import JAR
 from pravega_connector.spark.versions import HAS_REAL_TIME
 
 _SOURCES: Final = JAR.with_name("java")
-#: Sources of real-time mode, in a folder of their own. A Spark without it loads none of their classes.
+#: Sources of real-time mode, in their own folder. A Spark without it does not load their classes.
 _REAL_TIME: Final = "real_time"
 _REAL_TIME_CLASS: Final = "pravegaserde/spark/RealTimeStream.class"
 _SERVICE: Final = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"

@@ -1,8 +1,8 @@
 """Generate ``controller_pb2`` from ``schemas/controller.proto``.
 
 Run ``python -m tools.regenerate`` in a checkout. Generated code refuses a protobuf runtime older
-than its compiler, so the compiler is pinned to the oldest runtime that this project supports, and lives in a
-temporary environment of its own: its protobuf and the one in use need not agree.
+than its compiler, so the compiler is pinned to the oldest runtime that this project supports, and is in a temporary
+environment: its protobuf and the one in use need not agree.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ _RECIPES: Final = {
             "com.emc.ecs",
             # Its old ASM breaks the REST server on Java 17.
             "com.sun.jersey",
-            # Logging goes through logback alone.
+            # Logging goes only through logback.
             "log4j",
         ),
         excluded_modules=("slf4j-reload4j",),
@@ -108,7 +108,7 @@ _RECIPES: Final = {
             ),
         ),
         excluded_organisations=(),
-        # The first was never published; logging goes through logback alone.
+        # The first was never published; logging goes only through logback.
         excluded_modules=("pravega-keycloak-client", "slf4j-simple"),
     ),
     # A broker for tests of the ingestion from Kafka.
@@ -117,7 +117,7 @@ _RECIPES: Final = {
         forced=(),
         excluded_organisations=(),
         excluded_modules=(),
-        folder=_ROOT / "tests",
+        folder=_ROOT / "tests" / "support",
     ),
     # Serializers of Apicurio for Kafka: the other side of the tests of its events, and of Confluent's.
     "apicurio-serdes": _Recipe(
@@ -133,7 +133,7 @@ _RECIPES: Final = {
         ),
         excluded_organisations=(),
         excluded_modules=(),
-        folder=_ROOT / "tests",
+        folder=_ROOT / "tests" / "support",
     ),
     # Flink's formats for Confluent's registry, with the registry's own client in Java.
     "flink-confluent": _Recipe(
@@ -142,7 +142,7 @@ _RECIPES: Final = {
         forced=(),
         excluded_organisations=(),
         excluded_modules=(),
-        folder=_ROOT / "tests",
+        folder=_ROOT / "tests" / "support",
     ),
 }
 

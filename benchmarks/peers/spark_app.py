@@ -152,13 +152,7 @@ class Application:
         return values.select("value.*") if isinstance(values.schema["value"].dataType, StructType) else values
 
     def _decoded(
-        self,
-        how: str,
-        schema: str = "",
-        message: str = "",
-        descriptor: str = "",
-        function: str = "",
-        header: int = 0,
+        self, how: str, schema: str = "", message: str = "", descriptor: str = "", function: str = "", header: int = 0
     ) -> Column:
         """Return the column ``event``, decoded with Spark's own functions.
 

@@ -35,13 +35,7 @@ _SENSOR: Final = pa.schema(
 )
 _PLACE: Final = pa.struct([("x", pa.float64()), ("label", pa.string())])
 _TRIP: Final = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("state", pa.string()),
-        ("origin", _PLACE),
-        ("stops", pa.list_(_PLACE)),
-        ("note", pa.string()),
-    ]
+    [("id", pa.int64()), ("state", pa.string()), ("origin", _PLACE), ("stops", pa.list_(_PLACE)), ("note", pa.string())]
 )
 
 #: Part of the keys in a sparse record, and number of events in a small column, as in a poll or a micro-batch.

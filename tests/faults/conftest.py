@@ -7,7 +7,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
-from tools.faults.proxy import Proxy
+from tests.support.proxy import Proxy
 
 
 @pytest.fixture

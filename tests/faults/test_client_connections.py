@@ -9,8 +9,8 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
-from tests.stopwatch import Stopwatch
-from tools.faults.proxy import read_all
+from tests.support.proxy import read_all
+from tests.support.stopwatch import Stopwatch
 
 
 def numbered(count, size):
@@ -184,11 +184,11 @@ def test_a_slow_way_changes_nothing(config, stream, proxy):
     assert proxy.connections >= 2
 
 
-# ---------------------------------------------------------------- nobody there
+# ---------------------------------------------------------------- no server
 
 
 @pytest.mark.long
-def test_a_wrong_controller_address_is_told_in_time(stream_name, closed_port):
+def test_a_wrong_controller_address_is_reported_in_time(stream_name, closed_port):
     address = f"tcp://127.0.0.1:{closed_port}"
     began = Stopwatch()
     with PravegaClient(address) as client, pytest.raises(ControllerUnavailableError) as caught:
@@ -200,7 +200,7 @@ def test_a_wrong_controller_address_is_told_in_time(stream_name, closed_port):
     assert "\n" not in text
 
 
-def test_a_segment_store_that_is_gone_is_told_in_time(config, stream, closed_port):
+def test_a_segment_store_that_is_gone_is_reported_in_time(config, stream, closed_port):
     with PravegaClient(config, timeout=1, failover_timeout=1) as client:
         client.controller.endpoint = lambda stream, segment_id, **_: ("127.0.0.1", closed_port)
         began = Stopwatch()
@@ -217,7 +217,7 @@ def test_a_segment_store_that_is_gone_is_told_in_time(config, stream, closed_por
 # ---------------------------------------------------------------- conditional appends and transactions
 
 
-def test_conditional_appends_cut_at_random_bytes_are_told_truly(config, stream, proxy):
+def test_conditional_appends_cut_at_random_bytes_are_reported_truly(config, stream, proxy):
     """In every second round against a writer that is not cut: what is said of a write is what the stream holds."""
     chance = random.Random(3)
     with (

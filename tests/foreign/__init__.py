@@ -1,1 +1,1 @@
-"""Material that nobody here wrote, against our readers and writers: fetched by version and digest, never copied in."""
+"""Material of other projects, against our readers and writers: fetched by version and digest, never copied in."""

@@ -124,7 +124,7 @@ HARMONY_TESTS: Final = Corpus(
     "75ff87e1ab93f4cc812a7f308d6c73d3853a60fd4beda16e5552c7b2e508cccc",
     _APACHE,
 )
-#: Times, zones, chronologies and properties; the properties write their fields in an order of their own.
+#: Times, zones, chronologies and properties; the properties write their fields in their own order.
 JODA_TESTS: Final = Corpus(
     f"{_DEBIAN}/libj/libjoda-time-java/libjoda-time-java_2.10.14.orig.tar.xz",
     "600ab9a000b7c8ab4cb24e0fbd5c5ee6c4be46b97c55f90004df3cd1c56bd0b5",

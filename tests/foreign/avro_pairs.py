@@ -1,6 +1,7 @@
 """Avro's schema resolution against Java's, over random pairs of schemas: ``python -m tests.foreign.avro_pairs``.
 
-A reader's schema is made from the writer's by a few changes, some of which Java refuses. Two answers are equal if the
+A reader's schema is made from the writer's by a few changes, and Java refuses some of them. Two answers are equal if
+the
 values, written again with the reader's schema, have the same bytes, or if both are errors. Rows and columns are both
 compared with Java. Prints the pairs that differ, and exits with 1 if there are any that are not meant (:func:`meant`).
 """
@@ -25,8 +26,8 @@ from pravega_connector.local.jvm import find_java
 from pravega_serde import SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
-from tools.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
+from tests.support.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
+from tests.support.jvm import SOON_READY
 
 __all__ = ["answers", "differences", "lines", "meant"]
 
@@ -174,7 +175,7 @@ def _change_record(source: random.Random, record: dict[str, Any]) -> None:
 
 
 def lines(count: int, seed: int) -> Iterator[str]:
-    """So many pairs of schemas with an event each, as the Java program takes them."""
+    """This many pairs of schemas with an event each, as the Java program takes them."""
     source = random.Random(seed)
     made = 0
     while made < count:
@@ -195,7 +196,7 @@ def lines(count: int, seed: int) -> Iterator[str]:
 
 
 def answers(pairs: list[str]) -> list[Case]:
-    """What Java makes of pairs."""
+    """Java's results for pairs."""
     java = find_java()
     jars = [str(jar) for pattern in _NEEDED for jar in _JARS.glob(f"{pattern}.jar")]
     with tempfile.TemporaryDirectory() as classes:
@@ -216,7 +217,7 @@ def answers(pairs: list[str]) -> list[Case]:
 
 
 def differences(cases: list[Case]) -> Iterator[tuple[str, Case, str]]:
-    """Who answers a case otherwise than Java, the case, and the answer."""
+    """Implementation that differs from Java, the case, and the answer."""
     for case in cases:
         for name, ask in (("rows", by_rows), ("columns", by_columns)):
             try:
@@ -231,11 +232,11 @@ def differences(cases: list[Case]) -> Iterator[tuple[str, Case, str]]:
 
 
 def meant(who: str, case: Case, answer: str) -> bool:
-    """Whether a difference is one that is told in the documentation."""
+    """Return True if a difference is documented."""
     # That two schemas do not fit Java says only where such a value turns up in an event; here it is said at once.
     if answer.startswith(_REFUSED):
         return True
-    # So it is with a branch whose items do not fit: Java reads the event if there are no items.
+    # So it is with a branch whose items do not fit: Java reads the event if the list is empty.
     if by_java(case) != ERROR and re.search(r"has no branch for '(array|map)'", answer):
         return True
     # A bare value of a row chooses the first branch that holds it; Java's datum knows its branch.

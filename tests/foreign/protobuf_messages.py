@@ -25,9 +25,9 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 
 from pravega_serde.protobuf import ProtobufSerializer
 from tests.foreign._corpora import PROTOBUF_JAVA, PROTOBUF_MESSAGES, PROTOBUF_UNIT_TESTS
+from tests.fuzz._messages import Special, fill
 from tests.interop.java_proto._descriptors import compile_protos
 from tests.interop.java_proto._peer import ProtoPeer
-from tools.fuzz._messages import Special, fill
 
 __all__ = ["SETS", "Counts", "compare", "compare_with_java", "conformance", "unit_tests"]
 
@@ -37,7 +37,7 @@ _WELL_KNOWN: Final = "google.protobuf."
 
 @dataclass(slots=True)
 class Counts:
-    """What was compared."""
+    """Counts of comparisons."""
 
     types: int = 0
     messages: int = 0
@@ -102,7 +102,7 @@ def _struct(message: Any, source: random.Random) -> None:
         _value(message.fields[key], source)
 
 
-#: What has a form in JSON only with some values. Any holds nothing: its messages would have to be known.
+#: Types that have a form in JSON only with some values. Any holds nothing: its messages would have to be known.
 _SPECIAL: Final[Special] = {
     f"{_WELL_KNOWN}Any": lambda message, source: None,
     f"{_WELL_KNOWN}Duration": _time,
@@ -146,7 +146,7 @@ def _without_cycles(files: FileDescriptorSet, root: str) -> FileDescriptorSet:
 
 
 def _alike(column: Any, row: Any, kind: pa.DataType) -> bool:
-    """Whether a value of a column is the natural one of a row: documents are JSON there, maps lists of pairs."""
+    """Return True if a value of a column is the natural one of a row: documents are JSON there, maps lists of pairs."""
     if column is None or row is None:
         return column is row or (column == "null" and pa.types.is_string(kind))
     if pa.types.is_struct(kind):
@@ -160,14 +160,14 @@ def _alike(column: Any, row: Any, kind: pa.DataType) -> bool:
 
 
 def _endless(kind: Any, above: tuple[str, ...] = ()) -> bool:
-    """Whether a type has a required field that leads back to it: no message of it is ever complete."""
+    """Return True if a type has a required field that leads back to it: no message of it is ever complete."""
     inside = (*above, kind.full_name)
     required = [field.message_type for field in kind.fields if field.is_required and field.message_type is not None]
     return any(each.full_name in inside or _endless(each, inside) for each in required)
 
 
 def _serializers(files: FileDescriptorSet) -> Iterator[ProtobufSerializer]:
-    """One for each type of which there are messages."""
+    """One for each type that has messages."""
     for file in files.file:
         for each in file.message_type:
             serializer = ProtobufSerializer(files, message_type=f"{file.package}.{each.name}")
@@ -213,7 +213,7 @@ def _columns(serializer: ProtobufSerializer, messages: Sequence[Any]) -> Iterato
 
 
 def compare(files: FileDescriptorSet, count: int, source: random.Random, counts: Counts) -> Iterator[str]:
-    """What rows and columns make of so many messages of each type otherwise than Google's library."""
+    """Differences from Google's library in rows and columns, for this many messages of each type."""
     for serializer in _serializers(files):
         name = serializer.message_class.DESCRIPTOR.full_name
         messages = _messages(serializer, count, source)
@@ -229,7 +229,7 @@ def compare(files: FileDescriptorSet, count: int, source: random.Random, counts:
 def compare_with_java(
     peer: ProtoPeer, files: FileDescriptorSet, count: int, source: random.Random, counts: Counts
 ) -> Iterator[str]:
-    """What Java reads in our bytes otherwise, or writes otherwise."""
+    """Differences in what Java reads from our bytes, or writes."""
     sent: list[tuple[str, bytes, Any]] = []
     for serializer in _serializers(files):
         name = serializer.message_class.DESCRIPTOR.full_name

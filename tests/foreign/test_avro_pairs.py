@@ -11,7 +11,7 @@ import pytest
 from pravega_serde import SerdeError
 from pravega_serde.avro import AvroSerializer
 from tests.foreign.avro_pairs import answers, differences, lines, meant
-from tools.avro_matrix import ERROR, by_columns, by_java, by_rows
+from tests.support.avro_matrix import ERROR, by_columns, by_java, by_rows
 
 
 def test_rows_and_columns_answer_alike_and_with_nothing_but_errors_of_ours() -> None:

@@ -1,6 +1,6 @@
 """Serialized objects of other projects: read, written again, and read back by Java.
 
-Some corpora are files that stand in a project's tests; the others are made here by a library's own classes.
+Some corpora are files that are in a project's tests; the others are made here by a library's own classes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.foreign._corpora import (
     Corpus,
 )
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 SERIALIZER = JavaSerializer()
 _SOURCES = Path(__file__).parent / "java"
@@ -65,9 +65,9 @@ class Objects:
 
 
 CORPORA: Mapping[str, Objects] = {
-    # What has other bytes holds hashed collections whose capacity Java too writes otherwise after reading them.
+    # Objects with other bytes hold hashed collections, and Java too writes their capacity differently.
     "commons-collections 4": Objects(
-        # The library refuses four of its own functors as unsafe.
+        # The library refuses four of its functors as unsafe.
         stored=COMMONS_TESTS,
         wanted=r"\.obj$",
         classes=(COMMONS, COMMONS_TESTS),
@@ -94,7 +94,7 @@ STORED = [name for name, objects in CORPORA.items() if objects.stored is not Non
 
 def _again(event: bytes) -> bytes:
     written = SERIALIZER.serialize(SERIALIZER.deserialize(event))
-    # What was written is read as what it was.
+    # Written values are read as equal values.
     assert SERIALIZER.serialize(SERIALIZER.deserialize(written)) == written
     return written
 
@@ -187,7 +187,7 @@ def test_java_makes_the_same_of_our_bytes(corpus: str, classes: Path, tmp_path: 
 
 
 @pytest.mark.integration
-def test_java_reads_what_classes_wrote_in_an_order_of_their_own(classes: Path, tmp_path: Path) -> None:
+def test_java_reads_what_classes_wrote_in_their_own_order(classes: Path, tmp_path: Path) -> None:
     _run(str(classes), "OwnOrders", tmp_path)
     said = JavaSerializer(write_object={"OwnOrders$Before": 1})
     for theirs in sorted(tmp_path.glob("*.theirs")):

@@ -62,7 +62,7 @@ def _judged(group: dict[str, Any], draft: str) -> tuple[int, list[str]]:
 
 
 #: Events that are judged, and schemas that are refused as a whole, with a reason: they refer to other documents (which
-#: are never fetched), have a pattern whose time has no bound, or are of a draft of their own.
+#: are never fetched), have a pattern whose time has no bound, or are of a private draft.
 COUNTS = {
     "draft3": (427, {"refers to": 4}),
     "draft4": (593, {"refers to": 8}),

@@ -11,7 +11,7 @@ from tests.foreign._corpora import PROTOBUF_JAVA
 from tests.foreign.protobuf_messages import SETS, Counts, compare, compare_with_java
 from tests.interop.java_proto._peer import ProtoPeer
 
-#: Types of which there are messages, how many are made of each, and of how many types there are columns.
+#: Types with messages, the number of messages for each, and the number of types with columns.
 NUMBERS = {"conformance": (35, 4, 27), "unit tests": (228, 1, 178)}
 
 

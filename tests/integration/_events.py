@@ -7,7 +7,7 @@ SIZE = 100  # of an event with its header
 
 
 def write_events(client: PravegaClient, stream: StreamName, count: int) -> StreamCut:
-    """Write so many events of SIZE bytes with their headers, each with a key of its own; the tail after them."""
+    """Write this many events of SIZE bytes with their headers, each with its own key; the tail after them."""
     with client.writer(stream) as writer:
         for i in range(count):
             writer.write(b".".ljust(SIZE - 8), routing_key=str(i))

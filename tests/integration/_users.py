@@ -11,7 +11,7 @@ from pravega_connector.exactly_once.batch_commit import ledger_name
 from pravega_connector.local import LocalPravega
 from pravega_connector.local.security import accounts_file
 from pravega_connector.wire import StreamName
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 ADMIN = "admin"
 #: Read by the users in test_client_read_only.py.
@@ -51,7 +51,7 @@ def server_with_users(folder: Path) -> Iterator[PravegaConfig]:
 
 
 def password(name: str) -> str:
-    """What a user has to give."""
+    """Credentials of a user."""
     return f"password of {name}"
 
 

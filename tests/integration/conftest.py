@@ -11,8 +11,8 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalSchemaRegistry
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
-from tests import pages
 from tests.integration._users import server_with_users
+from tests.support import pages
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def soon_sure(monkeypatch: pytest.MonkeyPatch) -> None:
 def follower(
     page: str, on_kit: bool, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[pages.Follower]:
-    """Somebody who follows ``page``: with servers that have nothing of it yet, in an empty folder."""
+    """A user who follows ``page``: with servers that have nothing of it yet, in an empty folder."""
     text = (pages.site.ROOT / page).read_text()
     with ExitStack() as servers:
         if on_kit:

@@ -51,7 +51,7 @@ def ids(segments: list[SegmentRange]) -> list[int]:
 
 
 class TestScopes:
-    def test_life(self, controller: ControllerClient) -> None:
+    def test_life(self, controller):
         name = f"scope-{uuid.uuid4().hex}"
         assert not controller.scope_exists(name)
         assert controller.create_scope(name)
@@ -63,18 +63,18 @@ class TestScopes:
         assert not controller.delete_scope(name)
         assert name not in controller.list_scopes()
 
-    def test_with_streams_is_not_deleted(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_with_streams_is_not_deleted(self, controller, stream):
         with pytest.raises(ControllerError, match="it has streams or tables; seal and delete them first"):
             controller.delete_scope(stream.scope)
         assert controller.stream_exists(stream)
 
-    def test_streams_of_a_missing_one(self, controller: ControllerClient) -> None:
+    def test_streams_of_a_missing_one(self, controller):
         with pytest.raises(ScopeNotFoundError, match="scope nowhere does not exist"):
             controller.list_streams("nowhere")
 
 
 class TestStreams:
-    def test_life(self, controller: ControllerClient, stream_name: StreamName) -> None:
+    def test_life(self, controller, stream_name):
         assert not controller.stream_exists(stream_name)
         assert controller.create_stream(stream_name, ScalingPolicy.fixed(2))
         assert not controller.create_stream(stream_name, ScalingPolicy.fixed(5))
@@ -95,7 +95,7 @@ class TestStreams:
         assert not controller.delete_stream(stream_name)
         assert not controller.stream_exists(stream_name)
 
-    def test_are_listed_by_tag(self, controller: ControllerClient, stream_name: StreamName) -> None:
+    def test_are_listed_by_tag(self, controller, stream_name):
         controller.create_scope(stream_name.scope)
         names = [StreamName(stream_name.scope, f"stream-{number:02}") for number in range(40)]
         for number, name in enumerate(names):
@@ -113,7 +113,7 @@ class TestStreams:
         with pytest.raises(ScopeNotFoundError, match="scope nowhere does not exist"):
             controller.list_streams("nowhere", tag="all")
 
-    def test_recreated_stream_has_new_segments(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_recreated_stream_has_new_segments(self, controller, stream):
         old = controller.head_cut(stream)
         controller.seal_stream(stream)
         assert controller.delete_stream(stream)
@@ -133,7 +133,7 @@ class TestStreams:
             StreamConfig(scaling=ScalingPolicy.fixed(3), tags=("a", "b"), rollover_size_bytes=1 << 20),
         ],
     )
-    def test_configuration(self, controller: ControllerClient, stream_name: StreamName, wanted: StreamConfig) -> None:
+    def test_configuration(self, controller, stream_name, wanted):
         assert controller.create_stream_with(stream_name, wanted)
         assert controller.stream_config(stream_name) == wanted
         assert len(controller.current_segments(stream_name)) == wanted.scaling.min_segments
@@ -141,17 +141,17 @@ class TestStreams:
         controller.update_stream(stream_name, changed)
         assert controller.stream_config(stream_name) == changed
 
-    def test_more_fixed_segments_are_made_at_once(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_more_fixed_segments_are_made_at_once(self, controller, stream):
         controller.update_stream(stream, StreamConfig(scaling=ScalingPolicy.fixed(2)))
         assert ids(controller.current_segments(stream)) == [segment_id(1, 1), segment_id(2, 1)]
 
-    def test_in_a_missing_scope(self, controller: ControllerClient) -> None:
+    def test_in_a_missing_scope(self, controller):
         with pytest.raises(ScopeNotFoundError, match="scope nowhere does not exist"):
             controller.create_stream(StreamName("nowhere", "stream"))
         assert not controller.stream_exists(StreamName("nowhere", "stream"))
         assert not controller.scope_exists("nowhere")
 
-    def test_sealed_one_cannot_be_changed(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_sealed_one_cannot_be_changed(self, controller, stream):
         controller.seal_stream(stream)
         for change in (
             lambda: controller.update_stream(stream, StreamConfig()),
@@ -176,9 +176,7 @@ class TestMissingStreams:
     CUT_CALLS = ("truncate_stream", "is_cut_valid")
 
     @pytest.mark.parametrize(("method", "arguments"), CALLS, ids=[name for name, _ in CALLS])
-    def test_stream_or_scope_is_named(
-        self, controller: ControllerClient, scope: str, method: str, arguments: tuple[object, ...]
-    ) -> None:
+    def test_stream_or_scope_is_named(self, controller, scope, method, arguments):
         with pytest.raises(StreamNotFoundError, match=f"stream {scope}/missing does not exist: check its name"):
             getattr(controller, method)(StreamName(scope, "missing"), *arguments)
         with pytest.raises(ScopeNotFoundError, match="scope nowhere does not exist: check its name"):
@@ -186,25 +184,25 @@ class TestMissingStreams:
         assert controller.list_streams(scope, internal=True) == [], "asking creates nothing"
 
     @pytest.mark.parametrize("method", CUT_CALLS)
-    def test_stream_of_a_cut(self, controller: ControllerClient, scope: str, method: str) -> None:
+    def test_stream_of_a_cut(self, controller, scope, method):
         with pytest.raises(StreamNotFoundError):
             getattr(controller, method)(cut(StreamName(scope, "missing"), 0))
         with pytest.raises(ScopeNotFoundError):
             getattr(controller, method)(cut(StreamName("nowhere", "missing"), 0))
 
-    def test_stream_of_a_range(self, controller: ControllerClient, scope: str) -> None:
+    def test_stream_of_a_range(self, controller, scope):
         missing = cut(StreamName(scope, "missing"), 0)
         with pytest.raises(StreamNotFoundError):
             controller.segments_between(missing, missing)
 
-    def test_part_of_a_stream_that_is_there(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_part_of_a_stream_that_exists(self, controller, stream):
         with pytest.raises(ControllerError, match=f"{stream} has no such segment or epoch") as caught:
             controller.epoch_segments(stream, 9)
         assert type(caught.value) is ControllerError
 
 
 class TestScaling:
-    def test_split_and_merge(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_split_and_merge(self, controller, stream):
         head = controller.head_cut(stream)
         split = controller.scale_stream(stream, [0], HALVES)
         one, two = segment_id(1, 1), segment_id(2, 1)
@@ -224,7 +222,7 @@ class TestScaling:
         assert controller.segments_between(cut(stream, one, two), cut(stream, three)) == [one, two, three]
         assert controller.segments_between(head, head) == [0]
 
-    def test_part_of_a_stream(self, controller: ControllerClient, stream_name: StreamName) -> None:
+    def test_part_of_a_stream(self, controller, stream_name):
         controller.create_stream(stream_name, ScalingPolicy.fixed(3))
         thirds = controller.current_segments(stream_name)
         after = controller.scale_stream(stream_name, [1], [(thirds[1].low, 0.5), (0.5, thirds[1].high)])
@@ -233,7 +231,7 @@ class TestScaling:
         assert controller.is_cut_valid(mixed)
         assert controller.segments_between(controller.head_cut(stream_name), mixed) == [0, 1, 2, *ids(after)[2:]]
 
-    def test_by_a_wish_that_cannot_be(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_by_a_wish_that_cannot_be(self, controller, stream):
         with pytest.raises(ConfigError, match=r"must cover \[0, 1\) exactly once"):
             controller.scale_stream(stream, [0], [(0.0, 0.5)])
         controller.scale_stream(stream, [0], HALVES)
@@ -243,7 +241,7 @@ class TestScaling:
 
 
 class TestCuts:
-    def test_validity(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_validity(self, controller, stream):
         controller.scale_stream(stream, [0], HALVES)
         one, two = segment_id(1, 1), segment_id(2, 1)
         assert controller.is_cut_valid(cut(stream, 0))
@@ -252,13 +250,13 @@ class TestCuts:
         assert not controller.is_cut_valid(cut(stream, 0, one))
         assert not controller.is_cut_valid(cut(stream, 77))
 
-    def test_reversed_range(self, controller: ControllerClient, stream: StreamName) -> None:
+    def test_reversed_range(self, controller, stream):
         head = controller.head_cut(stream)
         after = cut(stream, *ids(controller.scale_stream(stream, [0], HALVES)))
         with pytest.raises(MalformedStreamCutError, match=r"is before the start cut .*: swap them"):
             controller.segments_between(after, head)
 
-    def test_range_that_only_the_server_can_refuse(self, controller: ControllerClient, stream_name: StreamName) -> None:
+    def test_range_that_only_the_server_can_refuse(self, controller, stream_name):
         """The end is before the start for some keys and after it for others."""
         controller.create_stream(stream_name, ScalingPolicy.fixed(4))
         quarters = controller.current_segments(stream_name)
@@ -271,7 +269,7 @@ class TestCuts:
         with pytest.raises(MalformedStreamCutError, match="the end must not be before the start"):
             controller.segments_between(start, end)
 
-    def test_truncation(self, config: PravegaConfig, controller: ControllerClient, stream: StreamName) -> None:
+    def test_truncation(self, config, controller, stream):
         with PravegaClient(config) as client, client.writer(stream) as writer:
             writer.write(b"x" * 92)
             writer.flush()
@@ -294,13 +292,11 @@ class TestCuts:
 
 
 class TestWayToTheStores:
-    def test_endpoint(self, controller: ControllerClient, config: PravegaConfig, stream: StreamName) -> None:
+    def test_endpoint(self, controller, config, stream):
         host, port = controller.endpoint(stream, 0)
         assert host == config.endpoints[0][0]
         assert port != config.endpoints[0][1]
 
-    def test_no_token_is_asked_for_without_authentication(
-        self, controller: ControllerClient, stream: StreamName
-    ) -> None:
+    def test_no_token_is_asked_for_without_authentication(self, controller, stream):
         assert controller.delegation_token(stream, write=True) == ""
         assert controller.delegation_token(stream, write=False) == ""

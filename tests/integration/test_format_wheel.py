@@ -1,4 +1,4 @@
-"""A format in a package of its own: the one of the page 'Write a format', built and installed as users do."""
+"""A format in its own package: the one of the page 'Write a format', built and installed as users do."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 from pravega_connector import PravegaClient, export_stream
 from pravega_serde import DeserializationError, format_table, formats, plug_in_formats, serializer_for, sniff
 from pravega_serde.registry import SerializationFormat, deserializer, serializer
-from tests import pages
+from tests.support import pages
 
 PAGE = "docs/serialization/write-a-format.md"
 ROOT = Path(__file__).parents[2]
@@ -119,8 +119,8 @@ from pathlib import Path
 from pyspark.sql.functions import struct
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.functions import from_pravega, to_pravega
-from tests import pages
-from tests.spark_session import spark_session
+from tests.support import pages
+from tests.support.spark_session import spark_session
 
 controller, folder = sys.argv[1], Path(sys.argv[2])
 spark = spark_session(folder)

@@ -27,8 +27,8 @@ from pravega_connector.wire import StreamName
 from pravega_serde import AvroSerializer
 from pravega_serde.errors import DeserializationError
 from tests.integration._events import SIZE, write_events
-from tests.measured import fetched, of_stream, value
-from tools.faults.proxy import Proxy, read_all
+from tests.support.measured import fetched, of_stream, value
+from tests.support.proxy import Proxy, read_all
 
 SENT, SENT_BYTES = "messaging.client.sent.messages", "pravega.client.sent.size"
 CONSUMED, CONSUMED_BYTES = "messaging.client.consumed.messages", "pravega.client.consumed.size"

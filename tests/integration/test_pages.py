@@ -1,13 +1,13 @@
-"""The code on the pages runs as it stands: a page is a program."""
+"""The code on the pages runs unchanged: a page is a program."""
 
 import pytest
 
 from pravega_connector.client import PravegaClient
-from tests import pages
 from tests.integration.conftest import remove_scopes
+from tests.support import pages
 
 RUN_HERE = pages.run_by(pages.ON_SERVERS)
-#: Most of their commands start a process each. Tests of their own have them in this process.
+#: Most of their commands start a process each. Separate tests have them in this process.
 LONG = (
     "docs/serialization/confluent-and-apicurio.md",
     "docs/serialization/schema-registry.md",
@@ -22,7 +22,7 @@ LONG = (
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page in RUN_HERE]
 )
-def test_a_page_runs_as_it_stands(page: str, follower: pages.Follower) -> None:
+def test_a_page_runs_unchanged(page: str, follower: pages.Follower) -> None:
     for block in RUN_HERE[page]:
         follower.run(block)
 

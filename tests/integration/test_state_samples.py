@@ -1,4 +1,4 @@
-"""What earlier versions left on servers and disks is gone on with: the samples in ``tests/vectors/state``, put back."""
+"""State of earlier versions on servers and disks is used: the samples in ``tests/vectors/state``, put back."""
 
 import csv
 import json
@@ -23,9 +23,8 @@ from pravega_connector.operations.ingest import FileOptions, FileSource, Sizes, 
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.writer.transactions import OpenTransaction
-from tests.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
+from tests.support.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
 
-Eventually = Callable[[Callable[[], object]], None]
 RECOVER_COLUMNS = ("application", "last batch", "rows", "last written", "open batch", "transactions", "state")
 
 
@@ -77,9 +76,7 @@ def begin(client: PravegaClient, stream: StreamName, *events: bytes, key: str | 
     return transaction
 
 
-def test_recover_shows_and_finishes_what_is_open(
-    client: PravegaClient, target: StreamName, cli: Callable[..., str], eventually: Eventually
-):
+def test_recover_shows_and_finishes_what_is_open(client, target, cli, eventually):
     def rows(*args: str) -> list[list[str]]:
         title, *lines = cli("recover", str(target), *args).splitlines()
         starts = [title.index(column) for column in RECOVER_COLUMNS]
@@ -123,7 +120,7 @@ CASES = [(*cut, fate) for cut in CUTS for fate in (("committed", "aborted", "ope
 
 @pytest.fixture
 def cleared(client: PravegaClient) -> Iterator[list[StreamName]]:
-    """Streams to delete after the test: each test makes them anew."""
+    """Streams to delete after the test: each test makes them again."""
     streams: list[StreamName] = []
     yield streams
     for stream in streams:
@@ -154,17 +151,7 @@ def transaction_of(entry: bytes) -> str:
 @pytest.mark.parametrize(
     ("name", "count", "there", "step", "fate"), CASES, ids=[f"{name}-{count}-{fate}" for name, count, *_, fate in CASES]
 )
-def test_an_ingestion_goes_on(
-    client: PravegaClient,
-    samples: Path,
-    tmp_path: Path,
-    cleared: list[StreamName],
-    name: str,
-    count: int,
-    there: dict[str, int],
-    step: tuple[str, int, int] | None,
-    fate: str,
-):
+def test_an_ingestion_continues(client, samples, tmp_path, cleared, name, count, there, step, fate):
     target = StreamName(scope_of(samples), name)
     log = Log.load(samples / "ingest" / f"{name}.jsonl").first(count)
     client.create_stream(target, 2)
@@ -213,7 +200,7 @@ def test_an_ingestion_goes_on(
 # ---- dead letters ----------------------------------------------------------------------------------------------------
 
 
-def test_letters_that_are_there_are_not_written_again(client: PravegaClient, samples: Path, tmp_path: Path):
+def test_letters_that_exist_are_not_written_again(client, samples, tmp_path):
     script = Script.load(samples / "letters" / "source.jsonl")
     script.perform(client)
     letters = StreamName(script.stream.scope, "bad-letters")
@@ -250,7 +237,7 @@ def test_letters_that_are_there_are_not_written_again(client: PravegaClient, sam
 # ---- exported files --------------------------------------------------------------------------------------------------
 
 
-def test_an_exported_file_says_how_to_export_it_again(client: PravegaClient, samples: Path, tmp_path: Path):
+def test_an_exported_file_says_how_to_export_it_again(client, samples, tmp_path):
     script = Script.load(samples / "export" / "source.jsonl")
     script.perform(client)
     Script(script.stream, 1, ({"key": "later", "event": "{}"},)).go_on(client)

@@ -41,7 +41,7 @@ def _keyed_payload(key: str, number: int, size: int = 0) -> bytes:
 
 
 def sample_events() -> list[tuple[str | None, bytes]]:
-    """Some hundred events: all the keys, all the sizes, none of them text."""
+    """Some hundred events: all the keys, all the sizes, no text."""
     events: list[tuple[str | None, bytes]] = [
         (key, _keyed_payload(key, number, 37 * number)) for number in range(20) for key in _AWKWARD_KEYS
     ]
@@ -91,7 +91,7 @@ def segments_here(client: PravegaClient, stream: StreamName) -> dict[int, int]:
 
 
 def assert_same(read: Iterable[bytes], written: Events) -> None:
-    """Equal as a whole, and in order for each key: payloads of one key are told apart by their bytes."""
+    """Equal as a whole, and in order for each key: payloads of one key differ in their bytes."""
     read = list(read)
     assert sorted(read) == sorted(payload for _, payload in written)
     places = {payload: place for place, payload in enumerate(read)}

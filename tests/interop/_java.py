@@ -26,7 +26,7 @@ class JavaCut:
 
 
 class JavaPeer(JavaProgram):
-    """The Java client against one controller. ``folder`` takes the events on their way. Context manager."""
+    """The Java client against one controller. ``folder`` takes the events in flight. Context manager."""
 
     def __init__(self, controller: str, folder: Path, *, env: Mapping[str, str] | None = None) -> None:
         super().__init__("JavaPeer", controller, env=env)
@@ -57,7 +57,7 @@ class JavaPeer(JavaProgram):
         return head, tail
 
     def parse(self, *, text: Sequence[str] = (), data: Sequence[bytes] = ()) -> list[JavaCut]:
-        """What Java makes of stream cuts in text and in bytes."""
+        """Java's results for stream cuts in text and in bytes."""
         return [_cut(cut) for cut in self._answer("parse", text=text, bytes=[value.hex() for value in data])]
 
     def _file(self) -> Path:

@@ -1,4 +1,4 @@
-"""Runs java/GroupStatePeer.java: what the Java client's classes make of a reader group's bytes; no server."""
+"""Runs java/GroupStatePeer.java: a reader group's bytes read by the Java client's classes; no server."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class JavaGroupStates(JavaProgram):
         super().__init__("GroupStatePeer")
 
     def make(self, seed: int, count: int) -> list[dict[str, Any]]:
-        """Random values: each with ``kind``, ``hex``, and ``value`` as :func:`tests.group_values.plain` has it."""
+        """Random values with ``kind``, ``hex``, and ``value`` as of :func:`tests.support.group_values.plain`."""
         return list(self._answer("make", seed=seed, count=count))
 
     def read(self, kind: str, values: Iterable[bytes]) -> list[dict[str, Any]]:
-        """What Java reads: ``value``, and ``hex`` as it writes that again; or ``why`` it cannot."""
+        """Values that Java reads: ``value``, and ``hex`` as it writes that again; or ``why`` it cannot."""
         return list(self._answer("read", kind=kind, hex=[value.hex() for value in values]))
 
     def apply(self, runs: Iterable[Sequence[bytes]]) -> list[dict[str, Any]]:
-        """What becomes of groups, each from an initial value on, by updates.
+        """States of groups, each from an initial value on, after updates.
 
         ``state`` in bytes of hexadecimal, ``sizes`` of the readers, ``end`` of all data; or the number of the value
         that was ``refused``, and ``why``.

@@ -15,7 +15,7 @@ from pravega_connector.local import pravega_jars
 from pravega_connector.local.jvm import find_java
 from pravega_connector.wire import StreamName
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 __all__ = ["JavaProgram", "java_command"]
 

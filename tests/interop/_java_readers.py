@@ -35,7 +35,7 @@ class JavaTaken:
 
 @dataclass(frozen=True, slots=True)
 class JavaGroup:
-    """What Java tells of a group."""
+    """Java's report about a group."""
 
     readers: list[str]
     segments: dict[str, int]
@@ -79,14 +79,14 @@ class JavaReaders(JavaProgram):
         refresh_ms: int = DEFAULT_REFRESH_MS,
         retention: Retention = Retention.NONE,
     ) -> None:
-        """Let the group begin again with another configuration, or at its last checkpoint."""
+        """Restart the group with another configuration, or at its last checkpoint."""
         config = {"streams": None} if streams is None else _config(streams, checkpoint_ms, refresh_ms, retention)
         self._do("reset", **config)
 
     def reset_to(
         self, checkpoint: bytes, streams: Sequence[StreamName], *, checkpoint_ms: int, refresh_ms: int
     ) -> None:
-        """Let the group begin again at a checkpoint of these bytes (``startFromCheckpoint``)."""
+        """Restart the group at a checkpoint of these bytes (``startFromCheckpoint``)."""
         config = _config(streams, checkpoint_ms, refresh_ms, Retention.NONE)
         self._do("resetTo", bytes=checkpoint.hex(), **config)
 
@@ -95,7 +95,7 @@ class JavaReaders(JavaProgram):
         self._do("delete")
 
     def look(self) -> JavaGroup:
-        """What there is in the group."""
+        """Content of the group."""
         found = self._do("look")
         names = ("readers", "segments", "unassigned")
         return JavaGroup(**{name: found[name] for name in names}, cuts=_cuts(found["cuts"]))
@@ -130,7 +130,7 @@ class JavaReaders(JavaProgram):
     def read(self, reader: str, count: int, seconds: float) -> tuple[list[JavaEvent | JavaTaken], bytes]:
         """Up to ``count`` events, and the position behind them.
 
-        It ends early when there is none for so many seconds, or with a checkpoint, which is its last item.
+        It ends early when there is none for this many seconds, or with a checkpoint, which is its last item.
         """
         found = self._do("read", reader=reader, count=count, ms=int(seconds * 1000))
         return [_item(one) for one in found["read"]], bytes.fromhex(found["position"])

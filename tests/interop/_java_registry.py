@@ -1,4 +1,4 @@
-"""The Java side of the registry serializers' tests: compiled here, each run a JVM of its own."""
+"""The Java side of the registry serializers' tests: compiled here, each run its own JVM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pravega_connector.local import registry_jars
 from pravega_connector.local.jvm import find_java
 from pravega_serde.registry import SchemaInfo, event_type
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 __all__ = ["JavaRegistry"]
 
@@ -51,7 +51,7 @@ class JavaRegistry:
         self.run("RegistryPeer", "write", self._uri, str(self._folder), *self._groups)
 
     def events(self, group: str) -> list[bytes]:
-        """What Java wrote."""
+        """Events that Java wrote."""
         data, events, place = (self._folder / f"{group}.java").read_bytes(), [], 0
         while place < len(data):
             (size,) = struct.unpack_from(">i", data, place)
@@ -65,7 +65,7 @@ class JavaRegistry:
         (self._folder / f"{group}.python").write_bytes(b"".join(parts))
 
     def read(self) -> list[dict[str, Any]]:
-        """What Java's readers make of them: group, reader, events, how many are wrong, and the first of those."""
+        """Results of Java's readers for them: group, reader, events, how many are wrong, and the first of those."""
         arguments = ("RegistryPeer", "read", self._uri, str(self._folder), *self._groups)
         return [json.loads(line) for line in self.run(*arguments)]
 
@@ -79,7 +79,7 @@ class JavaRegistry:
         return {group: list(itertools.islice(shown, len(events))) for group, events in groups.items()}
 
     def texts(self, schemas: Iterable[str]) -> list[tuple[str, str] | None]:
-        """Full name and text of Avro schemas; None for what Java takes for none."""
+        """Full name and text of Avro schemas; None where Java finds no schema."""
         lines = self.run("SchemaText", text="".join(f"{schema}\n" for schema in schemas))
         return [(line.partition("\t")[0], line.partition("\t")[2]) if line else None for line in lines]
 

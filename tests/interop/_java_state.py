@@ -26,7 +26,7 @@ class JavaStatePeer(JavaProgram):
         return uuid.UUID(self._ask("begin", stream, events=events))
 
     def finish(self, do: str, stream: StreamName, transaction: uuid.UUID) -> str:
-        """``commit``, ``abort`` or ``status`` by the id alone; the status afterwards, as Java calls it."""
+        """``commit``, ``abort`` or ``status`` by the id only; the status afterwards, as Java calls it."""
         return str(self._ask(do, stream, id=str(transaction)))
 
     # ---- revisioned streams

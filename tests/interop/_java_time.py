@@ -28,6 +28,6 @@ class JavaTimePeer(JavaProgram):
         self._ask("commit", stream, writer=writer, events=events, time=time)
 
     def window(self, at: StreamCut, expected: TimeWindow) -> TimeWindow:
-        """What ``getCurrentTimeWindow`` says at a cut, as soon as it says what is expected, or after 20 s."""
+        """Result of ``getCurrentTimeWindow`` at a cut, as soon as it is the expected one, or after 20 s."""
         bounds = {"low": expected.low, "high": expected.high}
         return TimeWindow(*self._ask("window", at.stream, at=at.to_text(), **bounds))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pravega_connector.local.jvm import find_java
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 __all__ = ["JavaValues"]
 
@@ -43,7 +43,7 @@ class JavaValues:
         return [json.loads(line) for line in self._run("Generate")]
 
     def verify(self, events: Sequence[bytes]) -> list[dict[str, Any]]:
-        """What Java reads in each event: value and identical, or error."""
+        """Values that Java reads in each event: value and identical, or error."""
         return [json.loads(line) for line in self._run("Verify", text="".join(f"{event.hex()}\n" for event in events))]
 
     def descriptors(self, names: Sequence[str]) -> dict[str, bytes]:

@@ -69,6 +69,6 @@ CLASSES: Final[dict[str, type]] = {
 
 
 def as_object(value: Mapping[str, Any]) -> Any:
-    """The object of a value: its fields are those of one class."""
+    """The object of a value: its fields are from one class."""
     kind = next(kind for kind in CLASSES.values() if set(kind.__annotations__) == value.keys())
     return msgspec.convert(value, kind)

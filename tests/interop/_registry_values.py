@@ -99,7 +99,7 @@ def version(i: int) -> dict[str, Any]:
 
 
 def evolved(i: int) -> dict[str, Any]:
-    """What the last version's reader sees."""
+    """Value for the last version's reader."""
     value = version(i)
     return {"a": value["a"], "b": value.get("b", "none")}
 

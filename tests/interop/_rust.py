@@ -28,7 +28,7 @@ def rust_python() -> Path | None:
 
 
 class RustPeer:
-    """The Rust client against one controller. ``folder`` takes the events on their way."""
+    """The Rust client against one controller. ``folder`` takes the events in flight."""
 
     def __init__(self, controller: str, folder: Path) -> None:
         self._controller, self._folder = controller, folder

@@ -10,7 +10,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.testing import InProcessPravega
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer, rust_python
-from tests.spark_session import spark_session
+from tests.support.spark_session import spark_session
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""What an application on the official Rust client does: a program of its own, because that client can hang.
+"""Application on the official Rust client: its own program, because that client can hang.
 
-``write CONTROLLER SCOPE STREAM FILE`` or ``read CONTROLLER SCOPE STREAM FILE COUNT [GROUP]``; the files are those of
+``write CONTROLLER SCOPE STREAM FILE`` or ``read CONTROLLER SCOPE STREAM FILE COUNT [GROUP]``; the files are as in
 _files.py.
 """
 

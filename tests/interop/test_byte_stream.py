@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ConfigError, DataLossError, ProtocolError, StreamNotFoundError, StreamSealedError
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from tests.interop._java_program import JavaProgram
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 TEXT = "".join(f"line {number} of a log\n" for number in range(100_000)).encode()
 
@@ -47,7 +46,7 @@ def java(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield java
 
 
-def test_we_read_what_java_writes(client: PravegaClient, java: JavaBytes, stream_name: StreamName) -> None:
+def test_we_read_what_java_writes(client, java, stream_name):
     client.create_stream(stream_name)
     assert java.write(stream_name, TEXT) == len(TEXT)
     with client.byte_reader(stream_name) as file:
@@ -62,7 +61,7 @@ def test_we_read_what_java_writes(client: PravegaClient, java: JavaBytes, stream
         assert sum(1 for _ in lines) == 99_998
 
 
-def test_java_reads_what_we_write(client: PravegaClient, java: JavaBytes, stream_name: StreamName) -> None:
+def test_java_reads_what_we_write(client, java, stream_name):
     client.create_stream(stream_name)
     data = random.Random(1).randbytes(5 << 20)
     with client.byte_writer(stream_name) as file:
@@ -77,9 +76,7 @@ def test_java_reads_what_we_write(client: PravegaClient, java: JavaBytes, stream
     assert java.read(stream_name, len(data), 22)[0] == b"from Java, from Python"
 
 
-def test_a_reader_waits_for_more_and_a_sealed_stream_has_none(
-    client: PravegaClient, java: JavaBytes, stream_name: StreamName
-) -> None:
+def test_a_reader_waits_for_more_and_a_sealed_stream_has_none(client, java, stream_name):
     client.create_stream(stream_name)
     with client.byte_reader(stream_name, wait=60) as file:
         java.write(stream_name, b"abc")
@@ -97,7 +94,7 @@ def test_a_reader_waits_for_more_and_a_sealed_stream_has_none(
         assert file.read() == b"abcdef"
 
 
-def test_what_was_dropped_is_a_loss(client: PravegaClient, java: JavaBytes, stream_name: StreamName) -> None:
+def test_what_was_dropped_is_a_loss(client, java, stream_name):
     client.create_stream(stream_name)
     with client.byte_writer(stream_name) as file:
         file.write(b"0123456789")
@@ -113,7 +110,7 @@ def test_what_was_dropped_is_a_loss(client: PravegaClient, java: JavaBytes, stre
         file.read()
 
 
-def test_what_is_not_a_stream_of_bytes_is_said(client: PravegaClient, java: JavaBytes, stream_name: StreamName) -> None:
+def test_what_is_not_a_stream_of_bytes_is_said(client, java, stream_name):
     client.create_stream(stream_name, 2)
     for make in (client.byte_reader, client.byte_writer):
         with pytest.raises(StreamNotFoundError):
@@ -123,9 +120,7 @@ def test_what_is_not_a_stream_of_bytes_is_said(client: PravegaClient, java: Java
             make(stream_name)
 
 
-def test_reading_bytes_as_events_says_what_they_are(
-    client: PravegaClient, java: JavaBytes, stream_name: StreamName
-) -> None:
+def test_reading_bytes_as_events_says_what_they_are(client, java, stream_name):
     client.create_stream(stream_name)
     java.write(stream_name, TEXT[:1000])
     with pytest.raises(ProtocolError, match=r"read a byte stream .*client\.byte_reader"):

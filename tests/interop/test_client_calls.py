@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import EventPointer, StreamName
 from tests.interop._java_client import JavaClientPeer
@@ -22,7 +21,7 @@ def java(pravega: LocalPravega) -> Iterator[JavaClientPeer]:
         yield java
 
 
-def test_tags(client: PravegaClient, java: JavaClientPeer, scope: str) -> None:
+def test_tags(client, java, scope):
     client.create_scope(scope)
     assert java.create(StreamName(scope, "java"), ["sales", "größe 2"])
     client.create_stream(f"{scope}/python", tags=["sales", "tea"])
@@ -33,9 +32,7 @@ def test_tags(client: PravegaClient, java: JavaClientPeer, scope: str) -> None:
     assert set(client.describe(f"{scope}/java").config.tags) == {"sales", "größe 2"}
 
 
-def test_java_fetches_at_our_pointers_and_we_at_those_of_java(
-    client: PravegaClient, java: JavaClientPeer, stream_name: StreamName
-) -> None:
+def test_java_fetches_at_our_pointers_and_we_at_those_of_java(client, java, stream_name):
     client.create_stream(stream_name, 2)
     client.scale_stream(stream_name, 3)
     with client.writer(stream_name, "string") as writer:
@@ -56,7 +53,7 @@ def test_java_fetches_at_our_pointers_and_we_at_those_of_java(
         assert java.fetch(stream_name, (each.to_bytes() for each in wanted)) == client.fetch_all(wanted, "string")
 
 
-def test_both_miss_a_truncated_event(client: PravegaClient, java: JavaClientPeer, stream_name: StreamName) -> None:
+def test_both_miss_a_truncated_event(client, java, stream_name):
     client.create_stream(stream_name)
     client.write(stream_name, "old", "string")
     cut = client.tail(stream_name)
@@ -67,7 +64,7 @@ def test_both_miss_a_truncated_event(client: PravegaClient, java: JavaClientPeer
     assert java.fetch(stream_name, (pointer.to_bytes() for pointer in pointers)) == [None, "new"]
 
 
-def test_sequences_of_both_stay_together(client: PravegaClient, java: JavaClientPeer, stream_name: StreamName) -> None:
+def test_sequences_of_both_stay_together(client, java, stream_name):
     """Both write to one segment at the same time."""
     client.create_stream(stream_name)
 
@@ -89,7 +86,7 @@ def test_sequences_of_both_stay_together(client: PravegaClient, java: JavaClient
     assert java.point(stream_name, len(found))[-1][2] == found[-1]
 
 
-def test_both_write_to_one_transaction(client: PravegaClient, java: JavaClientPeer, stream_name: StreamName) -> None:
+def test_both_write_to_one_transaction(client, java, stream_name):
     """Also after a scaling, and after its segments have new names."""
     client.create_stream(stream_name, 2)
     expected = Counter[str]()
@@ -105,9 +102,7 @@ def test_both_write_to_one_transaction(client: PravegaClient, java: JavaClientPe
         assert Counter(client.read(stream_name, "string")) == expected
 
 
-def test_an_acknowledged_event_is_there_for_java(
-    client: PravegaClient, java: JavaClientPeer, stream_name: StreamName
-) -> None:
+def test_an_acknowledged_event_exists_for_java(client, java, stream_name):
     client.create_stream(stream_name, 2)
     with client.writer(stream_name, "string") as writer:
         written = [writer.write_with_ack(str(number), str(number)) for number in range(20)]
@@ -117,7 +112,7 @@ def test_an_acknowledged_event_is_there_for_java(
         assert sorted(event for _, _, event in java.point(stream_name, 20)) == sorted(map(str, range(20)))
 
 
-def test_a_scope_of_java_is_deleted_with_its_contents(client: PravegaClient, java: JavaClientPeer, scope: str) -> None:
+def test_a_scope_of_java_is_deleted_with_its_contents(client, java, scope):
     stream = StreamName(scope, "java")
     for _ in range(2):
         assert java.fill(stream)
@@ -127,9 +122,7 @@ def test_a_scope_of_java_is_deleted_with_its_contents(client: PravegaClient, jav
         assert not java.scope_exists(scope)
 
 
-def test_java_finds_no_completed_transactions_of_two_streams(
-    client: PravegaClient, java: JavaClientPeer, scope: str
-) -> None:
+def test_java_finds_no_completed_transactions_of_two_streams(client, java, scope):
     """The reason why the client has no such call. All streams of a cluster share the server's table of them."""
     streams = [StreamName(scope, name) for name in ("one", "two")]
     for stream in streams:

@@ -19,7 +19,7 @@ from pravega_serde import ByteArraySerializer, Envelope, Enveloped
 from pravega_serde.envelopes.cloudevents_avro import SCHEMA
 from tests.foreign._corpora import PROTOBUF_JAVA, Corpus
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 EVENTS: Final = 200
 SECONDS: Final = 240
@@ -33,7 +33,7 @@ SDK: Final = tuple(
         "cloudevents-protobuf": "ab07e80c89efa73a7858691f1ed8cd0a5cf40e4d7366ab3e7102f787e57cfdc7",
     }.items()
 )
-#: Branches of ``data`` in the specification's schema: the first two are those of our schema.
+#: Branches of ``data`` in the specification's schema: the first two are our schema's.
 _DATA: Final = ["bytes", "null", "boolean", "double", "string"]
 AVRO: Final = json.dumps({**SCHEMA, "fields": [SCHEMA["fields"][0], {"name": "data", "type": _DATA}]})
 FILES: Final = {"cloudevents": "json", "cloudevents+avro": "avro", "cloudevents+protobuf": "protobuf"}
@@ -45,7 +45,7 @@ Java = Callable[..., list[Any]]
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
-    """Runs the peer with arguments; gives what it tells of each event."""
+    """Run the peer with arguments; return its report about each event."""
     classes, together, runtime = tmp_path_factory.mktemp("classes"), tmp_path_factory.mktemp("jars"), find_java()
     sparks = Path(pyspark.__file__).parent / "jars"
     jars = [*sparks.glob("jackson-[acd]*-2*.jar"), *sparks.glob("avro-1*.jar"), *sparks.glob("slf4j-api*.jar")]
@@ -65,7 +65,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
 
 @dataclass(frozen=True)
 class Javas:
-    """Events of Java in a folder, and what it tells of them."""
+    """Events of Java in a folder, and what it reports about them."""
 
     folder: Path
     told: list[dict[str, Any]]
@@ -81,7 +81,7 @@ def javas(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Javas:
 
 
 def told(each: Envelope[bytes]) -> dict[str, Any]:
-    """An event as the peer tells of it."""
+    """An event as the peer reports it."""
     attributes = dict(each.headers)
     if each.key is not None:
         attributes["partitionkey"] = each.key

@@ -97,7 +97,7 @@ def rows(column: pa.Array) -> list[Any]:
 # ---- Avro ----
 
 
-def test_avro_of_theirs(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_avro_of_theirs(uri, theirs, topic):
     write = AvroSerializer(theirs, json.dumps(ORDER))
     events = [write(order, at(topic)) for order in ORDERS]
     reader = deserializer(uri, group=f"{topic}-value")
@@ -105,7 +105,7 @@ def test_avro_of_theirs(uri: str, theirs: SchemaRegistryClient, topic: str) -> N
     assert rows(reader.decode_column(pa.array([*events, None]))) == [*ORDERS, None]
 
 
-def test_avro_of_ours(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_avro_of_ours(uri, theirs, topic):
     writer = serializer(uri, group=f"{topic}-value", schema=ORDER, format="avro", register_schema=True)
     read = AvroDeserializer(theirs)
     assert [read(writer.serialize(order), at(topic)) for order in ORDERS] == ORDERS
@@ -113,7 +113,7 @@ def test_avro_of_ours(uri: str, theirs: SchemaRegistryClient, topic: str) -> Non
     assert rows(column) == [writer.serialize(order) for order in ORDERS]
 
 
-def test_both_write_the_same_avro(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_both_write_the_same_avro(uri, theirs, topic):
     event = AvroSerializer(theirs, json.dumps(ORDER, indent=2))(ORDERS[0], at(topic))
     # Neither white space nor the order of registration makes another schema.
     ours = serializer(uri, group=f"{topic}-value", schema=ORDER, format="avro", register_schema=True)
@@ -121,7 +121,7 @@ def test_both_write_the_same_avro(uri: str, theirs: SchemaRegistryClient, topic:
     assert theirs.get_versions(f"{topic}-value") == [1]
 
 
-def test_avro_versions_are_resolved(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_avro_versions_are_resolved(uri, theirs, topic):
     first = AvroSerializer(theirs, json.dumps(ORDER))(ORDERS[0], at(topic))
     running = deserializer(uri, group=f"{topic}-value")
     assert rows(running.decode_column(pa.array([first]))) == [ORDERS[0]]
@@ -137,7 +137,7 @@ def test_avro_versions_are_resolved(uri: str, theirs: SchemaRegistryClient, topi
     assert [(error.row, error.encoding_id) for error in errors] == [(1, int.from_bytes(second[1:5], "big"))]
 
 
-def test_avro_references(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_avro_references(uri, theirs, topic):
     item = {"type": "record", "name": "Item", "namespace": "shop", "fields": [{"name": "name", "type": "string"}]}
     theirs.register_schema(f"{topic}-item", Schema(json.dumps(item), "AVRO"))
     cart = {
@@ -157,7 +157,7 @@ def test_avro_references(uri: str, theirs: SchemaRegistryClient, topic: str) -> 
     assert rows(reader.decode_column(pa.array([event]))) == [value]
 
 
-def test_an_incompatible_schema_is_refused(uri: str, topic: str, theirs: SchemaRegistryClient) -> None:
+def test_an_incompatible_schema_is_refused(uri, topic, theirs):
     subject = f"{topic}-value"
     serializer(uri, group=subject, schema=ORDER, format="avro", register_schema=True)
     theirs.set_compatibility(subject, level="BACKWARD")
@@ -169,7 +169,7 @@ def test_an_incompatible_schema_is_refused(uri: str, topic: str, theirs: SchemaR
 # ---- JSON ----
 
 
-def test_json_of_theirs(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_json_of_theirs(uri, theirs, topic):
     write = JSONSerializer(json.dumps(JSON), theirs)
     values = [{"id": 1, "item": "tea"}, {"id": 2}]
     events = [write(value, at(topic)) for value in values]
@@ -178,8 +178,8 @@ def test_json_of_theirs(uri: str, theirs: SchemaRegistryClient, topic: str) -> N
     assert rows(reader.decode_column(pa.array(events))) == [{"id": 1, "item": "tea"}, {"id": 2, "item": None}]
 
 
-def test_json_of_ours(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
-    # A title is no name that has to be given: only Pravega's registry has names of JSON schemas.
+def test_json_of_ours(uri, theirs, topic):
+    # A title is not a name that has to be given: only Pravega's registry has names of JSON schemas.
     schema = {name: value for name, value in JSON.items() if name != "title"}
     writer = serializer(uri, group=f"{topic}-value", schema=schema, format="json", register_schema=True)
     read = JSONDeserializer(json.dumps(schema), schema_registry_client=theirs)
@@ -196,9 +196,7 @@ ALARM: Final = {"level": "HIGH", "msg": "hot", "tags": ["a", "b"], "inner": {"a"
 
 
 @pytest.mark.parametrize("name", ["SensorP", "AlarmP", "AlarmP.Inner"])
-def test_protobuf_of_theirs(
-    name: str, uri: str, theirs: SchemaRegistryClient, topic: str, messages: Callable[[str], type[Message]]
-) -> None:
+def test_protobuf_of_theirs(name, uri, theirs, topic, messages):
     kind = messages(name)
     values = {
         "SensorP": [{"id": 1, "name": "a", "temp": 2.5}, {"id": 2}],
@@ -218,9 +216,7 @@ def test_protobuf_of_theirs(
         assert {key: row[key] for key in value} == value
 
 
-def test_several_messages_of_a_file(
-    uri: str, theirs: SchemaRegistryClient, topic: str, messages: Callable[[str], type[Message]]
-) -> None:
+def test_several_messages_of_a_file(uri, theirs, topic, messages):
     sensor, alarm = messages("SensorP"), messages("AlarmP")
     events = [
         ProtobufSerializer(sensor, theirs, _PROTOBUF)(sensor(id=1), at(topic)),
@@ -245,9 +241,7 @@ def test_several_messages_of_a_file(
 
 
 @pytest.mark.parametrize("name", ["SensorP", "AlarmP"])
-def test_protobuf_of_ours(
-    name: str, uri: str, theirs: SchemaRegistryClient, topic: str, messages: Callable[[str], type[Message]]
-) -> None:
+def test_protobuf_of_ours(name, uri, theirs, topic, messages):
     kind = messages(name)
     message = kind(**({"id": 1, "name": "a"} if name == "SensorP" else ALARM))
     writer = serializer(uri, group=f"{topic}-value", schema=kind, register_schema=True)
@@ -260,7 +254,7 @@ def test_protobuf_of_ours(
     assert known(message, at(topic)) == writer.serialize(message)
 
 
-def test_protobuf_imports(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_protobuf_imports(uri, theirs, topic):
     message = type_pb2.Enum(name="Level", source_context={"file_name": "x.proto"})
     event = ProtobufSerializer(type_pb2.Enum, theirs, _PROTOBUF)(message, at(topic))
     reader = deserializer(uri, group=f"{topic}-value", type="google.protobuf.Enum")
@@ -269,7 +263,7 @@ def test_protobuf_imports(uri: str, theirs: SchemaRegistryClient, topic: str) ->
     assert ours.serialize(message) == event
 
 
-def test_protobuf_schemas_that_are_text(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_protobuf_schemas_that_are_text(uri, theirs, topic):
     item = 'syntax = "proto3"; package shop; message Item { string name = 1; }'
     cart = (
         'syntax = "proto3"; package shop; import "shop/item.proto"; import "google/protobuf/timestamp.proto"; '
@@ -289,7 +283,7 @@ def test_protobuf_schemas_that_are_text(uri: str, theirs: SchemaRegistryClient, 
 # ---- errors ----
 
 
-def test_ids_that_the_registry_does_not_have(uri: str, topic: str) -> None:
+def test_ids_that_the_registry_does_not_have(uri, topic):
     writer = serializer(uri, group=f"{topic}-value", schema=ORDER, format="avro", register_schema=True)
     known, unknown = writer.serialize(ORDERS[0]), b"\0\x7f\0\0\0\x02"
     reader = deserializer(uri, group=f"{topic}-value")
@@ -307,9 +301,7 @@ def test_ids_that_the_registry_does_not_have(uri: str, topic: str) -> None:
         serializer(uri, group="nothing", schema=ORDER, format="avro")
 
 
-def test_message_indexes_that_the_file_does_not_have(
-    uri: str, topic: str, messages: Callable[[str], type[Message]]
-) -> None:
+def test_message_indexes_that_the_file_does_not_have(uri, topic, messages):
     writer = serializer(uri, group=f"{topic}-value", schema=messages("SensorP"), register_schema=True)
     good = writer.serialize({"id": 1})
     bad = [good[:5] + indexes for indexes in (b"\x02\x08", b"\x01", b"", b"\xff\xff\xff\xff\xff", b"\x02\x04\x0a")]
@@ -331,7 +323,7 @@ def test_message_indexes_that_the_file_does_not_have(
         ({"namespace": "n"}, "has no namespaces"),
     ],
 )
-def test_settings_of_pravegas_registry(uri: str, settings: dict[str, Any], match: str) -> None:
+def test_settings_of_pravegas_registry(uri, settings, match):
     with pytest.raises(SerdeError, match=match):
         serializer(uri, group="g", schema=ORDER, format="avro", **settings)
 
@@ -349,7 +341,7 @@ def mixed(uri: str, registry: str, topic: str) -> tuple[list[bytes], Any]:
     return events, deserializer(registry, group=topic, also={uri: f"{topic}-value"})
 
 
-def test_mixed_framings(mixed: tuple[list[bytes], Any]) -> None:
+def test_mixed_framings(mixed):
     events, reader = mixed
     expected = [order for order in ORDERS for _ in range(2)]
     assert [reader.deserialize(event) for event in events] == expected
@@ -360,12 +352,12 @@ def test_mixed_framings(mixed: tuple[list[bytes], Any]) -> None:
     assert [error.row for error in errors] == [0, 7]
 
 
-def test_registries_with_the_same_framing(uri: str) -> None:
+def test_registries_with_the_same_framing(uri):
     with pytest.raises(SerdeError, match="have the same header"):
         deserializer(uri, group="a", also={uri.replace("127.0.0.1", "localhost"): "b"})
 
 
-def test_several_types_and_schemas_per_event(uri: str, theirs: SchemaRegistryClient, topic: str) -> None:
+def test_several_types_and_schemas_per_event(uri, theirs, topic):
     subject = f"{topic}-value"
     refund = {"type": "record", "name": "shop.Refund", "fields": [{"name": "id", "type": "long"}]}
     writer = multi_type_serializer(

@@ -85,7 +85,7 @@ def reader_of(format: str, client: SchemaRegistryClient, topic: str) -> Callable
     if format == "avro":
         made = AvroDeserializer(client, rule_conf=rules)
     elif format == "json":
-        # With a schema of its own, it runs only that schema's rules.
+        # With its own schema, it runs only that schema's rules.
         made = JSONDeserializer(None, schema_registry_client=client, rule_conf=rules)
     else:
         made = protobuf.ProtobufDeserializer(MESSAGE, {"use.deprecated.format": False}, client, rule_conf=rules)

@@ -25,7 +25,7 @@ from pravega_serde import (
 )
 from tests.foreign._corpora import Corpus
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 CHANGES: Final = 200
 SECONDS: Final = 240
@@ -69,7 +69,7 @@ FORMS: Final = ("json", "json-schema", "avro")
 
 @dataclass(frozen=True)
 class Written:
-    """Events of Debezium in a folder, and what the peer tells of them."""
+    """Events of Debezium in a folder, and what the peer reports about them."""
 
     folder: Path
     told: list[dict[str, Any]]
@@ -107,7 +107,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 def told(change: RowChange) -> dict[str, Any]:
-    """A change as the peer tells of it."""
+    """A change as the peer reports it."""
     assert change.ts is not None
     parts = None if change.position is None else [int(part) for part in change.position.split(":")]
     return {
@@ -122,7 +122,7 @@ def told(change: RowChange) -> dict[str, Any]:
 
 
 def wanted(written: Written) -> list[dict[str, Any]]:
-    """What the peer tells, with the sequence as numbers: before the first commit, which is null, the change's."""
+    """The peer's report, with the sequence as numbers: before the first commit, which is null, the change's."""
     pairs = [json.loads(each["sequence"]) for each in written.told]
     numbers = [[int(commit or change), int(change)] for commit, change in pairs]
     return [{**each, "sequence": pair} for each, pair in zip(written.told, numbers, strict=True)]
@@ -136,7 +136,7 @@ def test_changes_are_read(written: Written, form: str) -> None:
     reader = written.reader(form, COLUMNS)
     changes = [reader.deserialize(event) for event in events]
     assert [told(change) for change in changes] == wanted(written)
-    # Microseconds are those of the database.
+    # The microseconds come from the database.
     assert changes[3].ts == datetime(2026, 5, 1, 12, 0, 0, 126456, tzinfo=UTC)
     column = reader.decode_column(pa.array(events))
     assert column.type == COLUMNS

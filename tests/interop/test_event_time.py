@@ -1,4 +1,4 @@
-"""Event time shared with Java, both ways: Java's readers see our times, and we see those of Java's writers."""
+"""Event time shared with Java, both ways: Java's readers see our times, and we see the times of Java's writers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def java(pravega: LocalPravega) -> Iterator[JavaTimePeer]:
 
 
 def await_time(client: PravegaClient, stream: StreamName, time: int, eventually) -> StreamCut:
-    """The cut of the watermark of a time, when it is there."""
+    """The cut of the watermark of a time, when it exists."""
     eventually(lambda: any(mark.low == time for mark in client.watermarks(stream)), seconds=90)
     return next(mark.cut for mark in client.watermarks(stream) if mark.low == time)
 
@@ -82,7 +82,7 @@ def test_times_of_both_are_put_together(client: PravegaClient, java: JavaTimePee
         writer.write(b"ours", "key")
         writer.note_time(7000)
         java.note(stream_name, 6000, EVENTS)
-        # Nobody waits for a writer that is behind, while the stream's timeout for them is 0.
+        # The controller does not wait for a late writer while the stream's timeout is 0.
         await_time(client, stream_name, 7000, eventually)
     tail = client.tail(stream_name)
     window = client.time_window(tail)

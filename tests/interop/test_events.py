@@ -1,8 +1,6 @@
-"""What one client writes, every other one reads: the same bytes, in the same order for each routing key."""
+"""Every client reads the events of every other one: the same bytes, in the same order for each routing key."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -10,8 +8,6 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.wire import StreamName
 from tests.interop._events import Events, assert_same, read_here, sample_events
-from tests.interop._java import JavaPeer
-from tests.interop._rust import RustPeer
 
 SEGMENTS = 4
 
@@ -28,21 +24,21 @@ def write_columns(client: PravegaClient, stream: StreamName, events: Events) -> 
         writer.write_column(pa.array(payloads, pa.binary()), pa.array(keys, pa.string()))
 
 
-def test_java_writes_and_we_read(client: PravegaClient, java: JavaPeer, stream_name: StreamName) -> None:
+def test_java_writes_and_we_read(client, java, stream_name):
     client.create_stream(stream_name, SEGMENTS)
     events = sample_events()
     java.write(stream_name, events)
     assert_same((event.payload for event in read_here(client, stream_name)), events)
 
 
-def test_java_strings_are_plain_utf8_here(client: PravegaClient, java: JavaPeer, stream_name: StreamName) -> None:
+def test_java_strings_are_plain_utf8_here(client, java, stream_name):
     client.create_stream(stream_name, SEGMENTS)
     texts = ["", "plain", "ümläut", "日本語", "🚀 and \x00"]
     java.write(stream_name, [(text, text.encode()) for text in texts], serializer="utf8")
     assert sorted(client.read(stream_name)) == sorted(text.encode() for text in texts)
 
 
-def test_rust_writes_and_we_read(client: PravegaClient, rust: RustPeer, stream_name: StreamName) -> None:
+def test_rust_writes_and_we_read(client, rust, stream_name):
     client.create_stream(stream_name, SEGMENTS)
     events = sample_events()
     rust.write(stream_name, events)
@@ -50,12 +46,7 @@ def test_rust_writes_and_we_read(client: PravegaClient, rust: RustPeer, stream_n
 
 
 @pytest.mark.parametrize("write", [write_rows, write_columns])
-def test_we_write_and_java_reads(
-    client: PravegaClient,
-    java: JavaPeer,
-    stream_name: StreamName,
-    write: Callable[[PravegaClient, StreamName, Events], None],
-) -> None:
+def test_we_write_and_java_reads(client, java, stream_name, write):
     client.create_stream(stream_name, SEGMENTS)
     events = sample_events()
     write(client, stream_name, events)
@@ -64,19 +55,14 @@ def test_we_write_and_java_reads(
 
 
 @pytest.mark.parametrize("write", [write_rows, write_columns])
-def test_we_write_and_rust_reads(
-    client: PravegaClient,
-    rust: RustPeer,
-    stream_name: StreamName,
-    write: Callable[[PravegaClient, StreamName, Events], None],
-) -> None:
+def test_we_write_and_rust_reads(client, rust, stream_name, write):
     client.create_stream(stream_name, SEGMENTS)
     events = [event for event in sample_events() if event[1]]  # an empty event is the end for its reader: it waits on
     write(client, stream_name, events)
     assert_same(rust.read(stream_name, len(events)), events)
 
 
-def test_segments_and_offsets_are_those_of_java(client: PravegaClient, java: JavaPeer, stream_name: StreamName) -> None:
+def test_segments_and_offsets_are_those_of_java(client, java, stream_name):
     client.create_stream(stream_name, SEGMENTS)
     events = sample_events()
     write_columns(client, stream_name, events)
@@ -86,9 +72,7 @@ def test_segments_and_offsets_are_those_of_java(client: PravegaClient, java: Jav
     assert sorted(java.read_group(stream_name, len(events))) == here
 
 
-def test_java_follows_what_we_wrote_across_a_scaling(
-    client: PravegaClient, java: JavaPeer, stream_name: StreamName
-) -> None:
+def test_java_follows_what_we_wrote_across_a_scaling(client, java, stream_name):
     client.create_stream(stream_name, 1)
     events = [(f"key {number % 50}", f"{number}".encode()) for number in range(1000)]
     with client.writer(stream_name) as writer:
@@ -102,9 +86,7 @@ def test_java_follows_what_we_wrote_across_a_scaling(
     assert sorted(java.read(stream_name)) == sorted(read_here(client, stream_name))
 
 
-def test_we_read_what_java_wrote_across_a_scaling(
-    client: PravegaClient, java: JavaPeer, stream_name: StreamName
-) -> None:
+def test_we_read_what_java_wrote_across_a_scaling(client, java, stream_name):
     client.create_stream(stream_name, 2)
     events = [(f"key {number % 50}", f"{number}".encode()) for number in range(1000)]
     java.write(stream_name, events[:500])

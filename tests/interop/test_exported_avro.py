@@ -19,7 +19,7 @@ from pravega_connector.operations.export import export_stream
 from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 _SOURCE: Final = Path(__file__).parent / "java_export" / "AvroRows.java"
 _JARS: Final = Path(pyspark.__file__).parent / "jars"
@@ -41,15 +41,7 @@ START: Final = datetime(2024, 2, 29, 12, 34, 56, 789_000, tzinfo=UTC)
 def _java_rows(path: Path, folder: Path) -> list[str]:
     java = find_java()
     compile_java(java, [_SOURCE], folder, _JARS)
-    command = [
-        str(java.path),
-        "-Xmx256m",
-        *SOON_READY,
-        "-cp",
-        f"{folder}:{_JARS}/*",
-        "AvroRows",
-        str(path),
-    ]
+    command = [str(java.path), "-Xmx256m", *SOON_READY, "-cp", f"{folder}:{_JARS}/*", "AvroRows", str(path)]
     done = subprocess.run(command, check=True, timeout=_SECONDS, capture_output=True, encoding="utf-8")
     return done.stdout.splitlines()
 

@@ -41,10 +41,10 @@ from pravega_connector.reader_groups.protocol import (
 )
 from pravega_connector.reader_groups.protocol.serialization import TYPES
 from pravega_connector.wire import StreamCut, StreamName
-from tests.each import each_case
-from tests.group_runs import any_run, any_values, lived_run
-from tests.group_values import plain, plain_checkpoint
 from tests.interop._java_groups import JavaGroupStates
+from tests.support.each import each_case
+from tests.support.group_runs import any_run, any_values, lived_run
+from tests.support.group_values import plain, plain_checkpoint
 
 TOGETHER = 200  # runs in one request
 #: Numbers of lives and of random runs in ./run test; each kind of update and of refusal is among them.
@@ -88,7 +88,7 @@ def test_what_java_writes_is_read_and_written_again(java: JavaGroupStates) -> No
         value = read(data)
         assert values_of(made["kind"], value) == made["value"]
         again = write(value)
-        if made["kind"] == "checkpoint":  # its cuts come in the order of the ids, Java's in that of the hashes
+        if made["kind"] == "checkpoint":  # its cuts come in the order of the ids, Java's in the order of the hashes
             assert (len(again), read(again)) == (len(data), value)
             return
         assert again == data[: len(again)]
@@ -99,7 +99,7 @@ def test_what_java_writes_is_read_and_written_again(java: JavaGroupStates) -> No
 
 
 def both_read(java: JavaGroupStates, kind: str, values: Sequence[Any]) -> None:
-    """What ours writes Java reads, and what Java writes of it ours reads: the same value."""
+    """Java reads our states, and we read Java's: the same value."""
     read, write = CODECS[kind]
     answers = java.read(kind, map(write, values))
 
@@ -220,19 +220,12 @@ def test_lives_of_groups_are_what_java_makes_of_them(java: JavaGroupStates, seed
 def test_any_updates_are_taken_and_refused_as_by_java(java: JavaGroupStates, seeds: range) -> None:
     runs = [any_run(seed) for seed in seeds]
     refused = {type(run[-1]).__name__ for run, state in runs if state is None}
-    assert refused == {
-        "AcquireSegment",
-        "AddReader",
-        "CheckpointReader",
-        "Init",
-        "ReleaseSegment",
-        "SegmentCompleted",
-    }
+    assert refused == {"AcquireSegment", "AddReader", "CheckpointReader", "Init", "ReleaseSegment", "SegmentCompleted"}
     each_case(((f"run {seed}", case) for seed, case in zip(seeds, applied(java, runs), strict=True)), agree)
 
 
 def test_in_java_too_a_segment_is_owned_twice_by_ids_of_another_stream(java: JavaGroupStates) -> None:
-    """What completes a segment is its id alone: streams that are scaled alike let each other's successors out.
+    """Only the id completes a segment: streams that are scaled alike let each other's successors out.
 
     Two streams have segments 0 and 1, which are merged to 2. All members of a group make the same of it, so ours must.
     """
@@ -261,7 +254,7 @@ def test_in_java_too_a_segment_is_owned_twice_by_ids_of_another_stream(java: Jav
 
 
 def states(java: JavaGroupStates, run: list[StateUpdate]) -> GroupState:
-    """The state after a run, of which both have the same."""
+    """The state after a run, equal in both."""
     state = create(run[0])  # type: ignore[arg-type]
     for update in run[1:]:
         state = apply(state, update)

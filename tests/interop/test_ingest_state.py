@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.exactly_once.steps import StepsState, Update
 from pravega_connector.local import LocalPravega
 from pravega_connector.operations.ingest import FileSource, Sizes, ingest
@@ -46,9 +45,7 @@ def empty_state(target: StreamName) -> dict[str, object]:
     return life | {"positions": {}, "owners": {}, "steps": {}, "note": {}}
 
 
-def test_java_reads_our_state(
-    client: PravegaClient, java: JavaStatePeer, stream_name: StreamName, folder: Path
-) -> None:
+def test_java_reads_our_state(client, java, stream_name, folder):
     client.create_stream(stream_name, 2)
     ingest(folder, stream_name, client=client, sizes=Sizes(variant="count", records=5))
     words = java.words("state", state_name(stream_name))
@@ -64,10 +61,8 @@ def test_java_reads_our_state(
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_ours_follows_what_java_wrote(
-    client: PravegaClient, java: JavaStatePeer, stream_name: StreamName, folder: Path, committed: bool
-) -> None:
-    """A Java ingester makes the state, does a step, and is gone, before or after its commit."""
+def test_ours_follows_what_java_wrote(client, java, stream_name, folder, committed):
+    """A Java ingester makes the state, does a step, and ends before or after its commit."""
     client.create_stream(stream_name, 2)
     client.create_stream(state := state_name(stream_name))
     java.words("initialize", state, word=json.dumps(empty_state(stream_name)))
@@ -86,7 +81,7 @@ def test_ours_follows_what_java_wrote(
     found = [json.loads(event) for event in client.read(stream_name)]
     assert sorted((each["file"], each["sample"]) for each in found) == [(f, s) for f in range(3) for s in range(9)]
     assert sum("by" in each for each in found) == (9 if committed else 0)
-    # And Java goes on with what ours wrote.
+    # And Java continues with what ours wrote.
     words = java.words("state", state)
     assert all(finished for _, _, finished in fold(words).positions.values())
     java.words(

@@ -18,7 +18,7 @@ from pravega_connector.local.jvm import find_java
 from pravega_serde.cbor import CborSerializer
 from tests.foreign._corpora import Corpus
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 RECORDS: Final = 200
 SECONDS: Final = 240
@@ -55,7 +55,7 @@ Java = Callable[..., list[Any]]
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
-    """Runs the peer with arguments; gives what it tells of each record."""
+    """Run the peer with arguments; return its report about each record."""
     classes, runtime = tmp_path_factory.mktemp("classes"), find_java()
     sparks = Path(pyspark.__file__).parent / "jars"
     jars = [*sparks.glob("jackson-[acd]*-2*.jar"), JACKSON_CBOR.file()]
@@ -74,7 +74,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
 
 
 def plain(told: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Values of a record that Java tells of."""
+    """Values of a record that Java reports."""
     if told is None:
         return None
 

@@ -10,10 +10,10 @@ from typing import Final
 import pyspark
 
 from pravega_connector.local.jvm import find_java
+from tests.fuzz._tables import COLUMNS
+from tests.fuzz.files import FORMATS, Totals, avro_file, check_file
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
-from tools.fuzz._tables import COLUMNS
-from tools.fuzz.files import FORMATS, Totals, avro_file, check_file
+from tests.support.jvm import SOON_READY
 
 _SOURCE: Final = Path(__file__).parent / "java_export" / "FileWriters.java"
 _JARS: Final = Path(pyspark.__file__).parent / "jars"

@@ -22,13 +22,13 @@ from pravega_connector.local.jvm import find_java
 from pravega_serde.registry import RegistryDeserializer, deserializer, serializer
 from pravega_serde.registry.header import APICURIO, CONFLUENT
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 #: Tests of confluent-kafka and apicurio-serdes cover both framings.
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 _HERE: Final = Path(__file__).parent
-_TESTS: Final = _HERE.parent
+_LOCKS = Path(__file__).parents[1] / "support"
 _NUMBERS: Final = itertools.count()
 ORDER: Final[dict[str, Any]] = {
     "type": "record",
@@ -78,7 +78,7 @@ REFERENCES: Final = {
 }
 APICURIOS: Final = {_IDS: f"{_HANDLERS}.Default4ByteIdHandler", "apicurio.registry.use-id": "contentId", **REFERENCES}
 GLOBAL_IDS: Final = {_IDS: f"{_HANDLERS}.Legacy8ByteIdHandler", "apicurio.registry.use-id": "globalId", **REFERENCES}
-#: Framing -> settings, and whether the address of ours is that of Confluent's interface.
+#: Framing -> settings, and True if our address is Confluent's interface.
 FRAMINGS: Final[dict[str, tuple[dict[str, str], bool]]] = {
     "confluent": (CONFLUENTS, True),
     "apicurio": (APICURIOS, False),
@@ -95,14 +95,14 @@ def _peer(folder: Path, jars: JarSet, program: str) -> Peer:
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    jars = JarSet.load("apicurio-serdes", "3.1.4", _TESTS)
+    jars = JarSet.load("apicurio-serdes", "3.1.4", _LOCKS)
     with _peer(tmp_path_factory.mktemp("apicurio"), jars, "ApicurioPeer") as peer:
         yield peer
 
 
 @pytest.fixture(scope="module")
 def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    jars = JarSet.load("flink-confluent", "2.1.0", _TESTS)
+    jars = JarSet.load("flink-confluent", "2.1.0", _LOCKS)
     with _peer(tmp_path_factory.mktemp("flink"), jars, "FlinkConfluentPeer") as peer:
         yield peer
 

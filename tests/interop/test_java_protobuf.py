@@ -115,7 +115,7 @@ def assert_written_alike(reader: ProtobufSerializer, messages: list[Any], data: 
 
 
 def has_nanos(message: Any) -> bool:
-    """Whether a message has times finer than Python's."""
+    """Return True if a message has times finer than Python's."""
     return "." in str(as_json(message).get("at")) or "took" in str(as_json(message)) or "r_at" in str(as_json(message))
 
 

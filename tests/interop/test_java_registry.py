@@ -101,7 +101,7 @@ def derived(uri: str) -> dict[str, pa.Array]:
     for wanted in ("avro", "json", "protobuf"):
         column = ROWS_COLUMN
         if wanted == "protobuf":
-            # Java's generic reader does not read schemas with imports, such as that of Timestamp.
+            # Java's generic reader does not read schemas with imports, such as Timestamp's.
             moments = pa.field("moment", pa.int64())
             column = column.cast(pa.struct([moments if each.name == "moment" else each for each in column.type]))
         writer = serializer(
@@ -115,7 +115,7 @@ def derived(uri: str) -> dict[str, pa.Array]:
 
 @pytest.fixture(scope="module")
 def java_json(java: JavaRegistry, derived: Mapping[str, pa.Array]) -> dict[str, list[Any]]:
-    """What Java's generic reader shows of events of Java and of ours, by group."""
+    """Values that Java's generic reader shows of events by Java and by us, by group."""
     ours = {group: events.to_pylist() for group, events in derived.items()}
     return java.show({group: java.events(group) for group in SHOWN} | ours)
 
@@ -133,7 +133,7 @@ def natural(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("group", VALUES)
-def test_what_java_wrote_is_read(java: JavaRegistry, uri: str, group: str) -> None:
+def test_what_java_wrote_is_read(java, uri, group):
     count, value = VALUES[group]
     events, reader = java.events(group), reader_of(uri, group)
     assert len(events) == count
@@ -148,7 +148,7 @@ def member_names(value: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("group", VALUES)
-def test_what_java_wrote_is_read_by_column(java: JavaRegistry, uri: str, group: str) -> None:
+def test_what_java_wrote_is_read_by_column(java, uri, group):
     events, (count, value) = java.events(group), VALUES[group]
     reader = reader_of(uri, group)
     # Bad and null rows among them must not move the others.
@@ -169,7 +169,7 @@ def test_what_java_wrote_is_read_by_column(java: JavaRegistry, uri: str, group: 
 
 
 def same(row: Any, expected: Any) -> bool:
-    """Whether a column's value is the row's, but for what columns show in another way: unions of several types."""
+    """Return True if a column's value is the row's, except for unions of several types."""
     if isinstance(expected, dict) and "inner" in expected and "price" in expected:
         b = expected["inner"]["b"]
         members = {"member0": b if isinstance(b, int) else None, "member1": b if isinstance(b, str) else None}
@@ -177,7 +177,7 @@ def same(row: Any, expected: Any) -> bool:
     return bool(row == expected)
 
 
-def test_versions_are_resolved_to_the_readers(java: JavaRegistry, uri: str) -> None:
+def test_versions_are_resolved_to_the_readers(java, uri):
     events = java.events("avro-versions")
     reader = deserializer(uri, group="avro-versions", schema=VERSIONS[2], format="avro")
     assert [reader.deserialize(event) for event in events] == [evolved(i) for i in range(len(events))]
@@ -268,7 +268,7 @@ def write_objects(
 
 
 @pytest.mark.parametrize("group", ["avro-multi", "json-multi", "proto-multi", "with-schema", "with-schema-gzip"])
-def test_what_java_wrote_of_several_types_is_read_as_objects(java: JavaRegistry, uri: str, group: str) -> None:
+def test_what_java_wrote_of_several_types_is_read_as_objects(java, uri, group):
     events, (count, value) = java.events(group), VALUES[group]
     reader = typed(deserializer(uri, group=group), CLASSES)
     assert [reader.deserialize(event) for event in events] == [as_object(value(i)) for i in range(count)]
@@ -285,9 +285,7 @@ def test_what_java_wrote_of_several_types_is_read_as_objects(java: JavaRegistry,
 
 
 @pytest.mark.parametrize("group", SHOWN)
-def test_json_text_is_that_of_java(
-    java: JavaRegistry, java_json: Mapping[str, list[Any]], uri: str, group: str
-) -> None:
+def test_json_text_is_that_of_java(java, java_json, uri, group):
     reader = deserializer(uri, group=group, values="json")
     for event, shown in zip(java.events(group), java_json[group], strict=True):
         found = json.loads(reader.deserialize(event))
@@ -298,7 +296,7 @@ def test_json_text_is_that_of_java(
         assert found == shown
 
 
-def test_java_reads_what_was_written_here(java: JavaRegistry, uri: str, client: SchemaRegistryClient) -> None:
+def test_java_reads_what_was_written_here(java, uri, client):
     written = write_everything(uri, client, java)
     assert set(written) == set(VALUES)
     for group, events in written.items():
@@ -316,9 +314,7 @@ def test_java_reads_what_was_written_here(java: JavaRegistry, uri: str, client: 
 
 
 @pytest.mark.parametrize("group", ["avro", "proto", "json", "avro-rich", "avro-gzip", "avro-multi", "proto-multi"])
-def test_columns_are_written_as_rows_are(
-    java: JavaRegistry, uri: str, client: SchemaRegistryClient, group: str
-) -> None:
+def test_columns_are_written_as_rows_are(java, uri, client, group):
     events = pa.array(java.events(group))
     column = reader_of(uri, group).decode_column(events)
     names = {"avro-multi": ("Sensor", "Pulse"), "proto-multi": ("Money", "ErrorInfo")}
@@ -365,7 +361,7 @@ SPELLINGS: list[Any] = [
         {"name": "inner", "type": {"type": "record", "name": "I", "namespace": "x", "fields": [
             {"name": "back", "type": "R"}, {"name": "me", "type": ["null", "I"]}]}},
     ]},
-    # Names that are those of types, too.
+    # Names that types have, too.
     {"type": "record", "name": "map", "namespace": "x", "fields": [{"name": "m", "type": ["null", "x.map"]}]},
     {"type": "record", "name": "D", "default": {"a": 1}, "fields": [
         {"name": "a", "type": "double", "default": 1}, {"name": "b", "type": "double", "default": "NaN"},
@@ -395,23 +391,21 @@ def _registered(schema: Any) -> tuple[str, str]:
     return info.type, info.data.decode()
 
 
-def test_avro_schemas_are_printed_as_java_prints_them(java: JavaRegistry) -> None:
+def test_avro_schemas_are_printed_as_java_prints_them(java):
     given_schemas = SPELLINGS + [schema for schema in random_schemas() if not isinstance(schema, list)]
     answers = java.texts(json.dumps(schema) for schema in given_schemas)
     compared = 0
     for schema, answer in zip(given_schemas, answers, strict=True):
         if answer is not None:
             compared += 1
-            # A name of a primitive type alone would be taken for a file's.
+            # Only the name of a primitive type would count as a file name.
             assert _registered(schema) == answer
     assert compared >= 100
     assert None not in answers[: len(SPELLINGS)]
 
 
 @pytest.mark.parametrize("wanted", ["avro", "json", "protobuf"])
-def test_java_reads_what_was_written_with_a_derived_schema(
-    java_json: Mapping[str, list[Any]], derived: Mapping[str, pa.Array], uri: str, wanted: str
-) -> None:
+def test_java_reads_what_was_written_with_a_derived_schema(java_json, derived, uri, wanted):
     group = f"derived-{wanted}"
     for row, shown in zip(ROWS, java_json[group], strict=True):
         micros = (row["moment"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -1,4 +1,4 @@
-"""What Java wrote, of classes that the golden vectors do not have, is read here and written again."""
+"""Java's objects of classes outside the golden vectors are read and written again."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_flat_objects_by_column_are_those_by_row(events: Events) -> None:
 
 
 def test_the_table_of_jdk_classes_is_javas(java_values: JavaValues) -> None:
-    # The table is that of JDK 17; of its classes, later ones have changed only the flags of one wrapper.
+    # The table is from JDK 17; of its classes, later ones have changed only the flags of one wrapper.
     names = [*jdk_names(), "[I", "[Ljava.lang.String;", "[[D"]
     if java_values.version > 17:
         names = [name for name in names if "$Synchronized" not in name]

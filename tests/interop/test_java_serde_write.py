@@ -1,4 +1,4 @@
-"""What Python writes, Java's own deserializer reads, and finds equal."""
+"""Java's deserializer reads Python's bytes as equal objects."""
 
 from __future__ import annotations
 

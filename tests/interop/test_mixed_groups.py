@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -25,8 +25,6 @@ EVENTS = 40
 SILENCE = 1.0
 """Seconds without an event after which a Java reader has read all."""
 
-Eventually = Callable[..., None]
-
 
 @pytest.fixture
 def java(pravega: LocalPravega, scope: str) -> Iterator[JavaReaders]:
@@ -41,19 +39,17 @@ def write(client: PravegaClient, stream: StreamName, first: int) -> None:
 
 
 def read_all(java: JavaReaders, reader: str) -> tuple[list[JavaEvent | JavaTaken], bytes]:
-    """What a reader is given until a checkpoint, or until it falls silent; and its position."""
+    """Events of a reader until a checkpoint or a pause, and its position."""
     return java.read(reader, 10 * EVENTS, SILENCE)
 
 
-def test_a_group_that_java_makes(
-    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
-) -> None:
+def test_a_group_that_java_makes(client, java, stream_name, eventually):
     client.create_stream(stream_name, 4)
     write(client, stream_name, 0)
     tail = {Segment(stream_name, number): offset for number, offset in client.tail(stream_name).positions.items()}
     assert java.create([stream_name], checkpoint_ms=-1, refresh_ms=100)
 
-    # Both are there before any has acquired a segment.
+    # Both exist before any has acquired a segment.
     java.open("java")
     member = GroupMember(client.stores, java.scope, java.group, "python")
     member.turn()
@@ -102,7 +98,7 @@ def test_a_group_that_java_makes(
     )
     assert java.look().segments == {"java": 4}
 
-    # It comes again, and Java starts anew with all that was written; then it finds itself outside.
+    # It comes again, and Java starts again with all that was written; then it finds itself outside.
     again = GroupMember(client.stores, java.scope, java.group, "python")
     java.reset([stream_name], checkpoint_ms=-1, refresh_ms=100)
     found = java.look()
@@ -113,10 +109,8 @@ def test_a_group_that_java_makes(
     java.delete()
 
 
-def test_both_go_on_to_what_follows_segments(
-    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
-) -> None:
-    """1 segment becomes 2, 1, and 3: whoever has read one to its end says so, and anybody takes what follows."""
+def test_both_continue_to_what_follows_segments(client, java, stream_name, eventually):
+    """1 segment becomes 2, 1, and 3: a reader that finished one reports it, and any reader takes its successors."""
     client.create_stream(stream_name)
     lengths: dict[Segment, int] = {}
 
@@ -170,9 +164,7 @@ def test_both_go_on_to_what_follows_segments(
 
 
 @pytest.mark.long  # tests/unit/reader_groups has the bytes
-def test_both_read_on_after_either_has_changed_streams_and_settings(
-    client: PravegaClient, java: JavaReaders, scope: str, eventually: Eventually
-) -> None:
+def test_both_read_on_after_either_has_changed_streams_and_settings(client, java, scope, eventually):
     one, two, three = (StreamName(scope, name) for name in ("one", "two", "three"))
     for first, stream in enumerate((one, two, three)):
         client.create_stream(stream, 2)
@@ -204,7 +196,7 @@ def test_both_read_on_after_either_has_changed_streams_and_settings(
     with client.reader_group(f"{scope}/{java.group}") as group:
         outside = group.reader("outside")
 
-        # By Python: a stream stays, with its place; one goes; one comes.
+        # By Python: a stream stays, with its place, one goes, and one comes.
         at = client.tail(one)
         write(client, one, 3 * EVENTS)
         group.reset(at, streams=[one, three], retention="manual", refresh=0.2)
@@ -226,16 +218,14 @@ def test_both_read_on_after_either_has_changed_streams_and_settings(
         assert (config.generation, config.refresh_ms, config.retention) == (2, 300, Retention.NONE)
         assert read_by_python("python-1", EVENTS) == written(two)
 
-        # By Python again, which goes on from what Java has set.
+        # By Python again, which continues from what Java has set.
         group.reset("earliest", streams=[two, one], end=[client.tail(two), client.tail(one)])
         assert group.config.refresh_ms == 300
         assert read_by_java("java-2", 3 * EVENTS) == written(one, two)
     java.delete()
 
 
-def test_java_takes_a_group_of_ours_for_one_that_it_has_made_alike(
-    client: PravegaClient, java: JavaReaders, stream_name: StreamName
-) -> None:
+def test_java_takes_a_group_of_ours_for_one_that_it_has_made_alike(client, java, stream_name):
     client.create_stream(stream_name)
     name = f"{java.scope}/{java.group}"
     with client.reader_group(name, stream_name, checkpoint_interval=None, refresh=0.1) as made:
@@ -247,9 +237,7 @@ def test_java_takes_a_group_of_ours_for_one_that_it_has_made_alike(
     java.delete()
 
 
-def test_our_members_are_told_that_java_took_them_offline(
-    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
-) -> None:
+def test_our_members_learn_that_java_took_them_offline(client, java, stream_name, eventually):
     client.create_stream(stream_name)
     java.create([stream_name], checkpoint_ms=300, refresh_ms=100)
     member = GroupMember(client.stores, java.scope, java.group, "python")

@@ -1,4 +1,4 @@
-"""Readers in Java and Python share a group and fail, in short: ``python -m tools.faults groups`` does so at length."""
+"""Readers in Java and Python share a group and fail, in short: ``python -m tests.faults groups`` does so at length."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.local import LocalPravega
-from tools.faults.groups.audit import audit
-from tools.faults.groups.readers import notes_of
-from tools.faults.groups.trial import GroupSettings, play
+from tests.faults.groups.audit import audit
+from tests.faults.groups.readers import notes_of
+from tests.faults.groups.trial import GroupSettings, play
 
 SHORT = GroupSettings(events=6000, seconds=20.0, pause=6.0)
 
@@ -46,7 +46,7 @@ def finds_what_is_wrong(folder: Path) -> None:
 
 
 def read_once(folder: Path) -> tuple[Path, int]:
-    """The notes of a reader, and the line in the middle of its events of which no other reader was given that event."""
+    """The notes of a reader, and the line in the middle of its events that no other reader has."""
     readers = json.loads((folder / "trial.json").read_text())["readers"]
     files = [folder / f"{reader}.notes" for reader, about in readers.items() if about["phase"] == 0]
     events = {

@@ -12,7 +12,6 @@ from pravega_connector.errors import ControllerError
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from tests.interop._java_program import JavaProgram
-from tests.interop._rust import RustPeer
 
 
 class JavaGroups(JavaProgram):
@@ -41,7 +40,7 @@ def java(pravega: LocalPravega) -> Iterator[JavaGroups]:
 
 
 def entries(client: PravegaClient, stream: StreamName, group: str) -> list[bytes]:
-    """What stands in a group's state."""
+    """Content of a group's state."""
     log = client.revisioned(StreamName(stream.scope, f"_RG{group}"))
     return [entry for _, entry in log.read_from(log.oldest_revision())]
 
@@ -54,12 +53,12 @@ def write(client: PravegaClient, stream: StreamName, count: int) -> StreamCut:
 
 
 def without_id(entry: bytes) -> bytes:
-    """The state of a group without the id, which stands at the end of its configuration."""
+    """The state of a group without the id, which is at the end of its configuration."""
     begin = entry.index(bytes(8), entry.index(b"\x02\x00\x00\x00\x19\x01")) + 8  # behind its generation, 0
     return entry[:begin] + entry[begin + 16 :]
 
 
-def test_java_opens_the_group_of_a_subscriber(client: PravegaClient, java: JavaGroups, stream_name) -> None:
+def test_java_opens_the_group_of_a_subscriber(client, java, stream_name):
     client.create_stream(stream_name)
     subscriber = client.subscriber(stream_name, "sales")
     first, head = write(client, stream_name, 7), client.head(stream_name)
@@ -76,7 +75,7 @@ def test_java_opens_the_group_of_a_subscriber(client: PravegaClient, java: JavaG
         subscriber.publish(first)
 
 
-def test_the_state_is_what_java_writes(client: PravegaClient, java: JavaGroups, stream_name) -> None:
+def test_the_state_is_what_java_writes(client, java, stream_name):
     client.create_stream(stream_name)
     subscriber = client.subscriber(stream_name, "sales")
     subscriber.publish(client.tail(stream_name))
@@ -88,9 +87,7 @@ def test_the_state_is_what_java_writes(client: PravegaClient, java: JavaGroups, 
     assert not expected[len(ours) :].strip(b"\0"), "Java's buffer is longer than what it writes into it"
 
 
-def test_groups_that_are_there_already_are_left_alone_or_made_whole(
-    client: PravegaClient, java: JavaGroups, stream_name
-) -> None:
+def test_groups_that_exist_already_are_left_alone_or_made_whole(client, java, stream_name):
     client.create_stream(stream_name, 3)
     assert java.create(stream_name, f"java.{stream_name.stream}")
     before = entries(client, stream_name, f"java.{stream_name.stream}")
@@ -103,7 +100,7 @@ def test_groups_that_are_there_already_are_left_alone_or_made_whole(
     assert java.look(stream_name, f"old.{stream_name.stream}")["streams"] == [str(stream_name)]
 
 
-def test_the_group_follows_a_stream_that_is_made_anew(client: PravegaClient, java: JavaGroups, stream_name) -> None:
+def test_the_group_follows_a_stream_that_is_made_again(client, java, stream_name):
     client.create_stream(stream_name)
     subscriber = client.subscriber(stream_name, "sales")
     subscriber.publish(write(client, stream_name, 5))
@@ -118,10 +115,8 @@ def test_the_group_follows_a_stream_that_is_made_anew(client: PravegaClient, jav
         subscriber.publish(client.head(stream_name))
 
 
-def test_a_group_of_the_rust_client_is_kept_apart(
-    client: PravegaClient, stream_name: StreamName, rust: RustPeer
-) -> None:
-    """Its state is in a format of its own, and in a place of its own: not even the same name makes it one group."""
+def test_a_group_of_the_rust_client_is_kept_apart(client, stream_name, rust):
+    """Its state is in its own format, and in its own place: not even the same name makes it one group."""
     client.create_stream(stream_name, 2)
     write(client, stream_name, 100)
     name = f"{stream_name.scope}/apart"

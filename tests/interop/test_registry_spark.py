@@ -42,7 +42,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "proto-gzip": {"codec": "gzip", "typed_java_readers": "false"},
     "proto-multi": {},
 }
-#: What Spark has to be told to read a group.
+#: Options of Spark that read a group.
 TO_READ: Final[dict[str, dict[str, str]]] = {"avro-mask": {"codecs": MASK}}
 #: Columns of the groups with several types, and a field that tells them.
 TYPES: Final = {"beats": "Pulse", "temp": "Sensor", "domain": "ErrorInfo", "units": "Money", "age": "User"}

@@ -8,8 +8,6 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.wire import StreamName
 from tests.interop._events import numbered, sample_keys, segments_here
-from tests.interop._java import JavaPeer
-from tests.interop._rust import RustPeer
 
 KEYS = 12_000
 # Unequal ranges: a hash that is only nearly right would show at one of their borders.
@@ -39,9 +37,7 @@ def other_stream(client: PravegaClient, stream: StreamName) -> StreamName:
     return other
 
 
-def test_our_columns_go_where_java_puts_them(
-    client: PravegaClient, java: JavaPeer, stream: StreamName, other_stream: StreamName
-) -> None:
+def test_our_columns_go_where_java_puts_them(client, java, stream, other_stream):
     keys = sample_keys(KEYS)
     java.write(stream, numbered(keys))
     write_column(client, other_stream, keys)
@@ -52,9 +48,7 @@ def test_our_columns_go_where_java_puts_them(
     assert {int(event.payload): event.segment for event in java.read(other_stream)} == expected
 
 
-def test_our_events_go_where_java_puts_them(
-    client: PravegaClient, java: JavaPeer, stream: StreamName, other_stream: StreamName
-) -> None:
+def test_our_events_go_where_java_puts_them(client, java, stream, other_stream):
     keys = sample_keys(KEYS)
     java.write(stream, numbered(keys))
     with client.writer(other_stream) as writer:
@@ -64,7 +58,7 @@ def test_our_events_go_where_java_puts_them(
 
 
 def as_rust_hashes(key: str) -> str:
-    """The key whose segment the Rust client takes for `key`.
+    """The key whose segment the Rust client uses for `key`.
 
     It hashes the UTF-16 text in a buffer with as many units as the key has bytes in UTF-8, so what is not ASCII is
     followed by NULs. Java does not do so, and we follow Java: writers in Rust and Java agree on ASCII keys only.
@@ -72,9 +66,7 @@ def as_rust_hashes(key: str) -> str:
     return key + "\0" * (len(key.encode()) - len(key.encode("utf-16-le")) // 2)
 
 
-def test_our_columns_go_where_rust_puts_them(
-    client: PravegaClient, rust: RustPeer, stream: StreamName, other_stream: StreamName
-) -> None:
+def test_our_columns_go_where_rust_puts_them(client, rust, stream, other_stream):
     keys = [*sample_keys(KEYS), *(f"plain {number}" for number in range(KEYS))]
     assert [as_rust_hashes(key) for key in keys if key.isascii()] == [key for key in keys if key.isascii()]
     rust.write(stream, numbered(keys))

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from tests.interop._events import Events, assert_same, numbered, read_here, sample_events, sample_keys, segments_here
-from tests.interop._java import JavaPeer
-from tests.interop._rust import RustPeer
 
 KEYS = 12_000
 SEGMENTS = 5
@@ -42,9 +38,7 @@ def payloads(frame: DataFrame) -> list[bytes]:
     return [bytes(row["event"]) for row in frame.select("event").collect()]
 
 
-def test_spark_reads_what_java_writes(
-    client: PravegaClient, java: JavaPeer, spark: SparkSession, stream_name: StreamName, options: Options
-) -> None:
+def test_spark_reads_what_java_writes(client, java, spark, stream_name, options):
     client.create_stream(stream_name, SEGMENTS)
     events = sample_events()
     java.write(stream_name, events)
@@ -55,23 +49,14 @@ def test_spark_reads_what_java_writes(
     assert {(row["scope"], row["stream"]) for row in rows} == {(stream_name.scope, stream_name.stream)}
 
 
-def test_spark_reads_what_rust_writes(
-    client: PravegaClient, rust: RustPeer, spark: SparkSession, stream_name: StreamName, options: Options
-) -> None:
+def test_spark_reads_what_rust_writes(client, rust, spark, stream_name, options):
     client.create_stream(stream_name, SEGMENTS)
     events = sample_events()
     rust.write(stream_name, events)
     assert_same(payloads(spark.read.format("pravega").options(**options).load()), events)
 
 
-def test_java_and_rust_read_what_spark_writes(
-    client: PravegaClient,
-    java: JavaPeer,
-    rust: RustPeer,
-    frame: Callable[[Events], DataFrame],
-    stream_name: StreamName,
-    options: Options,
-) -> None:
+def test_java_and_rust_read_what_spark_writes(client, java, rust, frame, stream_name, options):
     client.create_stream(stream_name, SEGMENTS)
     events = [event for event in sample_events() if event[1]]  # the Rust reader waits for ever on an empty one
     frame(events).coalesce(1).write.format("pravega").options(**options).mode("append").save()
@@ -80,13 +65,7 @@ def test_java_and_rust_read_what_spark_writes(
     assert_same(rust.read(stream_name, len(events)), events)
 
 
-def test_spark_puts_keys_where_java_does(
-    client: PravegaClient,
-    java: JavaPeer,
-    frame: Callable[[Events], DataFrame],
-    stream_name: StreamName,
-    options: Options,
-) -> None:
+def test_spark_puts_keys_where_java_does(client, java, frame, stream_name, options):
     client.create_stream(stream_name, SEGMENTS)
     by_java = StreamName(stream_name.scope, f"{stream_name.stream}java")
     client.create_stream(by_java, SEGMENTS)
@@ -99,9 +78,7 @@ def test_spark_puts_keys_where_java_does(
     assert {int(event.payload): event.segment for event in java.read(stream_name)} == expected
 
 
-def test_spark_reads_between_the_cuts_of_java(
-    client: PravegaClient, java: JavaPeer, spark: SparkSession, stream_name: StreamName, options: Options
-) -> None:
+def test_spark_reads_between_the_cuts_of_java(client, java, spark, stream_name, options):
     client.create_stream(stream_name, SEGMENTS)
     parts = [[(f"key {number}", f"{part} {number}".encode()) for number in range(300)] for part in range(3)]
     cuts = []
@@ -113,14 +90,7 @@ def test_spark_reads_between_the_cuts_of_java(
 
 
 @pytest.mark.long
-def test_a_spark_query_between_two_java_applications(
-    client: PravegaClient,
-    java: JavaPeer,
-    spark: SparkSession,
-    stream_name: StreamName,
-    options: Options,
-    tmp_path: Path,
-) -> None:
+def test_a_spark_query_between_two_java_applications(client, java, spark, stream_name, options, tmp_path):
     target = StreamName(stream_name.scope, f"{stream_name.stream}out")
     for stream in (stream_name, target):
         client.create_stream(stream, SEGMENTS)

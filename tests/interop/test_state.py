@@ -33,7 +33,7 @@ def stream(client: PravegaClient, stream_name: StreamName) -> StreamName:
 # ---------------------------------------------------------------- transactions
 
 
-def test_we_commit_what_java_has_written(client: PravegaClient, java: JavaStatePeer, stream_name: StreamName) -> None:
+def test_we_commit_what_java_has_written(client, java, stream_name):
     client.create_stream(stream_name, 3)
     transaction = client.transaction(stream_name, java.begin(stream_name, EVENTS))
     assert transaction.status() is TransactionStatus.OPEN
@@ -44,7 +44,7 @@ def test_we_commit_what_java_has_written(client: PravegaClient, java: JavaStateP
     assert sorted(client.read(stream_name)) == sorted(event.encode() for _, event in EVENTS)
 
 
-def test_java_commits_what_we_have_written(client: PravegaClient, java: JavaStatePeer, stream_name: StreamName) -> None:
+def test_java_commits_what_we_have_written(client, java, stream_name):
     client.create_stream(stream_name, 3)
     transaction = client.transactions(stream_name, TEXT, lease=30).begin()
     for key, event in EVENTS:
@@ -59,9 +59,7 @@ def test_java_commits_what_we_have_written(client: PravegaClient, java: JavaStat
         assert [event for event in found if event in set(mine)] == mine
 
 
-def test_each_aborts_what_the_other_has_written(
-    client: PravegaClient, java: JavaStatePeer, stream_name: StreamName
-) -> None:
+def test_each_aborts_what_the_other_has_written(client, java, stream_name):
     client.create_stream(stream_name, 2)
     theirs = client.transaction(stream_name, java.begin(stream_name, EVENTS))
     assert theirs.abort().is_aborted
@@ -78,9 +76,7 @@ def test_each_aborts_what_the_other_has_written(
 # ---------------------------------------------------------------- revisioned streams
 
 
-def test_both_read_and_write_one_revisioned_stream(
-    client: PravegaClient, java: JavaStatePeer, stream: StreamName
-) -> None:
+def test_both_read_and_write_one_revisioned_stream(client, java, stream):
     with client.revisioned(stream, TEXT) as log:
         start = log.oldest_revision()
         written, revision = [], start
@@ -102,7 +98,7 @@ def test_both_read_and_write_one_revisioned_stream(
         assert java.entries(stream, written[9][0]) == ours[10:]
 
 
-def test_both_see_one_mark_and_one_truncation(client: PravegaClient, java: JavaStatePeer, stream: StreamName) -> None:
+def test_both_see_one_mark_and_one_truncation(client, java, stream):
     with client.revisioned(stream, TEXT) as log:
         start = log.oldest_revision()
         first = log.write_conditionally(start, "one")
@@ -150,7 +146,7 @@ def state(words: Words) -> list[str]:
 
 
 @pytest.mark.parametrize("java_first", [True, False])
-def test_both_follow_one_state(java: JavaStatePeer, stream: StreamName, ours: Words, java_first: bool) -> None:
+def test_both_follow_one_state(java, stream, ours, java_first):
     if java_first:
         assert java.words("initialize", stream, word="first") == ["first"]
         assert not ours.initialize("second")
@@ -169,9 +165,7 @@ def test_both_follow_one_state(java: JavaStatePeer, stream: StreamName, ours: Wo
     assert java.words("state", stream) == expected
 
 
-def test_each_goes_on_after_the_compaction_of_the_other(
-    client: PravegaClient, java: JavaStatePeer, stream: StreamName, ours: Words
-) -> None:
+def test_each_continues_after_the_compaction_of_the_other(client, java, stream, ours):
     ours.initialize("a")
     assert java.words("update", stream, words=["b"]) == ["a", "b"]
     for turn in range(3):
@@ -184,7 +178,7 @@ def test_each_goes_on_after_the_compaction_of_the_other(
     assert state(ours) == ["a+b+o0+j0+o1+j1+o2", "j2"]
     with client.revisioned(stream) as log:
         assert log.oldest_revision().offset > 0
-    # Java alone compacts, so often that our place is truncated away.
+    # Only Java compacts, so often that our place is truncated away.
     for number in range(3):
         java.words("compact", stream)
         java.words("update", stream, words=[f"k{number}"])

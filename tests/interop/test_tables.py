@@ -56,9 +56,7 @@ def our_key(key: Key) -> Key | bytes:
 
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_we_read_what_java_writes(
-    client: PravegaClient, java: JavaTablePeer, name: TableName, lengths: tuple[int, int]
-) -> None:
+def test_we_read_what_java_writes(client, java, name, lengths):
     assert java.create(name, 5, *lengths)
     assert client.table_config(name) == TableConfig(primary_key=lengths[0], secondary_key=lengths[1], partitions=5)
     entries = some_entries(*lengths)
@@ -72,9 +70,7 @@ def test_we_read_what_java_writes(
 
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_java_reads_what_we_write(
-    client: PravegaClient, java: JavaTablePeer, name: TableName, lengths: tuple[int, int]
-) -> None:
+def test_java_reads_what_we_write(client, java, name, lengths):
     assert client.create_table(name, *lengths, partitions=5)
     assert str(name) in java.tables(name)
     entries = some_entries(*lengths)
@@ -88,7 +84,7 @@ def test_java_reads_what_we_write(
     assert not client.table_exists(name)
 
 
-def test_both_have_the_same_ranges(java: JavaTablePeer, table: Table[bytes]) -> None:
+def test_both_have_the_same_ranges(java, table):
     for number in range(20):
         changes = [Put((b"key%05d" % number, b"s%d" % second), b"%d" % second) for second in range(3)]
         table.update(changes)
@@ -99,7 +95,7 @@ def test_both_have_the_same_ranges(java: JavaTablePeer, table: Table[bytes]) -> 
         assert theirs == list(table.entries(b"key00007", start=start, end=end))
 
 
-def test_one_of_us_wins_an_update_by_version(java: JavaTablePeer, table: Table[bytes]) -> None:
+def test_one_of_us_wins_an_update_by_version(java, table):
     key = (b"accounts", b"ab")
     first = java.insert(table.name, key, b"0")
     assert first is not None
@@ -120,7 +116,7 @@ def test_one_of_us_wins_an_update_by_version(java: JavaTablePeer, table: Table[b
     assert java.get(table.name, [key]) == [None]
 
 
-def test_both_count_in_one_entry_at_once(java: JavaTablePeer, table: Table[bytes]) -> None:
+def test_both_count_in_one_entry_at_once(java, table):
     key, steps = (b"counters", b"ab"), 40
     table.insert(key, b"0")
 
@@ -151,7 +147,7 @@ def test_both_count_in_one_entry_at_once(java: JavaTablePeer, table: Table[bytes
     assert entry.value == b"%d" % (2 * steps)
 
 
-def test_the_longest_values_are_the_same(java: JavaTablePeer, table: Table[bytes]) -> None:
+def test_the_longest_values_are_the_same(java, table):
     ours, theirs = (b"longest1", b"ab"), (b"longest2", b"ab")
     value = random.Random(1).randbytes(MAX_VALUE)
     table.put(ours, value)
@@ -163,7 +159,7 @@ def test_the_longest_values_are_the_same(java: JavaTablePeer, table: Table[bytes
     assert found.value == entry.value == value
 
 
-def test_a_version_is_the_text_of_java(java: JavaTablePeer, table: Table[bytes]) -> None:
+def test_a_version_is_the_text_of_java(java, table):
     version = table.put((b"versions", b"ab"), b"1")
     (entry,) = java.get(table.name, [(b"versions", b"ab")])
     assert entry is not None

@@ -230,7 +230,7 @@ class TestProperties:
         with pytest.raises(ConfigError, match=r"none\.properties cannot be read: No such file"):
             PravegaConfig.from_properties(tmp_path / "none.properties")
 
-    def test_file_that_is_no_text(self, tmp_path: Path) -> None:
+    def test_file_that_is_not_text(self, tmp_path: Path) -> None:
         path = tmp_path / "x.properties"
         path.write_bytes(b"\xff\xfe\x00")
         with pytest.raises(ConfigError, match="invalid UTF-8 in the properties file"):
@@ -295,7 +295,7 @@ class TestPrecedence:
 
 
 class TestPropertiesFormat:
-    # Expected values are those of java.util.Properties.load.
+    # Expected values are from java.util.Properties.load.
     @pytest.mark.parametrize(
         ("text", "entries"),
         [

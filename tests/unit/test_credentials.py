@@ -110,7 +110,7 @@ def client_of(pravega: InProcessPravega, provider: Any, **settings: Any) -> Prav
     return PravegaClient(pravega.config.with_credential_provider(provider), **settings)
 
 
-def test_clients_outlive_many_tokens(pravega: InProcessPravega, registry: InProcessRegistry) -> None:
+def test_clients_outlive_many_tokens(pravega, registry):
     found = issuer
     found.life = 1.5
     with client_of(pravega, found) as client, SchemaRegistryClient(registry.uri, credential_provider=found) as schemas:
@@ -124,7 +124,7 @@ def test_clients_outlive_many_tokens(pravega: InProcessPravega, registry: InProc
         assert len(list(client.read("s/x"))) == count
 
 
-def test_asyncio_clients_use_the_same_providers(pravega: InProcessPravega, registry: InProcessRegistry) -> None:
+def test_asyncio_clients_use_the_same_providers(pravega, registry):
     found = issuer
 
     async def main() -> None:
@@ -140,7 +140,7 @@ def test_asyncio_clients_use_the_same_providers(pravega: InProcessPravega, regis
 
 
 @pytest.mark.parametrize("name", ["named", "OfAClass"])
-def test_a_name_is_shared_by_the_process(pravega: InProcessPravega, registry: InProcessRegistry, name: str) -> None:
+def test_a_name_is_shared_by_the_process(pravega, registry, name):
     made.clear()
     place = f"{__name__}:{name}"
     for _ in range(2):
@@ -159,7 +159,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def test_a_credential_is_kept_until_it_is_to_be_renewed(now: list[float]) -> None:
+def test_a_credential_is_kept_until_it_is_to_be_renewed(now):
     lives = iter([(300.0, 60.0), (20.0, 60.0), (300.0, 1.0), (300.0, 1.0)])
     numbers = itertools.count(1)
 
@@ -178,9 +178,7 @@ def test_a_credential_is_kept_until_it_is_to_be_renewed(now: list[float]) -> Non
         assert kept.authorization(10) == f"Bearer {expected}"
 
 
-def test_a_failed_renewal_leaves_the_current_credential_until_its_end(
-    now: list[float], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_renewal_leaves_the_current_credential_until_its_end(now, caplog):
     answers: list[Any] = [Credential("t1", expires_in=300), ConnectionRefusedError(111, "Connection refused")]
     answers += [ValueError("hunter2"), CredentialError("the vault is sealed")] * 2 + [Credential("t2", expires_in=300)]
     left = iter(answers)
@@ -206,9 +204,7 @@ def test_a_failed_renewal_leaves_the_current_credential_until_its_end(
     assert kept.authorization(10) == "Bearer t2"
 
 
-def test_a_slow_renewal_delays_no_call(
-    now: list[float], monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
-) -> None:
+def test_a_slow_renewal_delays_no_call(now, monkeypatch, eventually):
     monkeypatch.setattr("pravega_serde.kept_credentials._RENEWAL_WAIT", 0.0)
     go = threading.Event()
     names = iter(["t1", "t2"])
@@ -226,7 +222,7 @@ def test_a_slow_renewal_delays_no_call(
     eventually(lambda: kept.authorization(30) == "Bearer t2")
 
 
-def test_without_a_known_life_the_provider_is_called_for_each_call(pravega: InProcessPravega) -> None:
+def test_without_a_known_life_the_provider_is_called_for_each_call(pravega):
     found = issuer
     found.life = None
     with client_of(pravega, found) as client:
@@ -235,7 +231,7 @@ def test_without_a_known_life_the_provider_is_called_for_each_call(pravega: InPr
     assert (len(found.ends), found.refused) == (3, 0)
 
 
-def test_threads_wait_for_one_call() -> None:
+def test_threads_wait_for_one_call():
     begun, go = threading.Event(), threading.Event()
     calls: list[int] = []
 
@@ -261,9 +257,7 @@ def test_threads_wait_for_one_call() -> None:
 
 
 @pytest.mark.parametrize("server", ["pravega", "registry"])
-def test_threads_that_are_refused_renew_with_one_call(
-    pravega: InProcessPravega, registry: InProcessRegistry, server: str
-) -> None:
+def test_threads_that_are_refused_renew_with_one_call(pravega, registry, server):
     found = issuer
     accepts, refused = found.accepts, threading.Barrier(4)
 
@@ -283,7 +277,7 @@ def test_threads_that_are_refused_renew_with_one_call(
     assert (len(found.ends), found.refused) == (1, 4)
 
 
-def test_threads_renew_with_one_call() -> None:
+def test_threads_renew_with_one_call():
     found = issuer
     kept = KeptCredential(found)
     with ThreadPoolExecutor(8) as threads:
@@ -292,7 +286,7 @@ def test_threads_renew_with_one_call() -> None:
             kept.forget(f"Bearer token{number}")
 
 
-def test_a_refused_credential_is_replaced_once(pravega: InProcessPravega, registry: InProcessRegistry) -> None:
+def test_a_refused_credential_is_replaced_once(pravega, registry):
     found = issuer
     with client_of(pravega, found) as client, SchemaRegistryClient(registry.uri, credential_provider=found) as schemas:
         client.create_scope("s")
@@ -309,7 +303,7 @@ def test_a_refused_credential_is_replaced_once(pravega: InProcessPravega, regist
 
 
 class VaultError(CredentialError):
-    """An error of the application with arguments of its own."""
+    """An error of the application with other arguments."""
 
     def __init__(self, code: int, path: str) -> None:
         super().__init__(f"the vault has no {path} ({code})")
@@ -333,9 +327,7 @@ FAILING: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("provider", "said"), FAILING)
-def test_a_provider_that_fails_is_named_without_its_text(
-    pravega: InProcessPravega, registry: InProcessRegistry, provider: Any, said: str
-) -> None:
+def test_a_provider_that_fails_is_named_without_its_text(pravega, registry, provider, said):
     with client_of(pravega, provider) as client, pytest.raises(AuthenticationError) as caught:
         client.create_scope("s")
     assert said in caught.value.message
@@ -353,7 +345,7 @@ def test_a_provider_that_fails_is_named_without_its_text(
     assert pravega.controller.calls["createScope"] == 0
 
 
-def test_a_provider_that_is_away_is_called_again(pravega: InProcessPravega, registry: InProcessRegistry) -> None:
+def test_a_provider_that_is_unavailable_is_called_again(pravega, registry):
     found = issuer
     away = iter(
         [ConnectionRefusedError(111, "Connection refused"), CredentialUnavailableError("the vault restarts")] * 2
@@ -386,7 +378,7 @@ def test_a_provider_that_is_away_is_called_again(pravega: InProcessPravega, regi
     assert "check that the schema registry" not in late.value.message
 
 
-def test_a_provider_that_hangs_ends_with_the_timeout(pravega: InProcessPravega, registry: InProcessRegistry) -> None:
+def test_a_provider_that_hangs_ends_with_the_timeout(pravega, registry):
     go = threading.Event()
 
     def hanging() -> str:
@@ -406,9 +398,7 @@ def test_a_provider_that_hangs_ends_with_the_timeout(pravega: InProcessPravega, 
     assert "hanging returned no credential within" in caught.value.message
 
 
-def test_a_lost_call_is_replaced_after_a_minute_then_after_two(
-    now: list[float], eventually: Callable[..., None]
-) -> None:
+def test_a_lost_call_is_replaced_after_a_minute_then_after_two(now, eventually):
     go = threading.Event()
     ended: list[bool] = []
 
@@ -435,7 +425,7 @@ def test_a_lost_call_is_replaced_after_a_minute_then_after_two(
         assert kept.authorization(30) == "Bearer t3"
     finally:
         go.set()
-    # What the lost calls return is not kept.
+    # Results of the lost calls are not kept.
     eventually(lambda: len(ended) == 2)
     assert kept.authorization(30) == "Bearer t3"
 
@@ -449,7 +439,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize(("name", "said"), UNUSABLE.items())
-def test_a_name_that_is_no_provider_is_an_error_at_once(name: str, said: str) -> None:
+def test_a_name_that_is_not_a_provider_is_an_error_at_once(name, said):
     with pytest.raises(ConfigError, match=said) as caught:
         ControllerClient(PravegaConfig(credential_provider=name))
     assert "hunter2" not in str(caught.value)
@@ -457,7 +447,7 @@ def test_a_name_that_is_no_provider_is_an_error_at_once(name: str, said: str) ->
         SchemaRegistryClient("http://127.0.0.1:1", credential_provider=name)
 
 
-def test_a_provider_is_a_setting_like_the_others() -> None:
+def test_a_provider_is_a_setting_like_the_others():
     place = f"{__name__}:named"
     config = PravegaConfig(credential_provider=place)
     assert PravegaConfig.from_env({"pravega_client_auth_provider": place}) == config
@@ -485,7 +475,7 @@ def test_a_provider_is_a_setting_like_the_others() -> None:
     assert given == RegistryConfig(uri="http://h", keycloak_file="k.json")
 
 
-def test_spark_accepts_only_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_accepts_only_names(monkeypatch):
     place = f"{__name__}:named"
     monkeypatch.setenv("pravega_client_auth_method", "Basic")
     monkeypatch.setenv("pravega_client_auth_token", "old")
@@ -510,12 +500,12 @@ def test_spark_accepts_only_names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("life", [0.0, -1.0, float("nan")])
-def test_a_life_that_is_none_is_refused(life: float) -> None:
+def test_a_life_that_is_none_is_refused(life):
     with pytest.raises(SerdeError, match="expires_in"):
         Credential("t", expires_in=life)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan")])
-def test_a_renewal_after_the_end_is_refused(seconds: float) -> None:
+def test_a_renewal_after_the_end_is_refused(seconds):
     with pytest.raises(SerdeError, match="renew_before"):
         Credential("t", expires_in=60, renew_before=seconds)

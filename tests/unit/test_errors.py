@@ -1,4 +1,4 @@
-"""Errors: each has a code of its own, and can be imported."""
+"""Errors: each has its own code, and can be imported."""
 
 import inspect
 import pickle
@@ -15,7 +15,7 @@ from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ControllerError, ProtocolError
 from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError, PravegaError, SerializationError
-from tests.fakes import FakeController
+from tests.support.fakes import FakeController
 
 MODULES = [pravega_serde.errors, pravega_connector.errors]
 
@@ -32,7 +32,7 @@ def test_each_error_can_be_imported(package: ModuleType):
     assert not names - set(package.__all__), f"put it among the public names: {package.__file__}"
 
 
-def test_each_error_has_a_code_of_its_own():
+def test_each_error_has_its_own_code():
     kinds = [kind for module in MODULES for kind in declared(module)]
     assert len(kinds) > 60
     assert [kind.__name__ for kind in kinds if "code" not in vars(kind)] == []
@@ -57,7 +57,7 @@ def test_a_long_text_keeps_its_beginning_and_its_advice() -> None:
 
 
 @pytest.mark.parametrize("host", ["h" * 1_000_000, "a\x1b]0;title\x07", "\u202eevil"])
-def test_a_text_that_is_no_host_is_refused(host: str) -> None:
+def test_a_text_that_is_not_a_host_is_refused(host: str) -> None:
     uri = pb.NodeUri(endpoint=host, port=9090)
     with (
         FakeController().on("getURI", uri) as fake,

@@ -1,4 +1,4 @@
-"""A little of what ``python -m tools.fuzz`` does at length."""
+"""A little of what ``python -m tests.fuzz`` does at length."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from tools.fuzz import FORMATS, load
-from tools.fuzz._run import Finding, Totals, explode, fuzz
-from tools.fuzz._target import Target
+from tests.fuzz import FORMATS, load
+from tests.fuzz._run import Finding, Totals, explode, fuzz
+from tests.fuzz._target import Target
 
 #: Inputs of a format: a few, and more of them in the long test.
 FEW, MORE = 150, 500

@@ -129,7 +129,7 @@ def test_a_word_is_answered_with_what_it_means_or_the_nearest(word, hint):
     assert suggestions.did_you_mean(word, ["Topic", "routing_key", "keys_of"], meant) == hint
 
 
-# What is called there -> part of the text; None: there is nothing like it, and the text says so and nothing else.
+# Wrong name -> part of the text; None: there is nothing like it, and the text reports it and nothing else.
 PROBES = {
     PravegaClient: {
         # Java: EventStreamClientFactory, StreamManager, ReaderGroupManager, the controller's client
@@ -214,7 +214,7 @@ def test_what_people_guess_is_answered_rightly_or_not_at_all(owner, name, hint):
         assert "did you mean" not in str(caught.value)
 
 
-# Kind of what a call returns, where a hint goes on with it.
+# Kind of what a call returns, where a hint continues with it.
 RETURNS = {
     "reader_group": ReaderGroup,
     "follow": ValueReader,
@@ -275,7 +275,7 @@ def expressions(hint: str) -> list[str]:
 
 
 def resolved(tree: ast.expr, own: list[type]) -> Any:
-    """What an expression stands for, or its class. Calls must fit their signatures."""
+    """Object of an expression, or its class. Calls must fit their signatures."""
     if isinstance(tree, ast.Name):
         return STARTS.get(tree.id) or next(attribute(each, tree.id) for each in own if has(each, tree.id))
     if isinstance(tree, ast.Attribute):

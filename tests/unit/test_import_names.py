@@ -1,4 +1,4 @@
-"""What can be imported from where: public names, names that are known from elsewhere, the two names of connector."""
+"""Public names and where to import them, names known from elsewhere, and the two names of connector."""
 
 import importlib
 import importlib.util
@@ -21,7 +21,7 @@ import pravega_serde
 import pyspark_pravega
 from pravega_connector.errors import ConfigError
 from pravega_serde.foreign_names import ELSEWHERE
-from tests.first_guesses import IMPORTS
+from tests.support.first_guesses import IMPORTS
 
 ROOT = Path(__file__).parents[2]
 SERDE_PACKAGES = (
@@ -71,7 +71,7 @@ def test_a_class_is_pickled_by_the_name_that_nobody_else_has():
     assert pickle.loads(data) is ConfigError
 
 
-def test_a_module_that_does_not_exist_is_told_by_its_name():
+def test_a_module_that_does_not_exist_is_reported_by_its_name():
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'connector\.absent'"):
         importlib.import_module("connector.absent")
 
@@ -94,7 +94,7 @@ def test_a_users_own_connector_hides_nothing_that_spark_needs(tmp_path):
 
 # ---- what people type first ----
 
-# Each statement in a process of its own, which has what others have written, and nothing of ours.
+# Each statement in its own process, which has what others have written, and nothing of ours.
 STATEMENTS = """
 import json, os, sys
 import google.protobuf.message_factory, grpc, httpx2, msgspec, numpy.typing, pyarrow.compute, pyspark.sql.functions
@@ -115,7 +115,7 @@ for statement in json.load(sys.stdin):
 """
 
 
-def test_what_people_import_first_works_or_is_told_what_it_is_called():
+def test_first_imports_work_or_raise_the_right_name():
     expected = {statement: said for table in IMPORTS.values() for statement, said in table.items()}
     lines = python("-c", STATEMENTS, given=json.dumps(list(expected))).splitlines()
     wrong = []

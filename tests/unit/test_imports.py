@@ -1,4 +1,4 @@
-"""What a start need not wait for."""
+"""Modules that a start does not load."""
 
 import importlib.util
 import subprocess
@@ -27,7 +27,7 @@ LOADED = (
     ids=["commands", "spark"],
 )
 def test_no_pandas_before_there_are_rows(modules):
-    # Arrow loads it, if it is there, to make the first value of a Python one: 0.2 s, for every Spark worker.
+    # Arrow loads it, if it exists, to make the first value of a Python one: 0.2 s, for every Spark worker.
     assert importlib.util.find_spec("pandas") is not None
     command = [sys.executable, "-c", LOADED, *modules]
     assert subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout == "False\n"

@@ -26,13 +26,13 @@ from pravega_connector.core.retry import ClusterHealth
 from pravega_connector.errors import ConfigError, ConnectionLostError
 from pravega_connector.metrics import INSTRUMENTS, PrometheusCollector, export_to_opentelemetry, serve_metrics, snapshot
 from pravega_serde.errors import MissingExtraError
-from tests.measured import fetched, value
+from tests.support.measured import fetched, value
 from tools.pages import DOCS
 
 LOADED = "import sys\nprint([n for n in ('opentelemetry', 'prometheus_client', 'http.server') if n in sys.modules])"
 
 
-#: What counts, in all kinds of instruments.
+#: Values of all kinds of instruments.
 COUNTING = [
     (metrics.Counter, "add"),
     (metrics.UpDownCounter, "add"),
@@ -74,7 +74,7 @@ TROUBLES = [Trouble() for _ in range(len(INSTRUMENTS))]
 
 
 def count_everything() -> None:
-    """One number for each instrument, of attributes that are told apart."""
+    """One number for each instrument and set of attributes."""
     for number, each in enumerate(INSTRUMENTS.values(), 1):
         values = [f"{name} of {number}" for name in each.attributes]
         if isinstance(each, metrics.Gauge):
@@ -118,7 +118,7 @@ def test_durations_are_in_the_buckets_of_their_bounds():
     assert point["sum"] == pytest.approx(600.011)
 
 
-def test_what_has_no_attributes_is_there_before_it_is_counted():
+def test_what_has_no_attributes_exists_before_it_is_counted():
     assert value("pravega.client.retries") == 0
     assert snapshot()["messaging.client.sent.messages"] == []
 
@@ -208,7 +208,7 @@ def test_the_endpoint_and_the_exporter_of_opentelemetry_name_everything_alike():
     ours = samples(generate_latest(registry).decode())
     exported = CollectorRegistry()
     exported.register(theirs._collector)
-    # The scope of the meter is a label of the exporter's alone; so is when a number began.
+    # The scope of the meter is a label only of the exporter; so is when a number began.
     expected = samples(generate_latest(exported).decode(), skip="otel_scope_")
     provider.shutdown()
     assert len(ours) > len(INSTRUMENTS)
@@ -293,8 +293,7 @@ def test_where_nothing_can_be_served_is_said(arguments, text):
 
 
 @pytest.mark.parametrize(
-    ("call", "package"),
-    [(serve_metrics, "prometheus_client"), (export_to_opentelemetry, "opentelemetry.metrics")],
+    ("call", "package"), [(serve_metrics, "prometheus_client"), (export_to_opentelemetry, "opentelemetry.metrics")]
 )
 def test_a_missing_package_is_one_line(call, package, monkeypatch):
     for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
@@ -318,7 +317,7 @@ def test_nothing_is_declared_that_nobody_counts():
 
 DASHBOARD = json.loads((Path(__file__).parents[2] / "dashboards" / "pravega.json").read_text())
 EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
-# What Prometheus adds to every sample that it takes.
+# Labels that Prometheus adds to every sample.
 SCRAPED = {"job", "instance"}
 
 

@@ -1,4 +1,4 @@
-"""One object per key and process, whoever asks for it."""
+"""One object per key and process, for all callers."""
 
 import subprocess
 import sys

@@ -21,7 +21,7 @@ SECRET = "hunter2"
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """``write(text)``: the user's file, which nobody else may read."""
+    """``write(text)``: the user's file, which only the user may read."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name in [name for name in os.environ if name.startswith(("PRAVEGA_", "pravega_"))]:
         monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""Secrets: no error, no representation and no log shows one, whatever is wrong with what holds it."""
+"""Secrets: no error, no representation and no log shows one, in any failure of its holder."""
 
 import json
 import logging

@@ -1,11 +1,11 @@
-"""What earlier versions have left behind is read: the samples in ``tests/vectors/state``, by public names alone."""
+"""State of earlier versions is read: the samples in ``tests/vectors/state``, by public names."""
 
 import base64
 import dataclasses
 import json
 import pickle
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -45,7 +45,7 @@ from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.pickling import VERSION
 from pravega_connector.spark.sink.transactions import TaskPart
 from pravega_serde import DeserializationError
-from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
+from tests.support.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
 
 # Nothing listens there: what asks a server fails.
 NOWHERE = "tcp://127.0.0.1:1"
@@ -79,7 +79,7 @@ def test_there_are_samples_of_every_format_that_was_ever_written():
 
 
 def pieces(start: str, end: str) -> list[list[Any]]:
-    """What the batch between two offsets reads, as Spark asks for it; no server is asked."""
+    """The plan between two offsets, as Spark asks for it, without a server."""
     columns = StructType([StructField("event", BinaryType()), StructField("offset", LongType())])
     source = PravegaDataSource({"controller": NOWHERE, "stream": "any/stream", "columns": "event,offset"})
     found = source.streamReader(columns).partitions(json.loads(start), json.loads(end))
@@ -87,7 +87,7 @@ def pieces(start: str, end: str) -> list[list[Any]]:
     return [[str(p.stream), p.segment_id, p.start, p.end] for task in found for p in task.slices]
 
 
-def test_a_batch_between_two_offsets_is_what_it_was(samples: Path, scope: str):
+def test_a_batch_between_two_offsets_is_what_it_was(samples, scope):
     lines = lines_of(samples / "offsets.jsonl")
     for line in lines:
         assert pieces(line["start"], line["end"]) == line["slices"], line["case"]
@@ -103,7 +103,7 @@ def test_a_batch_between_two_offsets_is_what_it_was(samples: Path, scope: str):
     assert {key for end in ends for key in end} == {"streams", "from", "parts", "marks", "version"}
 
 
-def test_offsets_are_cuts_for_whoever_asks(samples: Path, scope: str, capsys: pytest.CaptureFixture[str]):
+def test_offsets_are_cuts_for_whoever_asks(samples, scope, capsys):
     texts = {line["case"]: line["end"] for line in lines_of(samples / "offsets.jsonl")}
     scaled, two = StreamName(scope, "scaled"), StreamName(scope, "two")
     assert cuts_of(json.loads(texts["scaled"]))[scaled].positions == {1: 282, 2 * EPOCH + 4: 64}
@@ -113,7 +113,7 @@ def test_offsets_are_cuts_for_whoever_asks(samples: Path, scope: str, capsys: py
     assert capsys.readouterr().out == f"{two}:0.#epoch.0=124,1.#epoch.0=186\n"
 
 
-def test_a_checkpoint_of_spark(samples: Path, scope: str, capsys: pytest.CaptureFixture[str]):
+def test_a_checkpoint_of_spark(samples, scope, capsys):
     folder, orders = samples / "query" / "checkpoint", f"{scope}/orders"
     assert committed_batch(folder) == 1
     assert committed_offset(folder)["streams"] == {orders: {"0.#epoch.0": 187, "1.#epoch.0": 440}}
@@ -128,7 +128,7 @@ def test_a_checkpoint_of_spark(samples: Path, scope: str, capsys: pytest.Capture
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_ledger_amounts_to_what_it_did(samples: Path, scope: str):
+def test_a_ledger_amounts_to_what_it_did(samples, scope):
     entries = [from_bytes(data) for data in Log.load(samples / "ledger.jsonl").values]
     assert [type(entry) for entry in entries] == [
         *(Prepared, Committed, Barrier, Prepared, Prepared, Committed),
@@ -158,7 +158,7 @@ def test_a_ledger_amounts_to_what_it_did(samples: Path, scope: str):
     assert [part.event_time for part in entries[10].parts] == [1_700_000_000_000]  # type: ignore[union-attr]
 
 
-def test_a_compacted_ledger(samples: Path, scope: str):
+def test_a_compacted_ledger(samples, scope):
     log = Log.load(samples / "ledger_compacted.jsonl")
     entries = [from_bytes(data) for data in log.values]
     snapshots = [entry for entry in entries if isinstance(entry, Snapshot)]
@@ -181,7 +181,7 @@ def test_a_compacted_ledger(samples: Path, scope: str):
 
 
 def ingested(log: Log) -> Iterator[StepsState]:
-    """The states that a state synchronizer comes to, entry by entry; its framing is that of Java."""
+    """The states that a state synchronizer comes to, entry by entry; its framing is Java's."""
     state: StepsState | None = None
     for data in log.values:
         (kind,) = struct.unpack_from(">i", data)
@@ -202,7 +202,7 @@ def positions_of(state: StepsState) -> dict[str, tuple[int, bool]]:
     return {source: (offset, finished) for source, (_, offset, finished) in state.positions.items()}
 
 
-def test_the_state_of_an_ingestion(samples: Path, scope: str):
+def test_the_state_of_an_ingestion(samples, scope):
     seen = []
     for state in ingested(Log.load(samples / "ingest" / "samples.jsonl")):
         assert state.life.id == f"{scope}/samples"
@@ -224,7 +224,7 @@ def test_the_state_of_an_ingestion(samples: Path, scope: str):
     ]
 
 
-def test_steps_and_columns_of_an_ingestion(samples: Path):
+def test_steps_and_columns_of_an_ingestion(samples):
     states = ingested(Log.load(samples / "ingest" / "samples.jsonl"))
     assert next(states).note == {}, "before the first step nobody knows the columns"
     state = next(states)
@@ -239,7 +239,7 @@ def test_steps_and_columns_of_an_ingestion(samples: Path):
     assert mark.endswith(" 5a6d0e4487694165caa69cb9af9decff")
 
 
-def test_the_compacted_state_of_an_ingestion(samples: Path):
+def test_the_compacted_state_of_an_ingestion(samples):
     log = Log.load(samples / "ingest" / "samples-compacted.jsonl")
     assert log.entries[0][0] > 0, "what lay before is truncated"
     assert log.mark in [offset for offset, _ in log.entries]
@@ -251,7 +251,7 @@ def test_the_compacted_state_of_an_ingestion(samples: Path):
 # ---- dead letters ----------------------------------------------------------------------------------------------------
 
 
-def test_dead_letters_of_the_source(samples: Path, scope: str):
+def test_dead_letters_of_the_source(samples, scope):
     names = [field.split()[0] for field in LETTER_SCHEMA.split(", ")]
     found = {}
     for path in (samples / "letters" / "files").iterdir():
@@ -265,8 +265,8 @@ def test_dead_letters_of_the_source(samples: Path, scope: str):
     assert found == {(0, 45): b'{"n":9', (1, 30): b'{"n":4', (1, 121): b'{"n":14', (1, 168): b'{"n":19'}
 
 
-def test_a_letter_is_the_same_whoever_writes_it(samples: Path, scope: str):
-    """What reads the same again must write the same text under the same name, or letters come twice."""
+def test_a_letter_is_the_same_whoever_writes_it(samples, scope):
+    """Repeated reads must write the same text under the same name, or letters come twice."""
     for entry in lines_of(samples / "letters" / "stream.jsonl"):
         stream, _, segment = entry["key"].rpartition("/")
         for offset, text in entry["letters"]:
@@ -284,7 +284,7 @@ def test_a_letter_is_the_same_whoever_writes_it(samples: Path, scope: str):
 # ---- names that outlive a process ------------------------------------------------------------------------------------
 
 
-def test_names(samples: Path, scope: str):
+def test_names(samples, scope):
     target = StreamName(scope, "copies")
     assert str(ledger_name(target)) == str(Log.load(samples / "query" / "ledger.jsonl").stream) == f"{target}-ledger"
     assert writer_of("an application") == "spark-an application"
@@ -296,7 +296,7 @@ def test_names(samples: Path, scope: str):
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_columns_of_a_table_have_its_options(samples: Path, scope: str):
+def test_the_columns_of_a_table_have_its_options(samples, scope):
     columns = StructType.fromJson(json.loads((samples / "table" / "columns.json").read_text()))
     assert columns.names == ["id", "item"]
     assert "secret" not in columns.json()
@@ -309,7 +309,7 @@ def test_the_columns_of_a_table_have_its_options(samples: Path, scope: str):
     assert reader.schema.names == ["id", "item"]
 
 
-def test_columns_have_the_ids_of_their_schemas(samples: Path, scope: str):
+def test_columns_have_the_ids_of_their_schemas(samples, scope):
     columns = StructType.fromJson(json.loads((samples / "table" / "registry_columns.json").read_text()))
     options = {"stream": f"{scope}/table", "registry": "http://localhost:9092"}
     assert schema_ids_of(columns, parse_options(SourceOptions, options | {"group": "g"})) == (3, 5)
@@ -326,7 +326,7 @@ def loaded(data: bytes) -> Any:
         return error
 
 
-def test_pickles_of_a_running_query_are_read_or_refused_in_one_line(samples: Path, scope: str):
+def test_pickles_of_a_running_query_are_read_or_refused_in_one_line(samples, scope):
     """Nothing else is kept of a running query. An object that has another shape must have another number too."""
     found = {path.stem: loaded(path.read_bytes()) for path in (samples / "exchange").iterdir()}
     assert found.keys() == {"partition", "prepared", "reader", "writer", "written"}
@@ -352,7 +352,7 @@ def test_pickles_of_a_running_query_are_read_or_refused_in_one_line(samples: Pat
 # ---- exported files --------------------------------------------------------------------------------------------------
 
 
-def test_exported_files_tell_where_they_are_from(samples: Path, scope: str):
+def test_exported_files_tell_where_they_are_from(samples, scope):
     import fastavro
 
     notes: list[dict[str, str]] = []
@@ -389,9 +389,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_servers_in_the_background(
-    samples: Path, cache: Path, start_python: Callable[..., Any], capsys: pytest.CaptureFixture[str]
-):
+def test_servers_in_the_background(samples, cache, start_python, capsys):
     states, holders = {}, {}
     (cache / "local").mkdir(parents=True)
     for name in ("server", "registry"):
@@ -425,9 +423,7 @@ def test_servers_in_the_background(
     assert detached_server() is None
 
 
-def test_jars_that_are_there_are_not_fetched_again(
-    samples: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_jars_that_exist_are_not_fetched_again(samples, cache, tmp_path, monkeypatch):
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n")

@@ -1,9 +1,12 @@
 """Let every kind of application read what every other one has written, in each format and mode, and count.
 
-Writers: Java, Flink by both of its interfaces, Rust, plain Python, Spark. Modes: ``plain``; ``transactions``, with one
-that is aborted; ``scaling``, from one segment to three and to two between the parts, while writers that can stay open
-do; ``watermarks``, with times noted. Each stream has the same trips, and each reader is to find just those, in order
-for each routing key.
+Writers: Java, Flink with both of its interfaces, Rust, plain Python, Spark. Each stream has the same trips, and each
+reader must find exactly those, in order for each routing key. Modes:
+
+- ``plain``.
+- ``transactions``, with an aborted one.
+- ``scaling``, from one segment to three and to two between the parts. Writers that can stay open do.
+- ``watermarks``, with noted times.
 """
 
 from __future__ import annotations
@@ -25,10 +28,10 @@ import click
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_connector.wire import StreamName
-from tests.jvm import SOON_READY
+from tests.faults.record import write_into
+from tests.support.jvm import SOON_READY
 from tools.exchange._parties import Flink, Java, Party, Place, Python, Rust, Seen, Spark
 from tools.exchange._trips import FORMATS, Format, expected, key
-from tools.faults.record import write_into
 
 _HERE: Final = Path(__file__).parent
 _DOCUMENT: Final = _HERE.parents[1] / "benchmarks/results/exchange.md"
@@ -58,7 +61,7 @@ class Cell:
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """What the cell is about."""
+        """Subject of the cell."""
         return self.writer, self.reader, self.form, self.mode
 
 
@@ -69,7 +72,7 @@ class Exchange:
         self._client, self._parties, self.cells = client, parties, cells
 
     def play(self, writer: Party, mode: str) -> Iterator[Cell]:
-        """Write, and let everybody read."""
+        """Write, and let all parties read."""
         known = {cell.place for cell in self.cells if not cell.failure}
         todo = [
             form
@@ -160,7 +163,7 @@ class Exchange:
 
 
 def _read_beside_a_group(client: PravegaClient, writer: Party, readers: Sequence[Party]) -> None:
-    """Let everybody read a stream in the middle of which a reader group of ours is: none disturbs the other."""
+    """Let all parties read a stream while our reader group is in its middle: none disturbs the other."""
     stream, form, count = StreamName(_SCOPE, "beside"), FORMATS[0], _PARTS * _EVENTS
     client.create_stream(stream, 2)
     writer.write(stream, form, 0, count, "plain")
@@ -180,7 +183,7 @@ def _read_beside_a_group(client: PravegaClient, writer: Party, readers: Sequence
         take(count)
     assert len(seen) == len(set(seen)) == count, f"our group had {len(seen)} events, {len(set(seen))} of them different"
     names = ", ".join(party.name for party in readers)
-    print(f"a reader group of ours beside {names}: {count} events each, once", flush=True)
+    print(f"a reader group of ours next to {names}: {count} events each, once", flush=True)
 
 
 def _lacks(party: Party, form: Format, mode: str, *, writing: bool) -> str:
@@ -207,7 +210,7 @@ def _check(seen: Seen, form: Format, count: int, *, timed: bool) -> None:
         assert not any(high < at for high, at in zip(seen.highs, times, strict=False) if high is not None), (
             "a wrong high"
         )
-        assert all(mark < count or mark == _END_OF_TIME for mark in seen.marks), "a mark of a time that nobody noted"
+        assert all(mark < count or mark == _END_OF_TIME for mark in seen.marks), "a mark of a time that no writer noted"
 
 
 def _table(cells: Sequence[Cell]) -> str:
@@ -266,11 +269,7 @@ def _shown(cells: Sequence[Cell], reasons: dict[str, int]) -> str:
 @click.option("--json", "file", type=_PATH, help="Keep the cells there; what is right there is not played again.")
 @click.option("--document", is_flag=True, help="Only write the tables of --json into benchmarks/results/exchange.md.")
 def main(
-    only: tuple[str, ...],
-    modes: tuple[str, ...],
-    flink_jars: Path | None,
-    file: Path | None,
-    document: bool,
+    only: tuple[str, ...], modes: tuple[str, ...], flink_jars: Path | None, file: Path | None, document: bool
 ) -> None:
     cells = [Cell(**one) for one in json.loads(file.read_text())] if file is not None and file.exists() else []
     if document:

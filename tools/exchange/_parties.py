@@ -23,7 +23,7 @@ from pravega_serde.java import JavaEnum, JavaObject
 from pravega_serde.registry import SchemaRegistryClient, deserializer, serializer
 from tests.interop._javac import compile_java
 from tests.interop._rust import RustPeer, rust_python
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 from tools.exchange._trips import FORMATS, Format, expected, key
 
 __all__ = ["FLINK_OPENS", "Flink", "Java", "Mode", "Party", "Place", "Python", "Rust", "Seen", "Spark"]
@@ -44,7 +44,7 @@ FLINK_OPENS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Servers that all parties use, and what they know of the formats."""
+    """Servers that all parties use, and what they know about the formats."""
 
     controller: str
     registry: str
@@ -55,7 +55,7 @@ class Place:
 
 @dataclass(slots=True)
 class Seen:
-    """What a reader has found, in the order in which it came."""
+    """Values of a reader, in the order of arrival."""
 
     values: list[Any]
     lows: list[int | None] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Party(ABC):
 
     @abstractmethod
     def read(self, stream: StreamName, form: Format, count: int, *, timed: bool) -> Seen:
-        """Read the stream from its head to so many events, or to its end."""
+        """Read the stream from its head to this many events, or to its end."""
 
     def done(self) -> None:  # noqa: B027 - most keep none open
         """Close the writers of streams that were written."""
@@ -116,7 +116,7 @@ class Python(Party):
         return made
 
     def value_of(self, form: Format, event: bytes) -> Any:
-        """What is in an event."""
+        """Content of an event."""
         return _plain(self._reading[form].deserialize(event))
 
     def write(
@@ -148,7 +148,7 @@ class Python(Party):
                 window = self._client.time_window(follower.positions[0])
                 for event in batch.events.to_pylist():
                     seen.values.append(_plain(deserialize(event)))
-                    # The position is behind the batch: what it says of earlier events is the upper bound.
+                    # The position is behind the batch: what it says about earlier events is the upper bound.
                     seen.highs.append(window.high)
         seen.marks = [mark.low for mark in self._client.watermarks(stream)]
         return seen
@@ -404,7 +404,7 @@ class Spark(Party):
         ddl, single = self._DDL, form.base in ("string", "bytes")
         if single:
             ddl = f"event {'STRING' if form.base == 'string' else 'BINARY'}, number BIGINT"
-            del options["format"]  # raw events, so that the number can stand beside them
+            del options["format"]  # raw events, so that the number can stand next to them
         rows = []
         for number in range(first, last):
             value = _value(form, number)

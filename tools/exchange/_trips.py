@@ -15,7 +15,7 @@ SAMPLE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How events are written, for everybody alike."""
+    """How events are written, for all parties."""
 
     base: str
     """Name of the format."""
@@ -25,7 +25,7 @@ class Format:
 
     @property
     def name(self) -> str:
-        """Name in the table; with ``-`` for spaces that of the registry's group."""
+        """Name in the table; with ``-`` for spaces: the registry's group."""
         parts = (["registry"] if self.registry else []) + [self.base] + ([self.codec] if self.codec else [])
         return " ".join(parts)
 
@@ -60,7 +60,7 @@ def trip(number: int) -> dict[str, Any]:
 
 
 def expected(form: Format, number: int) -> Any:
-    """What a reader finds in the event with a number, as JSON has it; bytes in hex digits."""
+    """Value of the event with a number, as in JSON; bytes in hex digits."""
     if form.base == "string":
         return f"trip {number} é😀"
     if form.base == "bytes":

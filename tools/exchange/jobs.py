@@ -1,4 +1,4 @@
-"""Flink beside Python: jobs that copy exactly once, fail and restart from a checkpoint; tables of Flink's SQL.
+"""Flink next to Python: jobs that copy exactly once, fail and restart from a checkpoint; tables of Flink's SQL.
 
 ``python -m tools.exchange.jobs JARS``, with the jars of benchmarks/results/exchange.md. Each printed line was checked.
 """
@@ -19,7 +19,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.local.jvm import find_java
 from pravega_connector.wire import StreamName
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 from tools.exchange._parties import FLINK_OPENS
 from tools.exchange._trips import trip
 
@@ -34,7 +34,7 @@ _TABLE: Final = (
 
 
 def _copy(client: PravegaClient, flink: Peer, api: str, place: dict[str, str]) -> str:
-    """Let a job copy what is written meanwhile, until it has failed once and all is there."""
+    """Let a job copy what is written in the meantime, until it has failed once and all exists."""
     name = api.replace("-", "").lower()
     source, target = StreamName(_SCOPE, f"from-{name}"), StreamName(_SCOPE, f"to-{name}")
     for stream in (source, target):
@@ -52,7 +52,7 @@ def _copy(client: PravegaClient, flink: Peer, api: str, place: dict[str, str]) -
             seen += follower.poll(0.2)
             if len(seen) >= written == 2_000:
                 break
-        seen += follower.poll(3.0)  # what is there twice
+        seen += follower.poll(3.0)  # what exists twice
     told = flink.ask("stop", timeout=_SECONDS)["value"]
     assert told["failures"] == 1, f"the job has failed {told['failures']} times"
     assert len(seen) == len(set(seen)) == written, f"{written} written, {len(seen)} found, {len(set(seen))} different"

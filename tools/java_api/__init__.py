@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from pravega_connector.local.jars import registry_jars
 from pravega_connector.local.jvm import find_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 __all__ = ["JARS", "Line", "Status", "differences", "java_methods", "lines"]
 

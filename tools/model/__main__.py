@@ -24,11 +24,7 @@ from tools.model.worlds import FULL, NEVER_TORN, SMALL
 
 _Found = dict[str, Any]
 _Config = world_state.Config | group_world.Config | step_world.Config
-_WORLDS: dict[type, Any] = {
-    world_state.Config: world,
-    group_world.Config: group_world,
-    step_world.Config: step_world,
-}
+_WORLDS: dict[type, Any] = {world_state.Config: world, group_world.Config: group_world, step_world.Config: step_world}
 
 
 def _run(config: _Config, mutated: bool, limit: int | None) -> _Found:

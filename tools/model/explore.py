@@ -14,7 +14,7 @@ from tools.model import world as exactly_once
 
 
 class World(Protocol):
-    """What a module has that describes a world: states, and the steps between them."""
+    """Members of a module that describes a world: states, and the steps between them."""
 
     def first_state(self, config: Any, /) -> Any:
         """Where everything begins."""
@@ -23,10 +23,10 @@ class World(Protocol):
         """Everything that can happen: what it is, and the state after it."""
 
     def violation(self, config: Any, state: Any, /) -> str | None:
-        """What is wrong with a state; its first word is the kind."""
+        """Violation in a state; its first word is the kind."""
 
     def is_end(self, config: Any, state: Any, followed: bool, /) -> bool:
-        """Whether a state, from which a step can follow or not, is one in which all may end."""
+        """Return True if a state, from which a step can follow or not, is one in which all may end."""
 
     def outcome(self, state: Any, /) -> str | None:
         """Name of the outcome that was reported to an operator."""
@@ -37,7 +37,7 @@ class World(Protocol):
 
 @dataclass
 class Result:
-    """What was found; a trace is the shortest way to the first violation of its kind."""
+    """Result; a trace is the shortest path to the first violation of its kind."""
 
     states: int = 0
     depth: int | None = None
@@ -79,7 +79,7 @@ class _Search:
         self.ends: list[int] = []
 
     def _name(self, state: Any) -> bytes:
-        """16 bytes instead of a key of some kilobytes, of which there are millions."""
+        """16 bytes instead of some kilobytes for each of millions of keys."""
         # Later versions of marshal write equal values differently if parts of them are the same object.
         return blake2b(marshal.dumps(self.key(state), 2), digest_size=16).digest()
 

@@ -1,16 +1,24 @@
 """A world in which everything that can go wrong with a reader group goes wrong: the model of its readers.
 
 Readers run the implementation's own machine (``pravega_connector.reader_groups.protocol.Reader``) over the
-implementation's own state and updates; the model is the rest of the world: the log of the group, which takes a
-conditional write only at its end, the segments and one scaling of them, readers that crash between any two steps, are
-taken for dead while they live, go, or do not learn whether a write took effect. Every timer may be due at any time or
-not. A segment has one event. What a write decides on is the state at the end of the log: an earlier one is refused
-there, and decided on again.
+implementation's own state and updates. The model is the rest of the world:
 
-Checked in every state: each segment that was begun is in one place, and the offsets that the group knows of have been
-delivered; no segment can be had before all its predecessors are done; no two readers that the group knows of hold the
-same; no checkpoint has a segment and its predecessor; without a crash no event is delivered twice. From every state the
-end of all data can be reached.
+- The log of the group, which accepts a conditional write only at its end.
+- The segments, and one scaling of them. A segment has one event.
+- Readers that crash between any two steps, are removed while they live, leave, or do not learn the result of a write.
+- Timers, which may be due at any time or not.
+
+A write decides on the state at the end of the log. An earlier one is refused there, and decided again.
+
+Checked in every state:
+
+- Each segment that was begun is in one place, and the offsets that the group knows were delivered.
+- No segment is available before all its predecessors are done.
+- No two readers that the group knows hold the same segment.
+- No checkpoint has a segment and its predecessor.
+- Without a crash no event is delivered twice.
+
+From every state the end of all data can be reached.
 """
 
 from __future__ import annotations
@@ -56,7 +64,7 @@ RANGES = {
     "merge": {**FIRST, S2: KeyRange(0.0, 1.0)},
     "split": {**FIRST, S2: KeyRange(0.0, 0.25), S3: KeyRange(0.25, 0.5)},
 }
-#: Nothing is due; all but a checkpoint; all.
+#: Nothing is due, all but a checkpoint is due, or all.
 EARLY, LATE, LAST = Now(0.0), Now(2.0), Now(4.0)
 #: The configuration never changes, and distances do not matter.
 TIMERS = Timers(fetch=1.0, config=inf, checkpoint=3.0, release=1.0, acquire=1.0, distance=inf)
@@ -94,8 +102,8 @@ class Member(NamedTuple):
 
     reader: Reader
     out: frozenset[Segment] = frozenset()  # events that were handed out, and that the caller may not have done with
-    zombie: bool = False  # the group knows of it no more, and it does not know that yet
-    stale: tuple[StateUpdate, ...] | None = None  # what is written whatever the state, in a world that does so
+    zombie: bool = False  # the group knows it no more, and it does not know that yet
+    stale: tuple[StateUpdate, ...] | None = None  # written in any state, in a world that does so
 
 
 class State(NamedTuple):
@@ -321,7 +329,7 @@ def offsets(state: State) -> str | None:
     known: list[Positions] = [group.unassigned, *group.assigned.values()]
     done = {segment for positions in known for segment, offset in positions.items() if offset} | state.completed
     if missing := done - state.delivered:
-        return f"LOSS: the group knows of the end of {[s.id for s in missing]}, whose events nobody has had"
+        return f"LOSS: the group knows the end of {[s.id for s in missing]}, but no reader had their events"
     return None
 
 
@@ -334,14 +342,14 @@ def holders(state: State) -> str | None:
         return f"TWICE: readers hold {[s.id for s in segments]}"
     for number, member in known:
         if set(held(member)) != set(state.group.assigned.get(name(number), ())):
-            return f"TWICE: {name(number)} reads {[s.id for s in held(member)]}, which the group does not know of"
+            return f"TWICE: {name(number)} reads {[s.id for s in held(member)]}, which the group does not know"
     return None
 
 
 def check_checkpoint(
     config: Config, last: Positions, completed: frozenset[Segment], delivered: frozenset[Segment]
 ) -> None:
-    """Raise ViolationError for a checkpoint from which a group could not begin again without loss."""
+    """Raise ViolationError for a checkpoint from which a group could not restart without loss."""
     if missing := {segment for segment, offset in last.items() if offset} - delivered:
         raise ViolationError(f"LOSS: a checkpoint is behind the events of {[s.id for s in missing]}")
     if any(predecessors(config, segment) & last.keys() for segment in last):
@@ -353,13 +361,13 @@ def check_checkpoint(
 
 
 def may_be_missing(config: Config, segment: Segment, last: Positions) -> bool:
-    """Whether a completed segment is left out rightly: nothing follows it, or what follows waits for another."""
+    """Return True if a completed segment is left out rightly: nothing follows it, or what follows waits for another."""
     successors = SCALINGS[config.scaling].get(segment, {})
     return not successors or any(predecessors(config, successor) & last.keys() for successor in successors)
 
 
 def is_end(config: Config, state: State, followed: bool) -> bool:
-    """Whether everything was read, or no reader is left to do it."""
+    """Return True if everything was read, or no reader is left to do it."""
     alive = [member for member in state.members if member == "new" or isinstance(member, Member)]
     return state.group.is_end_of_data or not alive
 

@@ -39,7 +39,7 @@ FULL: list[Config] = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoresRemoval(Reader):
-    """A reader that was taken offline goes on as if it were not."""
+    """A reader that was taken offline continues as if it were not."""
 
     def _place(self, state: GroupState) -> Any:
         return state.assigned.get(self.id, {})
@@ -108,7 +108,7 @@ def _from_the_end(state: GroupState, update: StateUpdate) -> GroupState:
     return replace(after, assigned={**after.assigned, update.reader: owned})
 
 
-#: What would be seen of each, in a world that is large enough for it.
+#: Violation of each, in a world that is large enough for it.
 MUTANTS: list[tuple[str, str, Config]] = [
     ("writes that are never refused", "BROKEN", Config(2, "merge", scaled=True, conditional=False)),
     ("keeps reading what it released", "TWICE", Config(2, "merge", scaled=True, reader=KeepsReading)),

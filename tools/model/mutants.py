@@ -41,7 +41,7 @@ class NoPilot(Commit):
 
 @dataclass(frozen=True)
 class RefusedAbortIgnored(Commit):
-    """A pilot that could not be aborted is taken for lost."""
+    """A pilot that could not be aborted counts as lost."""
 
     table: ClassVar[Table] = _edited((Phase.ABORT_PILOT, Event.REFUSED, Move(Phase.ABORT_RECORDED)))
 
@@ -60,7 +60,7 @@ class RepairNotRecorded(Commit):
 
 @dataclass(frozen=True)
 class UnknownIsLost(Commit):
-    """A status that was forgotten is taken for an abort."""
+    """A status that was forgotten counts as an abort."""
 
     def _judge_statuses(self, answer: Mapping[TransactionId, Status]) -> _Judgement:
         return super()._judge_statuses(
@@ -70,7 +70,7 @@ class UnknownIsLost(Commit):
 
 @dataclass(frozen=True)
 class NoTasksNothingToDo(Commit):
-    """A batch without tasks succeeds without a look at the ledger."""
+    """A batch without tasks succeeds without a check at the ledger."""
 
     table: ClassVar[Table] = _edited(
         (Phase.READ, Event.RECORDED, Move(Phase.END, Outcome.COMMITTED)),
@@ -84,14 +84,14 @@ class NoTasksNothingToDo(Commit):
 
 @dataclass(frozen=True)
 class NoBarrier(Commit):
-    """A batch without tasks leaves no mark: what was on its way can still be recorded."""
+    """A batch without tasks leaves no mark: what was in flight can still be recorded."""
 
     table: ClassVar[Table] = _edited((Phase.READ, Event.NO_TASKS, Move(Phase.END, Outcome.COMMITTED)))
 
 
 @dataclass(frozen=True)
 class AbortForgetsRepairs(Commit):
-    """``abort()`` aborts what the ledger does not name, though a repair that names it may be on its way."""
+    """``abort()`` aborts what the ledger does not name, though a repair that names it may be in flight."""
 
     def _judge_abandoning(self, answer: tuple[Any, LedgerState]) -> _Judgement:
         event, changes = super()._judge_abandoning(answer)
@@ -102,21 +102,21 @@ class AbortForgetsRepairs(Commit):
 
 @dataclass(frozen=True)
 class SkippedUnseen(Commit):
-    """A batch number that is committed is passed over, whatever its rows are."""
+    """A batch number that is committed is passed over, with any rows."""
 
     table: ClassVar[Table] = _edited((Phase.READ, Event.OTHER_ROWS, Move(Phase.ABORT_OWN, Outcome.SKIPPED)))
 
 
 @dataclass(frozen=True)
 class HelpedUnseen(Commit):
-    """What was recorded is committed, and counts for the own rows, whatever these are."""
+    """A recorded batch is committed, and counts as the run's rows, with any content."""
 
     table: ClassVar[Table] = _edited((Phase.RECORD, Event.OTHER_ROWS, Move(Phase.ABORT_OWN, Outcome.COMMITTED)))
 
 
 @dataclass(frozen=True)
 class SameRunUnseen(Commit):
-    """What this very call has recorded as committed is taken for the own rows, though it may be another's."""
+    """The committed entry of this call counts as the run's rows, though it may be another's."""
 
     def _judge_read(self, answer: tuple[Any, LedgerState]) -> _Judgement:
         event, changes = super()._judge_read(answer)
@@ -152,7 +152,7 @@ class TargetsShared(Commit):
 
 @dataclass(frozen=True)
 class PingsKept(Commit):
-    """A ping counts for its time, whatever is learned of its transaction meanwhile."""
+    """A ping counts for its time, also if news of its transaction comes in the meantime."""
 
     def _observed(self, answer: Any) -> Commit:
         return replace(super()._observed(answer), fresh=self.fresh | super()._observed(answer).fresh)
@@ -160,7 +160,7 @@ class PingsKept(Commit):
 
 @dataclass(frozen=True)
 class NotKept(Commit):
-    """While the pilot is awaited nobody pings the others."""
+    """The others are not pinged while the pilot is awaited."""
 
     table: ClassVar[Table] = _edited((Phase.AWAIT_COMMIT, Event.NOT_YET, Move(Phase.AWAIT_COMMIT)))
 
@@ -244,7 +244,7 @@ class QueriesShared(Commit):
         return max(state.values(), key=lambda app: app.last)
 
 
-#: What users would see of each, in a world that is large enough for it.
+#: Violation of each for users, in a world that is large enough for it.
 MUTANTS: list[tuple[str, Config]] = [
     ("DUPLICATE", Config(2, 1, crash=1, expiry=1, placements="EX", commit=NoPilot, invariants=False)),
     ("DUPLICATE", Config(2, 1, crash=1, expiry=1, placements="EX", commit=RefusedAbortIgnored, invariants=False)),

@@ -1,18 +1,22 @@
 """World for the protocol of steps: runs that crash, overlap, or lose answers, and a server that ends transactions.
 
 Runs drive the implementation's own machine (:mod:`pravega_connector.exactly_once.steps.machine`) over its own state.
-The model is the rest of the world: the log, which accepts an update only at its end; transactions, which are one-shot
-registers; leases that end; outcomes that are forgotten; commits that become visible later, in any order.
+The model is the rest of the world:
+
+- The log, which accepts an update only at its end.
+- Transactions, which are one-shot registers.
+- Leases that end, and outcomes that are forgotten.
+- Commits that become visible later, in any order.
 
 Two items have positions from 0 to ``length``. A run claims items, moves some of them by one position in a transaction,
-and goes on until all are done. In ``late`` mode it records a transaction after it has written it, as readers of a group
-do. In ``early`` mode it claims everything with each step, and records a transaction before it writes it, as ingestion
-does; with ``other``, it then adds a part in another stream to the step. It decides a recorded step of another run only
-before it begins. What it writes comes from its *feed*, which it reads ahead of the log: if another run may have moved
-the log, it restarts the feed at the log's positions.
+and continues until all are done. In ``late`` mode it records a transaction after it has written it, as readers of a
+group do. In ``early`` mode it claims everything with each step, and records a transaction before it writes it, as
+ingestion does; with ``other``, it then adds a part in another stream to the step. It decides a recorded step of
+another run only before it begins. Its writes come from its *feed*, which it reads ahead of the log: if another run may
+have moved the log, it restarts the feed at the log's positions.
 
-Checked in every state: no position is committed twice in a life of the log; no position of an item is visible before
-the one before it; what the log calls done is committed. From every state, the end can be reached.
+Checked in every state: no position is committed twice in a life of the log. No position of an item is visible before
+the previous one. The steps that the log calls done are committed. From every state, the end can be reached.
 """
 
 from __future__ import annotations
@@ -96,7 +100,7 @@ class Run(NamedTuple):
     """Positions of its feed, for the items that it owns."""
     step: Step | None = None
     decided: int = -1
-    """Its own transaction that is committed, while the log does not say so."""
+    """Its own transaction that is committed, while the log does not show it."""
     before: tuple[Named, ...] = ()
     """The transactions of that step."""
     begun: int = 0
@@ -200,7 +204,7 @@ def _claims(config: Config, state: State, slot: int, run: Run) -> Iterator[Label
         choices = [dict.fromkeys(items, 0) for count in some for items in count]
     for claim in choices:
         update = Update(run=_name(run.number), life=Life("log", run.life), claim=claim, decided=_decided(run))
-        # In early mode it decides the steps that it has seen, of runs that it takes for ended.
+        # In early mode it decides the steps that it has seen, of runs that it considers ended.
         seen = frozenset(step.transaction for step in state.log.steps.values())
         turn = config.turn(update, deciding=seen if config.mode == "early" else None, unseen=_unseen(run))
         yield f"run {run.number} claims {''.join(claim)}", _with(state, slot, run._replace(turn=turn))
@@ -362,7 +366,7 @@ def _ended(config: Config, state: State, slot: int, run: Run) -> State:
 
 
 def _owing(config: Config, run: Run) -> Run:
-    """Return the run that records the outcome of its step, a part of which is owed."""
+    """Return the run that records the outcome of its step, with a part still owed."""
     assert run.step is not None
     update = Update(run=_name(run.number), life=Life("log", run.life), claim={ALL: None})
     turn = config.turn(update, deciding=frozenset({run.step.transaction}))
@@ -503,7 +507,7 @@ def _ids_in(step: Step | None) -> set[int]:
 
 
 def _relevant(state: State) -> set[int]:
-    """Return the transactions that somebody can still ask about."""
+    """Return the transactions that a run can still ask about."""
     ids: set[int] = set()
     for step in state.log.steps.values():
         ids |= _ids_in(step)

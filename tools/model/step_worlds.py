@@ -69,14 +69,14 @@ class NotRecorded(Turn):
 
 @dataclass(frozen=True)
 class NotDecided(Turn):
-    """What is recorded is claimed without deciding it."""
+    """A recorded step is claimed without a decision."""
 
     table: ClassVar[Table] = _edited((Phase.READ, Event.UNDECIDED, Move(Phase.SETTLE)))
 
 
 @dataclass(frozen=True)
 class BusyIgnored(Turn):
-    """A step is recorded next to that of another run."""
+    """A step is recorded next to another run's."""
 
     table: ClassVar[Table] = _edited((Phase.READ, Event.BUSY, Move(Phase.SETTLE)))
 
@@ -114,14 +114,14 @@ class NotAwaited(Turn):
 
 @dataclass(frozen=True)
 class NotSettled(Turn):
-    """A run goes on after a step of another run that may not be visible."""
+    """A run continues after a step of another run that may not be visible."""
 
     table: ClassVar[Table] = _edited((Phase.SETTLE, Event.NOT_YET, Move(Phase.APPEND)))
 
 
 @dataclass(frozen=True)
 class ForgetsAfter(Turn):
-    """What an aborted step would have waited for is waited for by nobody."""
+    """No step waits for the predecessors of an aborted step."""
 
     def _judge_decided(self, answer: Mapping[UUID, Status]) -> _Judgement:
         event, changes = super()._judge_decided(answer)
@@ -174,14 +174,14 @@ class PartsNotAwaited(Turn):
 
 @dataclass(frozen=True)
 class NotOwned(Turn):
-    """A step is recorded whoever owns its items, and wherever they are."""
+    """A step is recorded for items with any owner and position."""
 
     table: ClassVar[Table] = _edited((Phase.READ, Event.LOST, Move(Phase.SETTLE)))
 
 
 @dataclass(frozen=True)
 class LifeIgnored(Turn):
-    """A run of an earlier life goes on in the later one."""
+    """A run of an earlier life continues in the later one."""
 
     def _judge_read(self, answer: tuple[Any, StepsState]) -> _Judgement:
         life = answer[1].life
@@ -190,7 +190,7 @@ class LifeIgnored(Turn):
         return replace(self, update=replace(self.update, life=life))._judge_read(answer)
 
 
-#: What readers would see of each, in a world that is large enough for it.
+#: Violation of each for readers, in a world that is large enough for it.
 MUTANTS: list[tuple[str, Config]] = [
     ("DUPLICATE", Config("late", "a", 1, zombie=1, turn=NotRecorded)),
     ("DUPLICATE", Config("late", "a", 1, crash=1, zombie=1, turn=NotDecided)),

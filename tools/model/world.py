@@ -8,7 +8,7 @@ call. A batch is replayed until Spark's log has it. A replay may place the rows 
 row in another stream (M). A decided commit becomes visible some time later, and of several concurrent ones any may be
 the first. Time passes: pings become old, and leases expire without pings.
 
-Checked in every state: no row is visible twice. No run that was told that its rows are committed is wrong. No batch of
+Checked in every state: no row is visible twice. No run with a reported commit is wrong. No batch of
 Spark's log is incomplete, in any of its streams. No batch is visible before its predecessor is complete. At every call:
 the invariants of the protocol. From every state an end can be reached.
 """
@@ -67,7 +67,7 @@ from tools.model.world_state import (
 
 __all__ = ["Config", "ViolationError", "canonical", "first_state", "is_end", "outcome", "steps", "violation"]
 
-#: Label of the step in which only time passes: waiting for it is no progress.
+#: Label of the step in which only time passes: waiting for it does not count as progress.
 WAITING = "time passes"
 _NO_ID = UUID(int=0)
 
@@ -76,7 +76,7 @@ _NO_ID = UUID(int=0)
 
 
 def effect(config: Config, state: State, call: Call) -> tuple[State, Any]:
-    """What a call does on the servers, and what is answered."""
+    """Effect of a call on the servers, and its answer."""
     if call.ask is Ask.APPEND:
         if state.length != call.revision:
             return state, None
@@ -146,7 +146,7 @@ def calls_of(driver: Driver) -> list[Call]:
 
 
 def step(config: Config, state: State, slot: int) -> Iterator[Step]:
-    """What a driver can do next, faults excluded."""
+    """Next actions of a driver, without faults."""
     driver = state.drivers[slot]
     assert driver is not None
     name = (
@@ -211,7 +211,7 @@ def transact(config: Config, state: State, slot: int, driver: Driver, label: str
 
 
 def private(state: State, driver: Driver, calls: list[Call]) -> bool:
-    """Whether these are aborts of transactions that no entry names, or ever can: one step will do."""
+    """Return True if these are aborts of transactions that no entry names, or ever can: one step will do."""
     if calls[0].ask is not Ask.ABORT or any(call.transaction in state.named for call in calls):
         return False
     return not any(isinstance(call.entry, Prepared) and call.entry.run == run_name(driver.run) for call in state.flying)
@@ -332,7 +332,7 @@ def starts(config: Config, state: State, query: int) -> Iterator[Step]:
 
 
 def cuts(config: Config, state: State) -> Step:
-    """One call of a reader that requests a cut. What it returns is checked, and it begins again."""
+    """One call of a reader that requests a cut. Its result is checked, and it restarts."""
     cut = state.cut
     if cut is None or cut.returned:
         return "cut: reads the ledger", state._replace(cut=Cut(state.length, state.apps))
@@ -415,7 +415,7 @@ def with_stream(state: State, number: int, stream: Server) -> State:
 
 
 def time_passes(config: Config, state: State) -> Iterator[Step]:
-    """Pings no longer count; leases that nobody has prolonged end."""
+    """Pings no longer count; leases without pings end."""
     if any(driver and driver.late for driver in state.drivers):
         return
     after = state
@@ -485,7 +485,7 @@ def flight(state: State, *calls: Call) -> tuple[Call, ...]:
 
 
 def is_end(config: Config, state: State, followed: bool) -> bool:
-    """Whether all that Spark asked for is done, or an operator must look."""
+    """Return True if all that Spark asked for is done, or an operator must look."""
     idle = not any(state.drivers)
     return bool(state.reported) or (min(state.spark) == config.batches and (idle or not followed))
 

@@ -110,7 +110,7 @@ def violation(config: Config, state: State) -> str | None:
 
 
 def _divided(config: Config, state: State, cut: Cut) -> tuple[int, int] | None:
-    """Return query and batch of which only a part is before a cut that was returned."""
+    """Return query and batch with only a part before a returned cut."""
     for attempt in state.attempts:
         ids = {id_ for id_ in transactions(config, attempt) if stream_of(id_)[0] in config.cut}
         before = ids & frozenset[TransactionId]().union(*cut.tails)
@@ -135,7 +135,7 @@ def _of_query(config: Config, state: State, query: int) -> str | None:
             return f"LOSS: Spark's log has batch {batch} of query {query}, committed of it is {dict(committed)}"
         for told_query, told_batch, told in state.told:
             if (told_query, told_batch) == (query, batch) and missed(state, query, batch, told) != rows:
-                return f"LOSS: of batch {batch} {told} were told to be committed, and it is {rows!r}"
+                return f"LOSS: of batch {batch} {told} were reported as committed, and it is {rows!r}"
     return None
 
 

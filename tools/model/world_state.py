@@ -96,9 +96,9 @@ class Config:
     """With 2, the last stream of the first query is the first stream of the second one."""
     placements: str = "E"
     first: str = "E"
-    """First placements of the batches, in turn. The E of replays stands for them."""
+    """First placements of the batches, in turn. The E of replays means them."""
     cut: tuple[int, ...] = ()
-    """Streams of which a reader requests cuts that divide no batch."""
+    """Streams with a reader that requests cuts between batches."""
     cut_at_revision: bool = True
     """If False, a cut compares only the last batches in its streams."""
     slow: bool = False
@@ -145,7 +145,7 @@ class Driver(NamedTuple):
     query: int
     run: int
     batch: int
-    stage: str  # W: tasks are to write; M: commit runs; A: abort() runs
+    stage: str  # W: tasks must write, M: commit runs, A: abort() runs
     machine: Commit | None = None
     answers: tuple[tuple[TransactionId, Status], ...] = ()
     late: bool = False  # it has taken no step since time passed
@@ -166,7 +166,7 @@ class Attempt(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call on its way to the servers."""
+    """A call in flight to the servers."""
 
     ask: Ask
     transaction: TransactionId | None = None
@@ -208,8 +208,8 @@ class State(NamedTuple):
     runs: int
     told: frozenset[tuple[int, int, tuple[str, ...]]] = (
         frozenset()
-    )  # query, batch and rows that a run was told to be committed
-    deleted: frozenset[tuple[int, int, int]] = frozenset()  # query, batch and stream: rows that nobody misses
+    )  # query, batch and rows that were reported to a run as committed
+    deleted: frozenset[tuple[int, int, int]] = frozenset()  # query, batch and stream: rows that are not missed
     other: int = 0  # entries of the other target: PREPARED and COMMITTED of each batch
     ages: tuple[tuple[TransactionId, int], ...] = ()  # time steps since the last ping, if there were any
     reported: Outcome | None = None

@@ -21,7 +21,7 @@ from tools.packages import _build, _release
 _PACKAGES: Final = ("connector", "pravega_connector", "pravega_serde", "pyspark_pravega")
 #: Extras of the checkout: their packages are looked up, for all together they are more than a GB.
 _OF_THE_CHECKOUT: Final = ("demo", "dev", "docs", "rust", "test")
-#: What users have beside it.
+#: Packages that users have next to it.
 _BESIDE: Final = ("pytest", "mypy", "pyright[nodejs]")
 _PAGE: Final = _build.ROOT / "benchmarks/results/packaging.md"
 _BEGIN: Final = "<!-- made by python -m tools.packages install --document -->\n\n"
@@ -76,7 +76,7 @@ def pythons(given: list[str]) -> dict[str, str]:
 
 @dataclass
 class Tried:
-    """What came of an environment: how many packages it has, and what was wrong (nothing if empty)."""
+    """Result of an environment: how many packages it has, and what was wrong (nothing if empty)."""
 
     packages: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Trial:
     checkout: Path
 
     def requirement(self, extras: tuple[str, ...]) -> str:
-        """What a user types, in the version that was built."""
+        """Requirement that a user types, in the built version."""
         return f"pravega-serde{'[' + ','.join(extras) + ']' if extras else ''}=={self.files.values('Version')[0]}"
 
     def environment(self, python: str, folder: Path, extras: tuple[str, ...], *more: str, lookup: bool = False) -> int:
@@ -135,7 +135,7 @@ class Trial:
         return tried
 
     def looked_up(self, python: str, folder: Path, extras: tuple[str, ...]) -> Tried:
-        """Whether pip finds a set of packages for extras."""
+        """Return True if pip finds a set of packages for extras."""
         return Tried(self.environment(python, folder, extras, lookup=True))
 
     def of_a_user(self, python: str, folder: Path, _: tuple[str, ...]) -> Tried:
@@ -164,12 +164,12 @@ class Trial:
 
 
 def _bare_environment() -> dict[str, str]:
-    """That of this process, without paths of modules and settings of Pravega."""
+    """Environment of this process, without paths of modules and settings of Pravega."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PRAVEGA_", "MYPY"))}
 
 
 def rows(extras: list[str]) -> dict[str, tuple[tuple[str, ...], Callable[..., Tried]]]:
-    """What is tried for each Python: its name in the table, extras, and how."""
+    """Checks for each Python: its name in the table, extras, and how."""
     users = [extra for extra in extras if extra not in _OF_THE_CHECKOUT]
     return {
         "none": ((), Trial.installed),
@@ -194,7 +194,7 @@ def table(results: Results, wanted: Iterable[str]) -> str:
 
 
 def earlier(results: Path | None) -> Results:
-    """What a file says of environments that were as they should be: they need not be tried again."""
+    """Passed environments in a file: they need not be tried again."""
     if results is None or not results.exists():
         return {}
     lines = [json.loads(line) for line in results.read_text().splitlines()]
@@ -256,7 +256,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--python", action="append", default=[], metavar="PROGRAM", help="again for each (default: all)")
     one.add_argument("--only", action="append", default=[], metavar="ROW", help="a row of the table, again for each")
     one.add_argument("--folder", type=Path, help="where environments are made (default: the temporary folder)")
-    one.add_argument("--results", type=Path, metavar="FILE", help="keep results there, and go on where a run has ended")
+    one.add_argument("--results", type=Path, metavar="FILE", help="keep results there, and continue a run")
     one.add_argument("--document", action="store_true", help=f"write the table into {_PAGE.name}")
     one.set_defaults(run=install)
     one = commands.add_parser("release", help="whether the checkout may be published under a tag")

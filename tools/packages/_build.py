@@ -32,14 +32,14 @@ class Files:
 
     @classmethod
     def found_in(cls, folder: Path) -> Files:
-        """Those of a folder. Raises ValueError unless there is one of each."""
+        """Files of a folder. Raises ValueError unless there is one of each."""
         (sdist,) = folder.glob("pravega_serde-*.tar.gz")
         (wheel,) = folder.glob("pravega_serde-*.whl")
         return cls(sdist, wheel)
 
     @functools.cached_property
     def metadata(self) -> bytes:
-        """Metadata of the wheel, as they stand in it."""
+        """Metadata of the wheel, as they are in it."""
         with zipfile.ZipFile(self.wheel) as wheel:
             (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
             return wheel.read(name)
@@ -56,7 +56,7 @@ class Files:
 
 
 def build(folder: Path) -> Files:
-    """Build both, the wheel of what the source distribution has, as an index's users may. Needs hatchling alone."""
+    """Build both, the wheel of what the source distribution has, as an index's users may. Needs only hatchling."""
     _hatchling(ROOT, "sdist", folder)
     (sdist,) = folder.glob("*.tar.gz")
     _hatchling(Files(sdist, sdist).unpack(folder / "unpacked"), "wheel", folder)

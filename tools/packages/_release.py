@@ -1,4 +1,4 @@
-"""Whether the checkout is what a tag says."""
+"""Check of the checkout against a tag."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 __all__ = ["PLACEHOLDER", "problems"]
 
 ROOT: Final = Path(__file__).parents[2]
-#: Hosts that nobody has (RFC 2606).
+#: Reserved hosts (RFC 2606).
 PLACEHOLDER: Final = re.compile(r"https?://([\w-]+\.)*example\.(com|net|org)(/|$)")
 
 
 def problems(tag: str, home: str | None = None) -> list[str]:
-    """What keeps the checkout from being published under a tag, at a home; empty if nothing does."""
+    """Reasons against publishing the checkout under a tag, at a home; empty without any."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     version = project["project"]["version"]
     found = []

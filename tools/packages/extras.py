@@ -1,7 +1,7 @@
-"""What each extra is for, tried: ``python extras.py`` prints as JSON what came of it where it runs.
+"""Use of each extra, tested: ``python extras.py`` prints as JSON what came of it where it runs.
 
 For each extra: ``works``, ``says so`` if its packages are missing and the error names the extra, or what went wrong.
-``--without`` hides the packages of all extras first. It runs in environments that have pravega-serde alone, so it
+``--without`` hides the packages of all extras first. It runs in environments that have only pravega-serde, so it
 imports nothing else of the checkout.
 """
 
@@ -56,7 +56,7 @@ def _checkpoints() -> None:
     try:
         committed_offset("memory://queries/none")
     except ConfigError:
-        return  # it looked, and there is no checkpoint
+        return  # it looked, and found no checkpoint
     raise AssertionError("a checkpoint that is not there was read")
 
 
@@ -121,7 +121,7 @@ def _local() -> None:
         try:
             ensure_jars(JarSet(f"extra-{Path(folder).name}", "1.0", (jar,)), Path(folder).as_uri())
         except JarDownloadError:
-            return  # it looked, and there is no such jar
+            return  # it looked, and the jar does not exist
     raise AssertionError("a jar that does not exist was fetched")
 
 
@@ -143,7 +143,7 @@ def _protoc() -> None:
     from pravega_serde.protobuf.texts import files_of
     from pravega_serde.registry.interface import SchemaText
 
-    files_of(SchemaText('syntax = "proto3"; message Order { int64 id = 1; }'))
+    files_of(SchemaText('syntax = "proto3"; message Order {}'))
 
 
 def _registry() -> None:
@@ -258,7 +258,7 @@ def _is_there(extra: Extra) -> bool:
 
 
 def tried(name: str) -> str:
-    """What came of an extra: ``works``, ``says so``, or what went wrong."""
+    """Result of an extra: ``works``, ``says so``, or what went wrong."""
     extra = EXTRAS[name]
     try:
         extra.use()

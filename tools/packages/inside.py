@@ -1,8 +1,8 @@
-"""What an installed pravega-serde can do: ``python -m tools.packages.inside``, in an environment that has it.
+"""Checks of an installed pravega-serde: ``python -m tools.packages.inside``, in an environment that has it.
 
-Prints JSON: the version; public names by package that cannot be loaded, with the error; what came of each extra
-(:mod:`tools.packages.extras`); how many blocks of a page ran. The folder of the checkout must not have the packages:
-those that are installed are tried.
+Prints JSON: the version, public names by package that cannot be loaded, with the error, the result of each extra
+(:mod:`tools.packages.extras`), and the number of blocks of a page that ran. The folder of the checkout must not have
+the packages: the installed ones are tested.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
-from tests import pages
+from tests.support import pages
 from tools.packages import extras
 
 PACKAGES = ("connector", "pravega_connector", "pravega_serde", "pyspark_pravega")

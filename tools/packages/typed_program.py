@@ -33,7 +33,7 @@ REFUSED = (StreamManager, AvroSerialiser)
 
 @dataclass
 class Order:
-    """What the events are."""
+    """Schema of the events."""
 
     number: int
 

@@ -1,6 +1,6 @@
 """Pages that are made from the code, whole or in part: ``python -m tools.pages`` writes all of them again.
 
-A page is a function that takes the text as it is and returns it as it is to be.
+A page is a function that takes the text as it is and returns it as it must be.
 """
 
 from __future__ import annotations

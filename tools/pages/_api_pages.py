@@ -1,6 +1,6 @@
 """Pages of the API reference: the public names of each page, in their order, and the objects that calls return.
 
-Add a new public name to one page. ``tests/unit/test_docs.py`` compares the pages with the public modules.
+Add a new public name to one page. ``tests/checks/test_docs.py`` compares the pages with the public modules.
 """
 
 from __future__ import annotations

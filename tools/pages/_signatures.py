@@ -68,7 +68,7 @@ def _annotation(parameter: inspect.Parameter, variants: list[inspect.Signature])
 
 
 def _union(annotations: list[str]) -> str:
-    """Return one annotation for those of all overloads: the general ones include the special ones."""
+    """Return one annotation for all overloads: the general ones include the special ones."""
     parts = list(dict.fromkeys(part for each in annotations for part in _alternatives(each)))
     general = {part.partition("[")[0] for part in parts if part.endswith("[T]")}
     kept = [

@@ -312,7 +312,7 @@ def _is_shared(kind: type, name: str) -> bool:
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the public members that our code defines, the class's first, without those of bases that have an entry."""
+    """Yield the public members that our code defines, the class's first, except from bases with an entry."""
     seen = set[str]()
     fields = set(_fields(kind))
     public_classes = {each for page in PAGES.values() for each in names_of(page).values() if inspect.isclass(each)}

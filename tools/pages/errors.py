@@ -60,7 +60,7 @@ def page(_: str) -> str:
 
 
 def kinds(base: type[PravegaError] = PravegaError) -> Iterator[type[PravegaError]]:
-    """A class of errors and all that are derived from it, without those that have no code of their own."""
+    """A class of errors and all that are derived from it, without classes that share a code."""
     if "code" in vars(base):
         yield base
     for each in base.__subclasses__():
@@ -68,7 +68,7 @@ def kinds(base: type[PravegaError] = PravegaError) -> Iterator[type[PravegaError
 
 
 def explained(kind: type[PravegaError]) -> tuple[str, str, str]:
-    """What an error says, its cause and its fix. Raises ValueError where the docstring lacks one of them."""
+    """Text of an error, its cause and its fix. Raises ValueError where the docstring lacks one of them."""
     paragraphs = [" ".join(each.split()) for each in (inspect.getdoc(kind) or "").split("\n\n")]
     found = {
         name: each.removeprefix(f"{name}: ")

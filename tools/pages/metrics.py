@@ -7,7 +7,7 @@ from typing import Final
 from pravega_connector.metrics import INSTRUMENTS, prometheus_name
 from tools.pages._between import between
 
-#: What the endpoint, and OpenTelemetry's exporter for Prometheus, add to a metric's name in its samples.
+#: Suffixes that the endpoint and OpenTelemetry's exporter for Prometheus add to a metric's name.
 _SUFFIXES: Final = {"counter": "_total", "histogram": "_bucket"}
 
 

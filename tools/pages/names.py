@@ -22,7 +22,7 @@ def tables(*origins: str) -> str:
 
 
 def page(*origins: str) -> Callable[[str], str]:
-    """What makes the page with the tables of these places."""
+    """Builder of the page with these tables."""
 
     def made(text: str) -> str:
         return between(text, "<!-- names -->\n", "<!-- end of names -->", tables(*origins))

@@ -18,10 +18,7 @@ class _Panel(NamedTuple):
 
 _PANELS: Final = [
     _Panel(
-        "Two readers",
-        [("0", 0), ("1", 0), ("2", 1), ("3", 1)],
-        [True, True, None],
-        ["Each segment has", "one reader."],
+        "Two readers", [("0", 0), ("1", 0), ("2", 1), ("3", 1)], [True, True, None], ["Each segment has", "one reader."]
     ),
     _Panel(
         "A reader joins",

@@ -13,7 +13,7 @@ _CUTS: Final = (6, 13)  # events before each cut
 def picture() -> str:
     """Return the picture."""
     drawing = Drawing(
-        760, 330, "A stream with two cuts; a table with two commits, each of rows and a cut; a read of both"
+        760, 330, "A stream with two cuts, a table with two commits, each of rows and a cut, and a read of both"
     )
     drawing.text(_LEFT, 30, "Stream", classes="bold")
     for number in range(_EVENTS):

@@ -1,9 +1,9 @@
-"""What the faults' verdicts rest on: the arithmetic of times, and the counting of numbered events."""
+"""Notes that the faults' verdicts use: the arithmetic of times, and the counting of numbered events."""
 
 import json
 
-from tools.faults.cluster.timeline import Notes, Timeline
-from tools.faults.verdict import Tally
+from tests.faults.cluster.timeline import Notes, Timeline
+from tests.faults.verdict import Tally
 
 
 def timeline(*, probes=(), done=()):
@@ -100,7 +100,7 @@ def test_what_never_came_is_lost_and_what_an_error_named_is_not():
     assert counts(tally([0]), {"k": 2}, [("k", 1)]) == {"events": 1, "lost": 1}
 
 
-def test_each_loss_is_told_once():
+def test_each_loss_is_reported_once():
     made = tally([0, 2])
     made.take({"k": 4})
     for number in (5, 6):

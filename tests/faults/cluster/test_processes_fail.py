@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tools.faults.cluster.setup import ClusterSettings, ClusterSetup, Servers
-from tools.faults.cluster.table import TABLE
+from tests.faults.cluster.setup import ClusterSettings, ClusterSetup, Servers
+from tests.faults.cluster.table import TABLE
 
 # Longer than ZooKeeper's sessions, so that the containers move.
 FROZEN = 25.0
@@ -21,7 +21,7 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterSetup]:
 
 @pytest.mark.parametrize("fault", ["kill-store-1", "freeze-store-2", "kill-controller"])
 @pytest.mark.timeout(300)
-def test_all_clients_go_on_by_themselves_and_nothing_is_lost_or_repeated(setup: ClusterSetup, fault: str):
+def test_all_clients_continue_by_themselves_and_nothing_is_lost_or_repeated(setup: ClusterSetup, fault: str):
     verdict = setup.run(TABLE.named[fault])
     assert verdict.proofs
     assert verdict.failures == []

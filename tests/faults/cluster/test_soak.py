@@ -2,7 +2,7 @@
 
 import os
 
-from tools.faults.cluster.resources import Sampler, grown, growth
+from tests.faults.cluster.resources import Sampler, grown, growth
 
 
 def rows(value):
@@ -18,7 +18,7 @@ def test_what_levels_off_after_the_first_quarter_is_flat():
     assert grown(warm) == []
 
 
-def test_what_goes_on_growing_is_told():
+def test_lasting_growth_is_reported():
     assert grown(rows(lambda second: 100 + second)) == ["rss_mib of workload grew from 247.5 to 447.5"]
 
 

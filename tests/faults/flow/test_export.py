@@ -14,7 +14,7 @@ EVENTS = [b"%06d:" % i + bytes(i % 700) for i in range(40_000)]
 
 
 @pytest.mark.long
-def test_it_goes_on_by_itself(config, stream, proxy, tmp_path, monkeypatch):
+def test_it_continues_by_itself(config, stream, proxy, tmp_path, monkeypatch):
     with PravegaClient(config) as client, client.writer(stream) as writer:
         writer.write_column(pa.array(EVENTS), pa.array(["one"] * len(EVENTS)))
     monkeypatch.setattr(ControllerClient, "endpoint", lambda self, stream, segment_id, **_: proxy.endpoint)

@@ -16,7 +16,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import DeadlineExceededError
 from pravega_connector.operations.pipe import Pipe, standard_input
-from tools.faults.proxy import read_all
+from tests.support.proxy import read_all
 
 ROOT = Path(__file__).parents[3]
 
@@ -92,7 +92,7 @@ def test_a_slow_stream_slows_the_input(config, stream, proxy, eventually):
     assert sum(map(len, read_all(config, stream))) >= taken - taken // 999 + 999 - 1
 
 
-def test_servers_that_stay_away_end_the_pipe_which_tells_what_is_safe(config, stream, proxy, eventually):
+def test_servers_that_stay_down_end_the_pipe_which_reports_what_is_safe(config, stream, proxy, eventually):
     with piped(config, stream, proxy, timeout=2.0) as (writing, pipe, thread, failures):
         os.write(writing, b"one\ntwo\n")
         eventually(lambda: pipe.summary.acknowledged == 2)
@@ -130,7 +130,7 @@ def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually
 
 @pytest.mark.long
 def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, stream):
-    """The sender goes on after the last event that was acknowledged: each is there, some more than once."""
+    """The sender continues after the last event that was acknowledged: each exists, some more than once."""
     chance = random.Random(9)
     total, done, kills = 20_000, 0, 0
     events = [b"%06d" % i for i in range(total)]
@@ -151,7 +151,7 @@ def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, st
             stderr=subprocess.DEVNULL,
         )
         last = kills == 4
-        # Those that are to be killed get a part, and wait for more.
+        # Those that must be killed get a part, and wait for more.
         part = events[done:] if last else events[done : done + 4000]
         sender = threading.Thread(target=send, args=(process.stdin, part, chance))
         sender.start()
@@ -164,7 +164,7 @@ def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, st
             if not last and told >= chance.randrange(500, 4000):
                 process.kill()
                 break
-        # What it wrote to its output before it was killed counts.
+        # Output that it wrote before it was killed counts.
         told = max([told, *map(int, (part for part in process.stdout.read().split(b"\n")[:-1]))])
         process.wait()
         sender.join()
@@ -180,7 +180,7 @@ def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, st
 
 
 def send(file, events, chance):
-    """Write the events, as far as somebody reads them."""
+    """Write the events, as far as a process reads them."""
     with contextlib.suppress(BrokenPipeError):
         for at in range(0, len(events), 100):
             file.write(b"".join(event + b"\n" for event in events[at : at + 100]))

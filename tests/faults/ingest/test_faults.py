@@ -1,4 +1,4 @@
-"""A quick form of each scenario; ``python -m tools.faults ingest`` runs them at length."""
+"""A quick form of each scenario; ``python -m tests.faults ingest`` runs them at length."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
+from tests.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, kills_kafka, zombies
 from tests.interop._java import JavaPeer
-from tools.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, kills_kafka, zombies
 
 pytestmark = pytest.mark.long  # tests/unit/exactly_once explores a crash at each step
 Start = Callable[..., Trial]
@@ -57,7 +57,7 @@ def test_woken_up_after_a_takeover(trial: Start):
 
 
 def test_woken_up_when_all_have_stopped(trial: Start):
-    # Nobody makes a newer state then, before one of them goes on.
+    # No process makes a newer state then, before one of them continues.
     verdict = zombies(trial(files=10, samples=800, pauses=3), "count", takeover_after=0.5, late=True)
     assert not verdict.failures, verdict
     assert verdict.measures["pauses"] == verdict.measures["takeovers"] == 3

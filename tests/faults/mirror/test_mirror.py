@@ -1,4 +1,4 @@
-"""A quick form of each scenario; ``python -m tools.faults mirror`` runs them at length, between two clusters."""
+"""A quick form of each scenario; ``python -m tests.faults mirror`` runs them at length, between two clusters."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -9,8 +9,8 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
+from tests.faults.mirror.table import MirrorSettings, Trial, kills, overlaps
 from tests.interop._java import JavaPeer
-from tools.faults.mirror.table import MirrorSettings, Trial, kills, overlaps
 
 pytestmark = pytest.mark.long  # tests/integration/mirror/test_recovery.py has each step
 Start = Callable[..., Trial]

@@ -1,11 +1,11 @@
-"""A query on a standalone cluster of two workers; ``python -m tools.faults standalone`` runs it at length."""
+"""A query on a standalone cluster of two workers; ``python -m tests.faults standalone`` runs it at length."""
 
 from pathlib import Path
 
 import pytest
 
 from pravega_connector.local import LocalPravega
-from tools.faults.standalone.table import TABLE, StandaloneSettings, StandaloneSetup
+from tests.faults.standalone.table import TABLE, StandaloneSettings, StandaloneSetup
 
 SMALL = StandaloneSettings(rows=360, rows_per_batch=120, pause_ms=40)
 

@@ -1,4 +1,4 @@
-"""A quick form of the scenario of key-value tables; ``python -m tools.faults tables`` runs it at length."""
+"""A quick form of the scenario of key-value tables; ``python -m tests.faults tables`` runs it at length."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
-from tools.faults.tables.table import TableSettings, kills
-from tools.faults.verdict import Verdict
+from tests.faults.tables.table import TableSettings, kills
+from tests.faults.verdict import Verdict
 
 
 @pytest.mark.long

@@ -156,7 +156,7 @@ def test_a_block_that_is_cancelled_ends_soon_and_leaves_the_group(run, config, s
     run(main)
 
 
-def test_one_that_was_taken_offline_says_so_and_two_tasks_are_refused(run, config, stream, group_name):
+def test_one_that_was_taken_offline_reports_it_and_two_tasks_are_refused(run, config, stream, group_name):
     write(config, stream, 0, 10)
 
     async def main():
@@ -228,7 +228,7 @@ def test_exactly_once_to_the_end(run, config, stream, group_name, bills):
 
 
 async def cancelled_after(turns, coroutine):
-    """Whether a call was cancelled after so many turns of the loop, or else had its result by then."""
+    """Return True if a call was cancelled after this many turns of the loop, or else had its result by then."""
     task = asyncio.ensure_future(coroutine)
     for _ in range(turns):
         await asyncio.sleep(0)

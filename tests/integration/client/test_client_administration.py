@@ -25,7 +25,7 @@ def write(client, stream, *values, serializer="string"):
             writer.write(value, routing_key="key")
 
 
-def test_what_is_there_already_or_missing_is_told_or_is_an_error(client, scope):
+def test_existing_and_missing_objects_are_reported_or_are_an_error(client, scope):
     assert client.create_scope(scope)
     assert not client.create_scope(scope)
     with pytest.raises(ScopeExistsError, match=scope):
@@ -174,7 +174,7 @@ def test_several_streams_are_read_and_followed_together(client, scope):
         client.follow(streams, start=client.head("a"))
 
 
-def test_following_values_goes_on_behind_one_that_cannot_be_decoded(client, stream_name):
+def test_following_values_continues_after_one_that_cannot_be_decoded(client, stream_name):
     client.create_stream(stream_name)
     for event in (b"1", b"no json", b"2"):
         client.write(stream_name, event)

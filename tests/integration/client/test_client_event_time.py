@@ -95,7 +95,7 @@ def test_the_slowest_writer_gives_the_lower_bound_and_the_fastest_the_upper(clie
         fast.write(b"f")
         fast.note_time(500)
         assert (marked(100).low, marked(100).high in (100, 500)) == (100, True)
-        # Nobody waits for a writer that is not heard of while the stream's timeout is 0.
+        # While the stream's timeout is 0, the controller does not wait for a silent writer.
         slow.note_time(200)
         fast.note_time(600)
         assert marked(200).high in (500, 600)
@@ -103,7 +103,7 @@ def test_the_slowest_writer_gives_the_lower_bound_and_the_fastest_the_upper(clie
     assert marked(600).cut == client.tail(stream_name)
 
 
-def test_times_go_on_through_scaling_and_truncation(client, stream_name, marked) -> None:
+def test_times_continue_through_scaling_and_truncation(client, stream_name, marked) -> None:
     client.create_stream(stream_name)
     with client.writer(stream_name) as writer:
         for time in (10, 20):
@@ -117,7 +117,7 @@ def test_times_go_on_through_scaling_and_truncation(client, stream_name, marked)
             second = marked(time).cut
     assert (len(first.positions), len(second.positions)) == (1, 2)
     assert client.time_window(first) == TimeWindow(20, 30)
-    # A segment that began behind the watermarks of its predecessor, of which none names it.
+    # A segment that began after the watermarks of its predecessor. No watermark names it.
     begin = StreamCut(stream_name, dict.fromkeys(second.positions, 0))
     assert client.time_window(begin) == TimeWindow(20, 30)
     assert client.cut_at(stream_name, 25) == marked(10).cut
@@ -176,7 +176,7 @@ def test_times_that_are_none(client: PravegaClient, config: PravegaConfig, strea
 
 
 def test_a_slow_writer_keeps_the_lower_bound_true(client, stream_name, marked, eventually) -> None:
-    """Without a timeout the controller waits for nobody: the faster writer's time would be the bound of all events."""
+    """Without a timeout the controller does not wait: the faster writer's time would be the bound of all events."""
     client.create_stream(stream_name)
     control = StreamName(stream_name.scope, "control")
     client.controller.create_stream_with(control, StreamConfig(timestamp_aggregation_timeout_ms=0))

@@ -1,4 +1,4 @@
-"""Events written by rows and by columns, read back equal: ranges, sizes, keys, cuts, data that is gone."""
+"""Events written by rows and by columns, read back equal: ranges, sizes, keys, cuts, data loss."""
 
 import json
 import re

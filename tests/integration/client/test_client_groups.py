@@ -10,12 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.client.reader_group import (
-    GroupCheckpoint,
-    GroupNotification,
-    ReaderGroup,
-    SegmentDistribution,
-)
+from pravega_connector.client.reader_group import GroupCheckpoint, GroupNotification, ReaderGroup, SegmentDistribution
 from pravega_connector.errors import (
     ConfigError,
     DataLossError,
@@ -112,7 +107,7 @@ def fail_at(value: str, reader: GroupReader[str]) -> None:
 
 
 def in_order(values: list[str]) -> bool:
-    """Whether the events of each key are in order."""
+    """Return True if the events of each key are in order."""
     last: dict[str, int] = {}
     for value in values:
         key, number = value.split(":")
@@ -122,7 +117,7 @@ def in_order(values: list[str]) -> bool:
     return True
 
 
-def test_a_reader_reads_all_to_the_end(client: PravegaClient, stream_name: StreamName) -> None:
+def test_a_reader_reads_all_to_the_end(client, stream_name):
     client.create_stream(stream_name, 2)
     values = write(client, stream_name, 0, 50)
     client.seal_stream(stream_name)
@@ -135,7 +130,7 @@ def test_a_reader_reads_all_to_the_end(client: PravegaClient, stream_name: Strea
     assert group.name == "g1"
 
 
-def test_readers_share_a_stream_while_it_scales(client: PravegaClient, stream_name: StreamName) -> None:
+def test_readers_share_a_stream_while_it_scales(client, stream_name):
     client.create_stream(stream_name, 2)
     name = StreamName(stream_name.scope, "g")
     values = write(client, stream_name, 0, 40)
@@ -156,7 +151,7 @@ def test_readers_share_a_stream_while_it_scales(client: PravegaClient, stream_na
         assert group.online_readers() == []
 
 
-def test_a_reader_that_vanishes_is_taken_offline(client: PravegaClient, stream_name: StreamName) -> None:
+def test_a_reader_that_vanishes_is_taken_offline(client, stream_name):
     client.create_stream(stream_name, 2)
     values = write(client, stream_name, 0, 30)
     with client.reader_group(
@@ -178,7 +173,7 @@ def test_a_reader_that_vanishes_is_taken_offline(client: PravegaClient, stream_n
         run.close()
 
 
-def test_a_block_that_fails_leaves_its_event_to_others(client: PravegaClient, stream_name: StreamName) -> None:
+def test_a_block_that_fails_leaves_its_event_to_others(client, stream_name):
     client.create_stream(stream_name)
     values = write(client, stream_name, 0, 5)
     with client.reader_group(StreamName(stream_name.scope, "g"), stream_name, refresh=0.2) as group:
@@ -189,7 +184,7 @@ def test_a_block_that_fails_leaves_its_event_to_others(client: PravegaClient, st
             assert [next(events).value for _ in range(3)] == values[2:]
 
 
-def test_looking_at_the_position_counts_nothing_as_done(client: PravegaClient, stream_name: StreamName) -> None:
+def test_looking_at_the_position_counts_nothing_as_done(client, stream_name):
     client.create_stream(stream_name, 1)
     (value,) = write(client, stream_name, 0, 1)
 
@@ -207,9 +202,7 @@ def test_looking_at_the_position_counts_nothing_as_done(client: PravegaClient, s
             assert next(event.value for event in reader if not event.is_checkpoint) == value
 
 
-def test_a_block_that_fails_for_the_group_leaves_it_all_the_same(
-    client: PravegaClient, stream_name: StreamName
-) -> None:
+def test_a_block_that_fails_for_the_group_leaves_it_all_the_same(client, stream_name):
     client.create_stream(stream_name)
     with client.reader_group(StreamName(stream_name.scope, "g"), stream_name, refresh=0.2) as group:
 
@@ -222,7 +215,7 @@ def test_a_block_that_fails_for_the_group_leaves_it_all_the_same(
         assert group.online_readers() == []
 
 
-def test_checkpoint_and_reset(client: PravegaClient, stream_name: StreamName) -> None:
+def test_checkpoint_and_reset(client, stream_name):
     client.create_stream(stream_name, 2)
     write(client, stream_name, 0, 20)
     name = StreamName(stream_name.scope, "g")
@@ -256,7 +249,7 @@ def test_checkpoint_and_reset(client: PravegaClient, stream_name: StreamName) ->
         again.close()
 
 
-def test_a_group_is_reset_to_places_as_people_write_them(client: PravegaClient, stream_name: StreamName) -> None:
+def test_a_group_is_reset_to_places_as_people_write_them(client, stream_name):
     other = StreamName(stream_name.scope, f"{stream_name.stream}-other")
     for stream in (stream_name, other):
         client.create_stream(stream)
@@ -288,7 +281,7 @@ def test_a_group_is_reset_to_places_as_people_write_them(client: PravegaClient, 
         assert group.unread_bytes() == 0
 
 
-def test_a_group_is_reset_to_other_streams_and_settings(client: PravegaClient, stream_name: StreamName) -> None:
+def test_a_group_is_reset_to_other_streams_and_settings(client, stream_name):
     other, third = (StreamName(stream_name.scope, f"{stream_name.stream}-{which}") for which in ("other", "third"))
     for stream in (stream_name, other, third):
         client.create_stream(stream, 2)
@@ -320,7 +313,7 @@ def test_a_group_is_reset_to_other_streams_and_settings(client: PravegaClient, s
             group.reset(client.tail(third))
         assert (group.config, group.state.updating, group.online_readers()) == (before, False, ["r1"])
 
-        # One stays, and goes on at the checkpoint; one goes; one comes, and begins at its head.
+        # One stays, and continues at the checkpoint. One goes, and one comes and begins at its head.
         group.reset(streams=[stream_name, third], retention="manual", checkpoint_interval=0.3, max_outstanding=5)
         now = group.config
         assert (list(now.start), now.generation, now.id) == ([stream_name, third], before.generation + 1, before.id)
@@ -347,7 +340,7 @@ def test_a_group_is_reset_to_other_streams_and_settings(client: PravegaClient, s
         last.close()
         assert [subscribers(each) for each in (stream_name, third)] == [[], []]
 
-        # It ends where it is told to, and then nowhere again.
+        # It ends at the given end, and then never again.
         end = client.tail(other)
         group.reset("earliest", streams=other, end=end)
         write(client, other, 40, 10)
@@ -359,9 +352,7 @@ def test_a_group_is_reset_to_other_streams_and_settings(client: PravegaClient, s
 
 
 @pytest.mark.parametrize("retention", ["none", "manual"])
-def test_a_deleted_stream_is_left_only_without_retention(
-    client: PravegaClient, stream_name: StreamName, retention: str
-) -> None:
+def test_a_deleted_stream_is_left_only_without_retention(client, stream_name, retention):
     """With it the server would look for its subscriber for ever."""
     gone = StreamName(stream_name.scope, f"{stream_name.stream}-gone")
     for stream in (stream_name, gone):
@@ -386,7 +377,7 @@ def test_a_deleted_stream_is_left_only_without_retention(
         assert not group.state.updating
 
 
-def test_a_group_ends_where_it_was_told_to(client: PravegaClient, stream_name: StreamName) -> None:
+def test_a_group_ends_where_it_was_told_to(client, stream_name):
     client.create_stream(stream_name, 2)
     values = write(client, stream_name, 0, 20)
     end = client.tail(stream_name)
@@ -399,7 +390,7 @@ def test_a_group_ends_where_it_was_told_to(client: PravegaClient, stream_name: S
         assert sorted(str(e.value) for e in reader if not e.is_checkpoint) == sorted(values)
 
 
-def test_joining_and_other_configurations(client: PravegaClient, stream_name: StreamName) -> None:
+def test_joining_and_other_configurations(client, stream_name):
     client.create_stream(stream_name)
     name = StreamName(stream_name.scope, "g")
     with pytest.raises(ReaderGroupError, match=r"reader group .* does not exist"):
@@ -417,7 +408,7 @@ def test_joining_and_other_configurations(client: PravegaClient, stream_name: St
         client.reader_group(name)
 
 
-def test_a_client_closes_its_groups(client: PravegaClient, stream_name: StreamName) -> None:
+def test_a_client_closes_its_groups(client, stream_name):
     client.create_stream(stream_name)
     with PravegaClient(client.config) as own:
         group = own.reader_group(f"{stream_name.scope}/left", stream_name)
@@ -425,7 +416,7 @@ def test_a_client_closes_its_groups(client: PravegaClient, stream_name: StreamNa
     gc.collect()  # a connection that is left open is a ResourceWarning, and an error of this test
 
 
-def test_truncated_data_are_an_error_once(client: PravegaClient, stream_name: StreamName) -> None:
+def test_truncated_data_are_an_error_once(client, stream_name):
     client.create_stream(stream_name)
     name = StreamName(stream_name.scope, "g")
     write(client, stream_name, 0, 5)
@@ -438,7 +429,7 @@ def test_truncated_data_are_an_error_once(client: PravegaClient, stream_name: St
         assert [next(events).value for _ in range(2)] == after
 
 
-def test_columns_and_bad_events(client: PravegaClient, stream_name: StreamName) -> None:
+def test_columns_and_bad_events(client, stream_name):
     client.create_stream(stream_name)
     name = StreamName(stream_name.scope, "g")
     with client.writer(stream_name) as writer:
@@ -460,9 +451,7 @@ def test_columns_and_bad_events(client: PravegaClient, stream_name: StreamName) 
             assert [event.value for event in seen] == ["a", "c"]
 
 
-def test_one_that_is_silent_is_taken_offline_and_no_other(
-    client: PravegaClient, stream_name: StreamName, scope: str
-) -> None:
+def test_one_that_is_silent_is_taken_offline_and_no_other(client, stream_name, scope):
     client.create_stream(stream_name, 2)
     values = write(client, stream_name, 0, 40)
     with client.reader_group(f"{scope}/watched", stream_name, checkpoint_interval=0.3, refresh=0.1) as group:
@@ -488,7 +477,7 @@ def poll_offline(reader: GroupReader[str]) -> None:
         poll_on(reader)
 
 
-def test_a_position_is_handed_on_as_bytes(client: PravegaClient, stream_name: StreamName, scope: str) -> None:
+def test_a_position_is_handed_on_as_bytes(client, stream_name, scope):
     client.create_stream(stream_name, 2)
     values = write(client, stream_name, 0, 40)
     with client.reader_group(f"{scope}/handed", stream_name, refresh=0.1) as group:
@@ -505,9 +494,7 @@ def test_a_position_is_handed_on_as_bytes(client: PravegaClient, stream_name: St
     assert sorted(first.values + second.values) == sorted(values)
 
 
-def test_the_distribution_of_segments_is_watched_to_the_end_of_the_data(
-    client: PravegaClient, stream_name: StreamName
-) -> None:
+def test_the_distribution_of_segments_is_watched_to_the_end_of_the_data(client, stream_name):
     client.create_stream(stream_name, 2)
     client.write(stream_name, "a", "string")
     group = client.reader_group(StreamName(stream_name.scope, "g"), stream_name, checkpoint_interval=0.5, refresh=0.2)
@@ -537,7 +524,7 @@ def test_the_distribution_of_segments_is_watched_to_the_end_of_the_data(
             group.watch(0)
 
 
-def test_outstanding_checkpoints_are_cancelled(client: PravegaClient, stream_name: StreamName) -> None:
+def test_outstanding_checkpoints_are_cancelled(client, stream_name):
     """The reader of the group has failed, so that no checkpoint ends."""
     client.create_stream(stream_name)
     group = client.reader_group(

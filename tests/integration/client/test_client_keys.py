@@ -199,7 +199,7 @@ def test_a_malformed_event_may_have_any_key_so_it_is_not_left_out(client, stream
 
 
 def test_a_serializer_that_decodes_a_part_of_the_events_at_a_time(client, scaled):
-    """As that of a registry does with large events."""
+    """As a registry's serializer does with large events."""
     rows = FewAtOnce(arrow_type=ROWS.arrow_type)
     found = client.read_columns(scaled, rows, key="camera 7", router=BY_CAMERA).to_arrow()
     assert found.to_pylist() == events("camera 7", COUNT)

@@ -15,7 +15,7 @@ from pravega_connector.client.shared import shared_client
 
 
 def run(script, *arguments):
-    """Run a script in a process of its own; its output."""
+    """Run a script in its own process; its output."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), *arguments],
         capture_output=True,
@@ -27,7 +27,7 @@ def run(script, *arguments):
     return done.stdout
 
 
-def test_forked_children_write_and_read_by_clients_of_their_own(config, stream_name):
+def test_forked_children_write_and_read_by_their_own_clients(config, stream_name):
     """As Spark's workers do: the daemon imports everything and forks, the children connect."""
     output = run(
         """

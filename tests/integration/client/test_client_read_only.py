@@ -14,7 +14,7 @@ from pravega_connector.errors import AuthenticationError
 from pravega_connector.wire import StreamName
 from tests.integration._users import ORDERS as STREAM
 from tests.integration._users import as_user, password
-from tools.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
 
 pytestmark = pytest.mark.real_servers("users with rights of their own")
 

@@ -70,7 +70,7 @@ def test_entries_marks_and_truncation(log):
     assert last == log.latest_revision()
 
 
-def test_a_stream_that_ends_says_so(client, log, stream):
+def test_a_stream_that_ends_reports_it(client, log, stream):
     client.controller.seal_stream(stream)
     with pytest.raises(StreamSealedError):
         log.write_conditionally(log.latest_revision(), b"x")

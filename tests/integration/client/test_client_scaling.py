@@ -85,7 +85,7 @@ def test_scaling_from_one_to_four_to_two_under_a_writer_and_two_readers(client, 
 
 
 def test_scaling_while_blocks_are_in_flight(client, stream_name):
-    """The scalings run beside the writer, so that appends are under way when their segments are sealed."""
+    """The scalings run next to the writer, so that appends are under way when their segments are sealed."""
     rounds = 400
     client.create_stream(stream_name)
     scaled = []

@@ -140,7 +140,7 @@ def test_a_wrong_password_is_one_line_without_the_password(server, stream_name):
         assert secret not in repr(config)
 
 
-def test_missing_credentials_are_told_with_the_way_to_give_them(server, stream_name):
+def test_missing_credentials_are_reported_with_the_way_to_give_them(server, stream_name):
     with PravegaClient(server) as client, pytest.raises(AuthenticationError, match="with_credentials"):
         client.head(stream_name)
 

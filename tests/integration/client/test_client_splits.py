@@ -118,7 +118,7 @@ def test_a_position_inside_a_batch_of_the_server(client, scaled):
 
 
 class FewAtOnce(AvroSerializer):
-    """A serializer that decodes seven events at a time, as that of a registry does with large ones."""
+    """A serializer that decodes seven events at a time, as a registry's serializer does with large ones."""
 
     def decode_first(self, column, *, on_error=None):
         return self.decode_column(column[:7], on_error=on_error)

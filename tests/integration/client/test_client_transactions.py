@@ -39,7 +39,7 @@ def numbered(first, last):
 
 
 def assert_holds(client, stream, count):
-    """Every number once, and those of each key in order."""
+    """Every number once, and in order for each key."""
     found = [event.decode().split("|") for event in client.read(stream)]
     assert sorted(int(number) for _, number in found) == list(range(count))
     for key in {key for key, _ in found}:
@@ -209,7 +209,7 @@ def test_another_process_commits_by_id(client, config, stream, start_python):
     assert_holds(client, stream, 500)
 
 
-def test_a_stream_that_is_scaled_meanwhile_takes_all_in_order(client, stream):
+def test_a_stream_that_is_scaled_in_the_meantime_takes_all_in_order(client, stream):
     controller = client.controller
     with client.transactions(stream).begin() as transaction:
         transaction.write_column(*numbered(0, 1000))
@@ -219,7 +219,7 @@ def test_a_stream_that_is_scaled_meanwhile_takes_all_in_order(client, stream):
         before = controller.current_segments(stream)
         controller.scale_stream(stream, [r.id for r in before], [(0.0, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.0)])
         transaction.write_column(*numbered(1000, 2000))
-    # The commit has replaced all segments twice. A new one goes beside segments that the stream itself never had.
+    # The commit has replaced all segments twice. A new one goes next to segments that the stream itself never had.
     with client.transactions(stream).begin() as transaction:
         transaction.write_column(*numbered(2000, 3000))
     events = [event for event in client.read(stream) if event != b"plain"]

@@ -21,7 +21,6 @@ from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import ConfigError, InvalidNameError, ReaderOfflineError, TransactionAbortedError
 from pravega_connector.exactly_once.group_reader import ExactlyOnceReader
 from pravega_connector.exactly_once.steps import StepsState
-from tests.conftest import Eventually
 
 ROOT = Path(__file__).parents[3]
 
@@ -79,16 +78,14 @@ def steps_of(reader: ExactlyOnceReader[str]) -> StepsState:
     return reader._steps.read()
 
 
-def test_an_output_without_events_is_refused(client: PravegaClient, group: ReaderGroup) -> None:
+def test_an_output_without_events_is_refused(client, group):
     client.create_stream(StreamName(group.scope, "decisions"), 1, tags=[STATE_TAG])
     with pytest.raises(InvalidNameError, match="has the state of exactly-once writes"):
         group.exactly_once("a", "string", to=f"{group.scope}/decisions")
     assert group.state.readers == 0
 
 
-def test_the_output_has_each_event_once_through_scaling_to_the_end(
-    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
-) -> None:
+def test_the_output_has_each_event_once_through_scaling_to_the_end(client, orders, bills, group):
     expected = write(client, orders, 0, 300)
     client.scale_stream(orders, segments=1)
     expected += write(client, orders, 300, 300)
@@ -101,9 +98,7 @@ def test_the_output_has_each_event_once_through_scaling_to_the_end(
     assert len(state.positions) <= 1, "segments that are done with are forgotten"
 
 
-def test_what_a_failed_block_did_not_commit_comes_again(
-    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
-) -> None:
+def test_what_a_failed_block_did_not_commit_comes_again(client, orders, bills, group):
     expected = write(client, orders, 0, 100)
 
     def fail() -> None:
@@ -123,9 +118,7 @@ def test_what_a_failed_block_did_not_commit_comes_again(
     assert_exact(output(client, bills), expected)
 
 
-def test_an_event_may_have_no_output(
-    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
-) -> None:
+def test_an_event_may_have_no_output(client, orders, bills, group):
     write(client, orders, 0, 30)
     with group.exactly_once("r1", "string", to=bills) as reader:
         seen = 0
@@ -138,9 +131,7 @@ def test_an_event_may_have_no_output(
     assert output(client, bills) == []
 
 
-def test_the_ledger_wins_over_the_group(
-    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
-) -> None:
+def test_the_ledger_wins_over_the_group(client, orders, bills, group):
     """A reader that commits and dies: the group gives its segments from the last checkpoint."""
     expected = write(client, orders, 0, 50)
     dead = group.exactly_once("dead", "string", to=bills, output="string")
@@ -155,9 +146,7 @@ def test_the_ledger_wins_over_the_group(
     assert_exact(output(client, bills), expected)
 
 
-def test_one_that_was_taken_for_dead_commits_nothing_more(
-    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
-) -> None:
+def test_one_that_was_treated_as_dead_commits_nothing_more(client, orders, bills, group):
     expected = write(client, orders, 0, 50)
     slow = group.exactly_once("slow", "string", to=bills, output="string", interval=1000.0)
     copy(slow, lambda: slow._transaction)
@@ -170,14 +159,7 @@ def test_one_that_was_taken_for_dead_commits_nothing_more(
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_an_interrupted_claim_moves_nothing(
-    client: PravegaClient,
-    orders: StreamName,
-    bills: StreamName,
-    group: ReaderGroup,
-    monkeypatch: pytest.MonkeyPatch,
-    committed: bool,
-) -> None:
+def test_an_interrupted_claim_moves_nothing(client, orders, bills, group, monkeypatch, committed):
     """The group and the log differ, and the reader that finds out is closed before it has read anything."""
     expected = write(client, orders, 0, 50)
     first = group.exactly_once("first", "string", to=bills, output="string", interval=1000.0)
@@ -209,14 +191,7 @@ def test_an_interrupted_claim_moves_nothing(
 
 
 @pytest.mark.parametrize("decided", ["open", "committed", "aborted"])
-def test_a_recorded_step_is_decided_by_the_next_reader(
-    client: PravegaClient,
-    orders: StreamName,
-    bills: StreamName,
-    group: ReaderGroup,
-    monkeypatch: pytest.MonkeyPatch,
-    decided: str,
-) -> None:
+def test_a_recorded_step_is_decided_by_the_next_reader(client, orders, bills, group, monkeypatch, decided):
     expected = write(client, orders, 0, 50)
     first = group.exactly_once("first", "string", to=bills, output="string", interval=1000.0)
     copy(first, lambda: first._transaction)
@@ -243,7 +218,7 @@ def test_a_recorded_step_is_decided_by_the_next_reader(
         raise ReaderOfflineError("its process has died")
 
 
-def test_a_reset_begins_again(client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup) -> None:
+def test_a_reset_restarts(client, orders, bills, group):
     expected = write(client, orders, 0, 50)
     late = group.exactly_once("late", "string", to=bills, output="string")
     copy(late, lambda: len(output(client, bills)) == 50)
@@ -255,9 +230,7 @@ def test_a_reset_begins_again(client: PravegaClient, orders: StreamName, bills: 
         copy(late, lambda: False)
 
 
-def test_a_stream_is_added_without_a_repetition(
-    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
-) -> None:
+def test_a_stream_is_added_without_a_repetition(client, orders, bills, group):
     """The readers leave first: then the group begins where the output ends."""
     returns = StreamName(orders.scope, "returns")
     client.create_stream(returns)
@@ -271,9 +244,7 @@ def test_a_stream_is_added_without_a_repetition(
 
 
 @pytest.mark.parametrize("seen", ["by the commit", "by a ping"])
-def test_a_reader_that_failed_is_done_with(
-    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup, eventually: Eventually, seen: str
-) -> None:
+def test_a_reader_that_failed_is_done_with(client, orders, bills, group, eventually, seen):
     expected = write(client, orders, 0, 20)
     with group.exactly_once("r1", "string", to=bills, output="string", interval=1000.0) as reader:
         while not reader.poll(1.0):
@@ -297,7 +268,7 @@ def test_a_reader_that_failed_is_done_with(
     assert_exact(output(client, bills), expected)
 
 
-def test_two_readers_share(client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup) -> None:
+def test_two_readers_share(client, orders, bills, group):
     expected = write(client, orders, 0, 100)
     with (
         group.exactly_once("r1", "string", to=bills, output="string", interval=0.0) as first,
@@ -332,9 +303,7 @@ class Program:
 
 
 @pytest.mark.long  # the tests above have each way to fail, in this process
-def test_bills_are_written_once_by_programs_that_are_killed(
-    client: PravegaClient, orders: StreamName, bills: StreamName, config: PravegaConfig
-) -> None:
+def test_bills_are_written_once_by_programs_that_are_killed(client, orders, bills, config):
     seed = int(os.environ.get("SEED", uuid.uuid4().int % 10_000))
     chance = random.Random(seed)
     expected: list[str] = []

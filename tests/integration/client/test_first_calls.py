@@ -1,4 +1,4 @@
-"""What people type first on the client works, or the one line of its error holds what tests/first_guesses.py says."""
+"""First guesses at the client's calls work, or raise an error of one line that names the right call."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from pravega_connector.local import LocalPravega
 from pravega_serde import serializer_for
 from pravega_serde.adapters import typed
 from pravega_serde.routing import EventRouter
-from tests.first_guesses import CALLS
+from tests.support.first_guesses import CALLS
 
 ROWS = [(call, outcome) for group in CALLS.values() for call, outcome in group.items()]
 NAMES = {

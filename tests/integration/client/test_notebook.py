@@ -10,7 +10,7 @@ NOTEBOOK = Path(__file__).parents[3] / "examples" / "frames.ipynb"
 
 
 @pytest.mark.long
-def test_the_notebook_runs_as_it_stands(config, monkeypatch):
+def test_the_notebook_runs_unchanged(config, monkeypatch):
     monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", config.controller)
     monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[1]))
     notebook = nbformat.read(NOTEBOOK, as_version=4)

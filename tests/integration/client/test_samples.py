@@ -14,9 +14,7 @@ from pravega_connector.wire import StreamName
 from pravega_serde import ByField
 
 
-def test_each_reader_sees_both_versions(
-    config: PravegaConfig, registry: str, stream_name: StreamName, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_reader_sees_both_versions(config, registry, stream_name, capsys):
     arguments = ["--controller", config.controller, "--registry", registry, "--stream", str(stream_name)]
     evolution.main(arguments)
     assert capsys.readouterr().out.splitlines() == [
@@ -45,9 +43,7 @@ def test_files_are_ingested_once(
         assert own == sorted(own)
 
 
-def test_a_heat_map_shows_the_busy_segment(
-    config: PravegaConfig, client: PravegaClient, stream_name: StreamName, tmp_path: Path
-) -> None:
+def test_a_heat_map_shows_the_busy_segment(config, client, stream_name, tmp_path):
     client.create_stream(stream_name, 2)
     heat = heat_map.HeatMap(str(stream_name))
     heat.look(client)
@@ -72,9 +68,7 @@ def test_a_heat_map_shows_the_busy_segment(
 
 
 @pytest.mark.parametrize("engine", ["processes", "ray", "daft"])
-def test_parallel_reads(
-    client: PravegaClient, config: PravegaConfig, stream_name: StreamName, engine: str, capsys: pytest.CaptureFixture
-):
+def test_parallel_reads(client, config, stream_name, engine, capsys):
     if engine != "processes":
         pytest.importorskip(engine)
     client.create_stream(stream_name, 3)

@@ -26,7 +26,7 @@ from pravega_connector.exactly_once.batch_commit.digest import RowTotal
 
 
 class Target:
-    """One stream, and the ledger beside it."""
+    """One stream, and the ledger next to it."""
 
     def __init__(self, client: PravegaClient, stream: StreamName) -> None:
         client.create_stream(stream, ScalingPolicy.fixed(2))
@@ -40,7 +40,7 @@ class Target:
         return Key("query", self.creation)
 
     def write(self, *events: bytes, lease: float = 60.0) -> Part:
-        """What a task does: events in a transaction that is left open."""
+        """Work of a task: events in a transaction that is left open."""
         import pyarrow as pa
 
         transaction = self.client.transactions(self.stream, lease=lease).begin()
@@ -58,14 +58,14 @@ class Target:
         return Servers(self.client.controller, ledger or self.ledger, lease=60.0, timeout=60.0)
 
     def commit(self, batch: int, *own: Part, ledger: Ledger | None = None, **more: object) -> Commit:
-        """What the driver does. Raises as the sink does."""
+        """Work of the driver. Raises as the sink does."""
         servers = self.servers(ledger=ledger)
         machine = carry_out(Commit(self.job(batch, *own, **more)), servers)  # type: ignore[arg-type]
         check(machine, self.stream)
         return machine
 
     def crash(self, at: Phase, batch: int, *own: Part, **more: object) -> Commit:
-        """A driver that is gone before it asks what ``at`` asks. Its pings count for nothing, so that it asks all."""
+        """A driver that ends before the request of ``at``. Its pings do not count, so that it asks all."""
         machine, servers = Commit(self.job(batch, *own, **more)), self.servers()  # type: ignore[arg-type]
         while machine.phase is not at:
             assert not machine.ended, f"it ended as {machine.outcome} and never came to {at}"

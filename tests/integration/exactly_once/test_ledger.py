@@ -170,7 +170,7 @@ def test_a_batch_without_a_visible_row_is_not_accepted(target: Target, sees: See
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_an_older_checkpoint_goes_on_after_the_later_batch_is_finished(target: Target, sees: Sees, lost: bool):
+def test_an_older_checkpoint_continues_after_the_later_batch_is_finished(target: Target, sees: Sees, lost: bool):
     """Batch 2 is prepared when the checkpoint is put back to batch 1."""
     for batch in range(2):
         target.commit(batch, target.write(b"%d" % batch))
@@ -282,7 +282,7 @@ def test_an_operator_finishes_a_batch_without_spark(target: Target, sees: Sees):
     assert recovery.finish("query") is Outcome.COMMITTED
     sees(b"a", b"b")
     assert [finding.verdict for finding in recovery.survey()] == ["nothing to do"]
-    target.commit(1, target.write(b"c"), run="run-1")  # an operator is no run that would fence the query's
+    target.commit(1, target.write(b"c"), run="run-1")  # an operator is not a run that would fence the query's
     sees(b"a", b"b", b"c")
 
 
@@ -342,7 +342,7 @@ def test_a_recorded_batch_is_finished_and_other_rows_are_refused(target: Target,
 
 
 def test_two_drivers_with_other_rows_for_one_batch(target: Target, sees: Sees):
-    """Both have read the ledger before either appended; who comes second is told, and its rows are not lost in it."""
+    """Both read the ledger before either appended; the second gets an error, and its rows are not lost."""
     slow = target.crash(Phase.PREPARE, 0, target.write(b"a", b"b"), run="slow")
     target.commit(0, target.write(b"a"), run="fast")
     with pytest.raises(ReplayDiffersError, match="committed with 1 rows"):
@@ -401,7 +401,7 @@ def test_an_application_id_belongs_to_one_query(target: Target):
 
 
 def test_many_drivers_at_once_make_a_batch_visible_once(target: Target, sees: Sees):
-    """Each has rows of its own for each batch, and its own view of the ledger; who wins is nobody's business."""
+    """Each has separate rows for each batch, and its own view of the ledger; any of them may win."""
 
     def drive(run: str) -> None:
         with Ledger(target.client.stores, target.ledger.name) as ledger:
@@ -482,7 +482,7 @@ def test_a_ledger_that_was_truncated_says_what_to_do(target: Target, compactions
                 target.commit(8, target.write(b"8"), ledger=ledger)
 
 
-def test_a_stream_that_is_no_ledger_is_refused(target: Target):
+def test_a_stream_that_is_not_a_ledger_is_refused(target: Target):
     with target.client.revisioned(target.ledger.name) as stream:
         stream.write_unconditionally(b"hello")
     with pytest.raises(LedgerFormatError, match="another program"):

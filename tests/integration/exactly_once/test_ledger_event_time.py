@@ -1,4 +1,4 @@
-"""Event times of recorded batches, noted by whoever finishes them."""
+"""Event times of recorded batches, noted by the process that finishes them."""
 
 import dataclasses
 

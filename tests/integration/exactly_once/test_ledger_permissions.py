@@ -1,4 +1,4 @@
-"""What a user must be allowed to do for exactly once, and that it is asked for before the first event."""
+"""Permissions that exactly-once needs, checked before the first event."""
 
 from collections.abc import Callable
 
@@ -52,7 +52,7 @@ def test_a_ledger_that_is_not_there_can_be_created_by_those_alone_who_may(config
 
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("user", ["no-ledger", "reads-ledger"])
-def test_who_cannot_write_to_the_ledger_is_told_before_the_first_event(
+def test_a_user_who_cannot_write_to_the_ledger_is_refused_before_the_first_event(
     config: PravegaConfig, prepare: Prepare, user: str
 ):
     with pytest.raises(AuthenticationError, match=str(LEDGER)):
@@ -60,7 +60,7 @@ def test_who_cannot_write_to_the_ledger_is_told_before_the_first_event(
 
 
 @pytest.mark.usefixtures("ledger")
-def test_a_ledger_that_is_there_takes_no_right_on_the_scope(prepare: Prepare):
+def test_a_ledger_that_exists_takes_no_right_on_the_scope(prepare: Prepare):
     prepare("writes-ledger")
 
 

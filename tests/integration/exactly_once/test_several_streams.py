@@ -65,7 +65,7 @@ class Batches:
         return carry_out(Commit(job), self.servers())
 
     def crash(self, at: Phase, batch: int, *own: Part) -> None:
-        """A driver that is gone before it asks what ``at`` asks."""
+        """A driver that ends before the request of ``at``."""
         machine, servers = Commit(self.job(batch, *own)), self.servers()
         while machine.phase is not at:
             machine = machine.answered(servers.answer(machine.request()))
@@ -142,7 +142,7 @@ def test_a_batch_that_is_committed_in_one_stream_only_is_repaired(batches: Batch
     assert batches.seen() == {"orders": [b"a"], "audit": [b"x", b"y"], "letters": []}
 
 
-def test_a_part_that_is_lost_for_good_is_reported_with_its_stream(batches: Batches):
+def test_a_part_that_is_lost_permanently_is_reported_with_its_stream(batches: Batches):
     pilot, lost, kept = batches.write(ORDERS, b"a"), batches.write(AUDIT, b"x"), batches.write(LETTERS, b"l")
     batches.crash(Phase.COMMIT_REST, 0, pilot, lost, kept)
     batches.abort(lost)

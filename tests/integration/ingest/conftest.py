@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def write(folder: Path) -> Callable[..., Path]:
-    """``write(file, samples)``: a CSV file with so many samples, its number in each of them."""
+    """``write(file, samples)``: a CSV file with this many samples, its number in each of them."""
 
     def make(file: int, samples: int = 30, first: int = 0) -> Path:
         path = folder / f"{file:03}.csv"

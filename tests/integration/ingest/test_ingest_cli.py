@@ -15,14 +15,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client import StreamName
 from pravega_connector.config import PravegaConfig
-from pravega_connector.exactly_once.steps import StepLog
 from pravega_connector.exactly_once.steps.takeover import this_run
-from pravega_connector.local import LocalPravega
 from pravega_connector.operations.cli.root import command_line
 from pravega_connector.operations.ingest import FileSource
-from tests.ingest_steps import record
+from tests.support.ingest_steps import record
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
@@ -43,7 +41,7 @@ def run(config: PravegaConfig, folder: Path, target: StreamName) -> Callable[...
     return invoke
 
 
-def test_all_is_well(run: Callable[..., Result], write: Write, events: Events):
+def test_all_is_well(run, write, events):
     write(0)
     write(1)
     dry = run("--dry-run")
@@ -64,16 +62,14 @@ def test_all_is_well(run: Callable[..., Result], write: Write, events: Events):
     ("arguments", "code"),
     [(["--variant", "none"], 2), (["--type", "sample=nothing"], 1), (["--format", "avr"], 1), (["--option", "x"], 2)],
 )
-def test_what_cannot_be_right(
-    run: Callable[..., Result], write: Write, events: Events, arguments: list[str], code: int
-):
+def test_what_cannot_be_right(run, write, events, arguments, code):
     write(0)
     result = run(*arguments)
     assert result.exit_code == code
     assert events() == []
 
 
-def test_bad_files(run: Callable[..., Result], folder: Path, tmp_path: Path, write: Write, events: Events):
+def test_bad_files(run, folder, tmp_path, write, events):
     write(1)
     (folder / "000.csv").write_text("file,sample\n0,0\n0\n")
     for arguments, exit_code, there in (
@@ -90,7 +86,7 @@ def test_bad_files(run: Callable[..., Result], folder: Path, tmp_path: Path, wri
 
 
 @pytest.mark.usefixtures("soon_sure")
-def test_the_operator_must_choose(run: Callable[..., Result], write: Write, steps: StepLog, events: Events):
+def test_the_operator_must_choose(run, write, steps, events):
     path = write(0)
     with this_run() as owner:
         step = record(steps, FileSource([path]), uuid.uuid4(), owner)
@@ -123,13 +119,7 @@ def follower(config: PravegaConfig, folder: Path, target: StreamName) -> Iterato
     process.communicate()
 
 
-def test_sigterm_ends_it_in_order(
-    follower: subprocess.Popen[str],
-    client: PravegaClient,
-    write: Write,
-    events: Events,
-    eventually: Callable[..., None],
-):
+def test_sigterm_ends_it_in_order(follower, client, write, events, eventually):
     write(0)
     eventually(lambda: len(events()) == 30, seconds=120)
     write(1)
@@ -138,14 +128,7 @@ def test_sigterm_ends_it_in_order(
     assert follower.wait(STEP_ENDS_WITHIN) == 143
 
 
-def test_sigterm_in_the_middle_of_a_step_is_recorded(
-    follower: subprocess.Popen[str],
-    steps: StepLog,
-    run: Callable[..., Result],
-    write: Write,
-    events: Events,
-    eventually: Callable[..., None],
-):
+def test_sigterm_in_the_middle_of_a_step_is_recorded(follower, steps, run, write, events, eventually):
     write(0, MANY)
     eventually(lambda: steps.read().steps or steps.state.positions, seconds=120)
     follower.send_signal(signal.SIGTERM)
@@ -158,18 +141,12 @@ def test_sigterm_in_the_middle_of_a_step_is_recorded(
 
 
 @pytest.mark.real_servers("a process of its own that is stopped")
-def test_sigterm_ends_it_while_the_server_is_frozen(
-    follower: subprocess.Popen[str],
-    pravega: LocalPravega,
-    write: Write,
-    events: Events,
-    eventually: Callable[..., None],
-):
+def test_sigterm_ends_it_while_the_server_is_frozen(follower, pravega, write, events, eventually):
     write(0)
     eventually(lambda: len(events()) == 30, seconds=120)
     os.kill(pravega.pid, signal.SIGSTOP)
     try:
-        time.sleep(2)  # it looks for new files, and asks for the state, every second
+        time.sleep(2)  # it lists files and reads the state every second
         follower.send_signal(signal.SIGTERM)
         assert follower.wait(ENDS_WITHIN) == 143
     finally:

@@ -9,7 +9,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,13 +29,12 @@ from pravega_connector.errors import (
     KafkaUnavailableError,
     SourceChangedError,
 )
-from pravega_connector.exactly_once.steps import StepLog
 from pravega_connector.operations.cli.root import command_line
 from pravega_connector.operations.ingest import IngestSummary, KafkaOptions, KafkaSource, Settings, Sizes, ingest
 from pravega_serde import Enveloped, JsonSerializer
 from pravega_serde.text import ByteArraySerializer
-from tests import kafka_clients, pages
-from tests.kafka import PASSWORD, USER, KafkaBroker, kafka_broker
+from tests.support import kafka_clients, pages
+from tests.support.kafka import PASSWORD, USER, KafkaBroker, kafka_broker
 
 pytestmark = [pytest.mark.both_servers, pytest.mark.long]
 Ingest = Callable[..., IngestSummary]
@@ -67,9 +65,7 @@ def run(broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamNa
     return start
 
 
-def test_each_record_is_ingested_once(
-    broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, steps: StepLog
-):
+def test_each_record_is_ingested_once(broker, topic, client, target, steps):
     """Keys become routing keys, and partitions that were added are found."""
     broker.create(topic, 3)
     broker.write(topic, [{"key": f"k{n % 7}", "value": f"{n % 7} {n}"} for n in range(700)])
@@ -89,9 +85,7 @@ def test_each_record_is_ingested_once(
     assert sum(offset for _, offset, _ in positions.values()) == 1400
 
 
-def test_a_column_names_the_stream_and_a_part_is_written_again(
-    broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_column_names_the_stream_and_a_part_is_written_again(broker, topic, client, target, monkeypatch):
     other = StreamName(target.scope, f"{target.stream}-other")
     client.create_stream(other, 2)
     broker.create(topic, 3)
@@ -122,9 +116,7 @@ def test_a_column_names_the_stream_and_a_part_is_written_again(
         assert sum(map(len, found.values())) == 150
 
 
-def test_a_run_that_wakes_after_another_one_has_continued_repeats_nothing(
-    broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_that_wakes_after_another_one_has_continued_repeats_nothing(broker, topic, client, target, monkeypatch):
     other = StreamName(target.scope, f"{target.stream}-other")
     client.create_stream(other, 2)
     broker.create(topic, 2)
@@ -154,7 +146,7 @@ def test_a_run_that_wakes_after_another_one_has_continued_repeats_nothing(
     assert sorted(found) == list(range(30))
 
 
-def test_aborted_records_are_not_ingested(broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any):
+def test_aborted_records_are_not_ingested(broker, topic, run, client, target):
     """Open transactions are waited for: their records come in a later run, in their order."""
     broker.create(topic)
     producer = Producer({"bootstrap.servers": broker.servers, "transactional.id": topic})
@@ -172,9 +164,7 @@ def test_aborted_records_are_not_ingested(broker: KafkaBroker, topic: str, run: 
     assert list(client.read(target)) == [b"0", b"2", b"3"]
 
 
-def test_keyless_records_keep_the_order_of_their_partition(
-    broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any
-):
+def test_keyless_records_keep_the_order_of_their_partition(broker, topic, run, client, target):
     broker.create(topic, 4)
     broker.write(topic, [{"value": f"{n % 4} {n}", "partition": n % 4} for n in range(400)])
     broker.write(topic, [{"key": "", "value": "4 0"}, {"key": b"\xff", "value": "5 0"}, {"key": "gone", "value": None}])
@@ -186,9 +176,7 @@ def test_keyless_records_keep_the_order_of_their_partition(
     assert events.count(b"") == 1
 
 
-def test_values_in_another_format(
-    broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, tmp_path: Path
-):
+def test_values_in_another_format(broker, topic, run, client, target, tmp_path):
     broker.create(topic, 2)
     broker.write(topic, [{"key": "a", "value": json.dumps({"id": n, "item": f"tea {n}"})} for n in range(10)])
     assert run({"format": "avro"}, input={"format": "json"}).counts.events == 10
@@ -205,9 +193,7 @@ def test_values_in_another_format(
     assert len(list(client.read(target))) == 11
 
 
-def test_values_of_a_confluent_registry(
-    broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, confluent: str
-):
+def test_values_of_a_confluent_registry(broker, topic, run, client, target, confluent):
     broker.create(topic)
     order = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
     with SchemaRegistryClient({"url": confluent}) as registry:
@@ -218,9 +204,7 @@ def test_values_of_a_confluent_registry(
     assert list(client.read(target)) == [b'{"id":0}', b'{"id":1}', b'{"id":2}']
 
 
-def test_a_partition_with_a_malformed_value_is_left_out(
-    broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName
-):
+def test_a_partition_with_a_malformed_value_is_left_out(broker, topic, client, target):
     broker.create(topic, 2)
     broker.write(topic, [{"value": '{"id": 1}', "partition": 1}, {"value": "bad", "partition": 0}])
     source = KafkaSource(broker.url(topic), KafkaOptions(input={"format": "json"}))
@@ -231,9 +215,7 @@ def test_a_partition_with_a_malformed_value_is_left_out(
 
 
 @pytest.mark.parametrize("format_", ["bytes", "json"])
-def test_key_time_and_headers_in_envelopes(
-    broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, format_: str
-):
+def test_key_time_and_headers_in_envelopes(broker, topic, run, client, target, format_):
     broker.create(topic)
     headers = [("Trace-Id", b"t7"), ("ce_type", b"order"), ("id", b"9"), ("none", None)]
     broker.write(topic, [{"key": "ann", "value": '{"n": 1}', "headers": headers, "timestamp": 1_700_000_000_123}])
@@ -255,9 +237,7 @@ def test_key_time_and_headers_in_envelopes(
     assert (second.value, second.headers["type"]) == (None, topic)
 
 
-def test_deleted_records_are_data_loss(
-    broker: KafkaBroker, topic: str, run: Ingest, client: Any, target: Any, caplog: Any
-):
+def test_deleted_records_are_data_loss(broker, topic, run, client, target, caplog):
     broker.create(topic, 2)
     broker.write(topic, [{"value": str(n), "partition": n % 2} for n in range(20)])
     broker.truncate(topic, 0, 4)
@@ -277,9 +257,7 @@ def test_deleted_records_are_data_loss(
         run()
 
 
-def test_a_partition_that_was_truncated_whole_is_skipped_once(
-    broker: KafkaBroker, topic: str, run: Ingest, steps: StepLog, caplog: Any
-):
+def test_a_partition_that_was_truncated_whole_is_skipped_once(broker, topic, run, steps, caplog):
     broker.create(topic, 1)
     broker.write(topic, [{"value": str(n)} for n in range(10)])
     run()
@@ -296,7 +274,7 @@ def test_a_partition_that_was_truncated_whole_is_skipped_once(
     assert run().counts.events == 1
 
 
-def test_the_positions_of_an_empty_topic_are_recorded(broker: KafkaBroker, topic: str, run: Ingest):
+def test_the_positions_of_an_empty_topic_are_recorded(broker, topic, run):
     broker.create(topic, 2)
     assert run().counts.events == 0
     broker.write(topic, [{"value": str(n), "partition": n % 2} for n in range(10)])
@@ -305,7 +283,7 @@ def test_the_positions_of_an_empty_topic_are_recorded(broker: KafkaBroker, topic
         run()
 
 
-def test_a_recreated_topic_is_an_error(broker: KafkaBroker, topic: str, run: Ingest):
+def test_a_recreated_topic_is_an_error(broker, topic, run):
     broker.create(topic)
     broker.write(topic, [{"value": "1"}])
     run()
@@ -318,7 +296,7 @@ def test_a_recreated_topic_is_an_error(broker: KafkaBroker, topic: str, run: Ing
         run()
 
 
-def test_security_settings(broker: KafkaBroker, topic: str, client: PravegaClient, target: StreamName, steps: StepLog):
+def test_security_settings(broker, topic, client, target, steps):
     broker.create(topic)
     broker.write(topic, [{"value": "1"}])
     config = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
@@ -332,13 +310,13 @@ def test_security_settings(broker: KafkaBroker, topic: str, client: PravegaClien
         assert not any(PASSWORD.encode() in entry for _, entry in log.read_from(log.oldest_revision()))
 
 
-def test_no_broker(client: PravegaClient, target: StreamName):
+def test_no_broker(client, target):
     with pytest.raises(KafkaUnavailableError, match="no broker answers") as raised:
         ingest("kafka://127.0.0.1:1/orders", target, client=client)
     assert raised.value.code == "PRAVEGA-KAFKA-UNAVAILABLE"
 
 
-def test_an_outage_is_waited_for(topic: str, client: PravegaClient, target: StreamName):
+def test_an_outage_is_waited_for(topic, client, target):
     """A run that follows finds records that were written before and after an outage of the broker."""
     told: list[str] = []
     with kafka_broker() as broker:
@@ -375,7 +353,7 @@ def test_an_outage_is_waited_for(topic: str, client: PravegaClient, target: Stre
 
 @pytest.mark.parametrize("writer", kafka_clients.CLIENTS)
 @pytest.mark.parametrize("reader", kafka_clients.CLIENTS)
-def test_clients_accept_our_serializers_with_a_real_broker(broker: KafkaBroker, topic: str, writer: str, reader: str):
+def test_clients_accept_our_serializers_with_a_real_broker(broker, topic, writer, reader):
     values = [{"id": 7}, None, {"id": 8}]
     broker.create(topic)
     kafka_clients.write(writer, broker.servers, topic, values, JsonSerializer())
@@ -383,7 +361,7 @@ def test_clients_accept_our_serializers_with_a_real_broker(broker: KafkaBroker, 
 
 
 @pytest.mark.parametrize("page", ["docs/tools/ingest-kafka.md"])
-def test_the_page(broker: KafkaBroker, follower: pages.Follower, page: str):
+def test_the_page(broker, follower, page):
     broker.create("orders", 2)
     mine = [block for block in pages.programs() if block.page == page]
     assert len(mine) == 5
@@ -402,7 +380,7 @@ def command(config: PravegaConfig, target: StreamName) -> Callable[..., Result]:
     return invoke
 
 
-def test_the_command(broker: KafkaBroker, topic: str, command: Callable[..., Result], tmp_path: Path):
+def test_the_command(broker, topic, command, tmp_path):
     broker.create(topic, 2)
     broker.write(topic, [{"key": str(n), "value": str(n)} for n in range(20)])
     settings = tmp_path / "kafka.properties"

@@ -1,4 +1,4 @@
-"""What another run finds, and what it makes of it: every status, every lost answer."""
+"""State that another run finds, and its reaction: every status, every lost answer."""
 
 import uuid
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from pravega_connector.exactly_once.steps.takeover import Owner
 from pravega_connector.operations.ingest import FileSource, Settings, Sizes, ingest
 from pravega_connector.operations.ingest.ingester import Ingester
 from pravega_connector.writer.transactions import OpenTransaction
-from tests.ingest_steps import ELSEWHERE, ENDED, record
+from tests.support.ingest_steps import ELSEWHERE, ENDED, record
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
@@ -50,9 +50,7 @@ def left(client: PravegaClient, target: StreamName, steps: StepLog) -> Callable[
 
 
 @pytest.mark.parametrize("status", ["open", "committed", "aborted"])
-def test_a_step_is_decided_by_its_transaction(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, left: Any, status: str
-):
+def test_a_step_is_decided_by_its_transaction(client, target, folder, write, events, left, status):
     transaction = left(write(0))
     write(1)
     if status == "committed":
@@ -70,9 +68,7 @@ def test_a_step_is_decided_by_its_transaction(
 
 
 @pytest.mark.usefixtures("soon_sure")
-def test_a_forgotten_transaction_is_the_operators(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, steps: StepLog
-):
+def test_a_forgotten_transaction_is_the_operators(client, target, folder, write, events, steps):
     path = write(0)
     source = FileSource([path])
     (id_,) = source.ids()
@@ -99,25 +95,21 @@ def test_a_forgotten_transaction_is_the_operators(
     assert events() == [(1, sample) for sample in range(30)]
 
 
-def test_one_that_may_be_alive_is_waited_for(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, left: Any
-):
+def test_one_that_may_be_alive_is_waited_for(client, target, folder, write, events, left):
     transaction = left(write(0), ELSEWHERE)
     told: list[str] = []
 
     def tell(what: str, _counts: object) -> None:
         told.append(what)
         if len(told) == 3:
-            transaction.abort()  # as the server does when nobody pings it
+            transaction.abort()  # as the server does without pings
 
     assert ingest(folder, target, client=client, on_progress=tell).counts.recovered == 1
     assert told[:3] == ["waiting: another machine, process 1 is active"] * 3
     assert events() == expected(1)
 
 
-def test_silence_can_be_made_reason_enough(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, left: Any
-):
+def test_silence_can_be_made_reason_enough(client, target, folder, write, events, left):
     transaction = left(write(0), ELSEWHERE)
     ingest(folder, target, client=client, takeover_after=0.2)
     assert events() == expected(1)
@@ -125,14 +117,7 @@ def test_silence_can_be_made_reason_enough(
         transaction.commit()
 
 
-def test_who_loses_the_update_writes_nothing(
-    client: PravegaClient,
-    target: StreamName,
-    folder: Path,
-    write: Write,
-    events: Events,
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_who_loses_the_update_writes_nothing(client, target, folder, write, events, monkeypatch):
     """A faster one ingests everything between our look at the state and our update."""
     for file in range(3):
         write(file)
@@ -171,15 +156,7 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, count: 
 
 
 @pytest.mark.parametrize("landed", [True, False])
-def test_an_update_whose_answer_is_lost(
-    client: PravegaClient,
-    target: StreamName,
-    folder: Path,
-    write: Write,
-    events: Events,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
-):
+def test_an_update_whose_answer_is_lost(client, target, folder, write, events, monkeypatch, landed):
     for file in range(3):
         write(file)
     lost = lose_answers(monkeypatch, StateSynchronizer, "update_state", 2, landed=landed)
@@ -189,15 +166,7 @@ def test_an_update_whose_answer_is_lost(
 
 
 @pytest.mark.parametrize("landed", [True, False])
-def test_a_commit_whose_answer_is_lost(
-    client: PravegaClient,
-    target: StreamName,
-    folder: Path,
-    write: Write,
-    events: Events,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
-):
+def test_a_commit_whose_answer_is_lost(client, target, folder, write, events, monkeypatch, landed):
     for file in range(3):
         write(file)
     lose_answers(monkeypatch, ControllerClient, "commit_transaction", 1, landed=landed)
@@ -206,15 +175,8 @@ def test_a_commit_whose_answer_is_lost(
     assert events() == expected(3)
 
 
-def test_a_commit_is_asked_for_when_the_one_before_is_visible(
-    client: PravegaClient,
-    target: StreamName,
-    folder: Path,
-    write: Write,
-    events: Events,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    """What is COMMITTING at the same time may become visible in any order."""
+def test_a_commit_is_asked_for_when_the_one_before_is_visible(client, target, folder, write, events, monkeypatch):
+    """Transactions that are COMMITTING at the same time may become visible in any order."""
     commit, asked, before = ControllerClient.commit_transaction, [], []
 
     def watched(self: ControllerClient, stream: StreamName, transaction: uuid.UUID, *args: Any, **options: Any) -> Any:
@@ -232,7 +194,7 @@ def test_a_commit_is_asked_for_when_the_one_before_is_visible(
     assert events() == expected(20)
 
 
-def test_a_state_of_another_target_is_refused(client: PravegaClient, target: StreamName, folder: Path, write: Write):
+def test_a_state_of_another_target_is_refused(client, target, folder, write):
     write(0)
     other = StreamName(target.scope, "other")
     client.create_stream(other)
@@ -241,14 +203,7 @@ def test_a_state_of_another_target_is_refused(client: PravegaClient, target: Str
         ingest(folder, other, client=client, state="shared")
 
 
-def test_a_compacted_state_goes_on(
-    client: PravegaClient,
-    target: StreamName,
-    folder: Path,
-    write: Write,
-    events: Events,
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_compacted_state_continues(client, target, folder, write, events, monkeypatch):
     monkeypatch.setattr("pravega_connector.exactly_once.steps.runner._COMPACT_AFTER", 1000)
     for file in range(12):  # each run makes few steps, and compacts what others have left as well
         write(file)

@@ -1,4 +1,4 @@
-"""Sources that change, are damaged or forbidden, come late, are many, or are no files."""
+"""Sources that change, are damaged or forbidden, come late, are many, or are not files."""
 
 import gzip
 import json
@@ -13,17 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import BadRecordError, SourceChangedError, SourceUnreadableError, StreamNotFoundError
 from pravega_connector.operations.ingest import Chunk, Counts, FileOptions, FileSource, Settings, Sizes, ingest, plan
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
-VARIANTS = {
-    "file": Sizes(),
-    "count": Sizes(variant="count", records=7),
-    "length": Sizes(variant="length", bytes=50),
-}
+VARIANTS = {"file": Sizes(), "count": Sizes(variant="count", records=7), "length": Sizes(variant="length", bytes=50)}
 variants = pytest.mark.parametrize("sizes", VARIANTS.values(), ids=VARIANTS)
 
 
@@ -32,9 +27,7 @@ def expected(files: int, samples: int = 30) -> list[tuple[int, int]]:
 
 
 @variants
-def test_each_record_once_however_often_it_is_ingested(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, sizes: Sizes
-):
+def test_each_record_once_however_often_it_is_ingested(client, target, folder, write, events, sizes):
     for file in (0, 2):
         write(file)
     (folder / "empty.csv").write_text("file,sample\n")
@@ -48,9 +41,7 @@ def test_each_record_once_however_often_it_is_ingested(
     assert events() == expected(3)
 
 
-def test_variants_go_on_after_each_other(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events
-):
+def test_variants_continue_after_each_other(client, target, folder, write, events):
     write(0, 100)
     stopped = {"count": 21, "length": 35, "file": 100}
     for variant, most in stopped.items():
@@ -68,9 +59,7 @@ def test_variants_go_on_after_each_other(
 
 
 @variants
-def test_a_file_that_changes_while_it_is_read(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, sizes: Sizes
-):
+def test_a_file_that_changes_while_it_is_read(client, target, folder, write, events, sizes):
     path = write(0)
 
     def tell(_what: str, counts: object) -> None:
@@ -85,9 +74,7 @@ def test_a_file_that_changes_while_it_is_read(
     assert events() == expected(1)
 
 
-def test_a_file_that_shrinks_after_its_first_transaction(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events
-):
+def test_a_file_that_shrinks_after_its_first_transaction(client, target, folder, write, events):
     path = write(0)
 
     def tell(_what: str, counts: Counts) -> None:
@@ -105,9 +92,7 @@ def test_a_file_that_shrinks_after_its_first_transaction(
     assert events() == expected(1)
 
 
-def test_a_file_that_changes_afterwards(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events
-):
+def test_a_file_that_changes_afterwards(client, target, folder, write, events):
     write(0)
     ingest(folder, target, client=client)
     os.utime(folder / "000.csv", ns=(5, 5))
@@ -121,9 +106,7 @@ def test_a_file_that_changes_afterwards(
     assert events() == expected(2)
 
 
-def test_bad_files_can_be_left_out(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events
-):
+def test_bad_files_can_be_left_out(client, target, folder, write, events):
     for file in range(6):
         write(file)
     rows = pa.table({"file": [7] * 1000, "sample": list(range(1000))})
@@ -148,7 +131,7 @@ def test_bad_files_can_be_left_out(
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """As somebody whom permissions hold for."""
+    """As a user with limited permissions."""
     if os.geteuid() != 0:
         yield
         return
@@ -159,7 +142,7 @@ def unprivileged() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_a_file_that_may_not_be_read(client: PravegaClient, target: StreamName, write: Write, events: Events):
+def test_a_file_that_may_not_be_read(client, target, write, events):
     paths = [write(0), write(1)]
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
         public = Path(name)
@@ -177,9 +160,7 @@ def test_a_file_that_may_not_be_read(client: PravegaClient, target: StreamName, 
 
 
 @variants
-def test_bad_records_go_to_dead_letters_once(
-    client: PravegaClient, target: StreamName, folder: Path, tmp_path: Path, events: Events, sizes: Sizes
-):
+def test_bad_records_go_to_dead_letters_once(client, target, folder, tmp_path, events, sizes):
     lines = [f"0,{sample}" if sample % 10 else f"0,{sample},bad" for sample in range(40)]
     (folder / "000.csv").write_text("file,sample\n" + "\n".join(lines) + "\n")
     source = FileSource([folder], FileOptions(reject=True))
@@ -204,7 +185,7 @@ def test_bad_records_go_to_dead_letters_once(
     assert events() == [(0, sample) for sample in range(40) if sample % 10]
 
 
-def test_many_small_files(client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events):
+def test_many_small_files(client, target, folder, write, events):
     for file in range(600):
         write(file, 2)
     summary = ingest(folder, target, client=client, sizes=Sizes(files=250))
@@ -212,7 +193,7 @@ def test_many_small_files(client: PravegaClient, target: StreamName, folder: Pat
     assert events() == expected(600, 2)
 
 
-def test_new_files_are_followed(client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events):
+def test_new_files_are_followed(client, target, folder, write, events):
     class Enough(Exception):
         pass
 
@@ -231,7 +212,7 @@ def test_new_files_are_followed(client: PravegaClient, target: StreamName, folde
     assert events() == expected(3)
 
 
-def test_files_still_being_written_are_left_alone(target: StreamName, folder: Path, write: Write):
+def test_files_still_being_written_are_left_alone(target, folder, write):
     old, new = write(0), write(1)
     os.utime(old, (0, 0))
     assert FileSource([folder], FileOptions(settle=60.0)).ids() == [str(old)]
@@ -239,7 +220,7 @@ def test_files_still_being_written_are_left_alone(target: StreamName, folder: Pa
 
 
 class Numbers:
-    """A source that is no file: numbered records of numbered tables."""
+    """A source that is not a file: numbered records of numbered tables."""
 
     def __init__(self) -> None:
         self.schema = pa.schema([("file", pa.int64()), ("sample", pa.int64())])
@@ -267,12 +248,12 @@ class Numbers:
 
 
 @variants
-def test_any_source_that_can_be_read_again(client: PravegaClient, target: StreamName, events: Events, sizes: Sizes):
+def test_any_source_that_can_be_read_again(client, target, events, sizes):
     ingest(Numbers(), target, client=client, sizes=sizes)
     assert events() == expected(2)
 
 
-def test_the_stream_must_exist(client: PravegaClient, scope: str, folder: Path, write: Write):
+def test_the_stream_must_exist(client, scope, folder, write):
     write(0)
     with pytest.raises(StreamNotFoundError):
         ingest(folder, f"{scope}/nowhere", client=client)

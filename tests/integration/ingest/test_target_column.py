@@ -114,9 +114,7 @@ def assert_exact(client: PravegaClient, tenants: list[StreamName]) -> None:
 
 
 @pytest.mark.parametrize("variant", _SIZES)
-def test_each_record_is_in_its_stream(
-    client: PravegaClient, target: StreamName, tenants: list[StreamName], data: Path, variant: str
-):
+def test_each_record_is_in_its_stream(client, target, tenants, data, variant):
     summary = ingest(data, target, client=client, target_column="tenant", sizes=_SIZES[variant])
     assert (summary.counts.events, summary.counts.rewritten) == (3 * _SAMPLES, 0)
     assert_exact(client, tenants)
@@ -133,9 +131,7 @@ _killed = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExcept
     "ended", [pytest.param(False, id="leases run", marks=pytest.mark.long), pytest.param(True, id="leases ended")]
 )
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-def test_a_kill_at_any_call_leaves_all_streams_of_a_step_or_none(
-    client: PravegaClient, tenants: list[StreamName], data: Path, kill: Kill, late: bool, ended: bool
-):
+def test_a_kill_at_any_call_leaves_all_streams_of_a_step_or_none(client, tenants, data, kill, late, ended):
     """In each round, a run is killed at one of its calls, and another one continues."""
     kills = rewritten = missing = 0
     while True:
@@ -169,12 +165,7 @@ def test_a_kill_at_any_call_leaves_all_streams_of_a_step_or_none(
 
 @pytest.mark.parametrize("variant", _SIZES)
 def test_a_run_that_wakes_after_another_one_has_continued_repeats_nothing(
-    client: PravegaClient,
-    target: StreamName,
-    tenants: list[StreamName],
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variant: str,
+    client, target, tenants, data, monkeypatch, variant
 ):
     """The first run stops between the commit that decides its step and the next one, until another run has ended."""
     commit, summaries = ControllerClient.commit_transaction, list[IngestSummary]()
@@ -195,14 +186,7 @@ def test_a_run_that_wakes_after_another_one_has_continued_repeats_nothing(
 
 @pytest.mark.usefixtures("soon_sure")
 @_killed
-def test_each_forgotten_transaction_is_named_and_resolved(
-    client: PravegaClient,
-    target: StreamName,
-    tenants: list[StreamName],
-    data: Path,
-    kill: Kill,
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_each_forgotten_transaction_is_named_and_resolved(client, target, tenants, data, kill, monkeypatch):
     """The first transaction was committed and the others were not, and the servers have forgotten all of them."""
     kill.arm(4, late=False)
     with pytest.raises(Killed):
@@ -243,13 +227,7 @@ def test_each_forgotten_transaction_is_named_and_resolved(
     assert_exact(client, tenants)
 
 
-def test_a_part_whose_lease_ends_after_the_decision_is_written_again(
-    client: PravegaClient,
-    target: StreamName,
-    tenants: list[StreamName],
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_part_whose_lease_ends_after_the_decision_is_written_again(client, target, tenants, data, monkeypatch):
     commit, ended = ControllerClient.commit_transaction, set[StreamName]()
 
     def commit_late(controller: ControllerClient, stream: StreamName, *args: Any, **options: Any) -> Any:
@@ -266,9 +244,7 @@ def test_a_part_whose_lease_ends_after_the_decision_is_written_again(
 
 
 @_killed
-def test_what_a_part_needs_to_be_written_again_is_named(
-    client: PravegaClient, target: StreamName, tenants: list[StreamName], data: Path, kill: Kill
-):
+def test_what_a_part_needs_to_be_written_again_is_named(client, target, tenants, data, kill):
     kill.arm(4, late=False)  # three transactions, the commit that decides, and no other
     with pytest.raises(Killed):
         ingest(data, target, client=client, target_column="tenant")
@@ -291,9 +267,7 @@ def test_what_a_part_needs_to_be_written_again_is_named(
     assert_exact(client, tenants)
 
 
-def test_a_stream_that_does_not_exist_is_an_error_and_nothing_is_written(
-    client: PravegaClient, target: StreamName, folder: Path
-):
+def test_a_stream_that_does_not_exist_is_an_error_and_nothing_is_written(client, target, folder):
     (folder / "a.csv").write_text("file,sample,tenant\n0,0,\n0,1,missing\n")
     with pytest.raises(StreamNotFoundError, match="missing"):
         ingest(folder, target, client=client, target_column="tenant")
@@ -303,7 +277,7 @@ def test_a_stream_that_does_not_exist_is_an_error_and_nothing_is_written(
     assert (found(client, target), found(client, StreamName(target.scope, "missing"))) == ([(0, 0)], [(0, 1)])
 
 
-def test_the_file_with_an_invalid_name_is_left_out(client: PravegaClient, target: StreamName, folder: Path):
+def test_the_file_with_an_invalid_name_is_left_out(client, target, folder):
     """Small files are encoded together."""
     for file, tenant in enumerate(["", "not a name", ""]):
         (folder / f"{file}.csv").write_text(f"file,sample,tenant\n{file},0,{tenant}\n{file},1,{target.stream}\n")
@@ -314,7 +288,7 @@ def test_the_file_with_an_invalid_name_is_left_out(client: PravegaClient, target
     assert found(client, target) == [(0, 0), (0, 1), (2, 0), (2, 1)]
 
 
-def test_a_record_for_a_stream_without_events_is_refused(client: PravegaClient, target: StreamName, folder: Path):
+def test_a_record_for_a_stream_without_events_is_refused(client, target, folder):
     names = [f"{target.stream}-ingest", f"_MARK{target.stream}", "decisions"]
     client.create_stream(f"{target.scope}/decisions", 1, tags=[STATE_TAG])
     for name in names:
@@ -331,7 +305,7 @@ def test_a_record_for_a_stream_without_events_is_refused(client: PravegaClient, 
     assert found(client, target) == [(0, 0)]
 
 
-def test_an_invalid_column_or_name_is_an_error(client: PravegaClient, target: StreamName, folder: Path):
+def test_an_invalid_column_or_name_is_an_error(client, target, folder):
     (folder / "a.csv").write_text("file,sample,tenant\n0,0,not a name\n")
     with pytest.raises(BadRecordError, match=r"a\.csv.*invalid stream"):
         ingest(folder, target, client=client, target_column="tenant")

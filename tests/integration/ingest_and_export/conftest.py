@@ -1,4 +1,4 @@
-"""The command line as a process of its own."""
+"""The command line as its own process."""
 
 import subprocess
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from pravega_connector.client import StreamCut
 from pravega_connector.errors import ConfigError, OutputFileError, StreamNotFoundError
 from pravega_connector.operations.export import export_stream
 from pravega_serde import DeserializationError, serializer_for
-from tests.small_files import no_file_beyond
+from tests.support.small_files import no_file_beyond
 
 EVENTS = [f"event {i} ✓".encode() for i in range(5000)] + [b"", bytes(range(256)), bytes(3 << 20)]
 ORDER = {
@@ -197,7 +197,7 @@ def test_what_cannot_be_is_said_and_leaves_nothing(stream, save, tmp_path, scope
 # ---------------------------------------------------------------- the command
 
 
-def test_the_command_tells_what_it_did(command, client, stream, tmp_path):
+def test_the_command_reports_what_it_did(command, client, stream, tmp_path):
     path = tmp_path / "a.parquet"
     done = command("export", stream, path, "--columns", "event", "-o", "timeout_ms=20000")
     output, errors = done.communicate()

@@ -1,4 +1,4 @@
-"""Numbered events are in a stream once, whoever writes them, and whatever is cut or scaled meanwhile."""
+"""Numbered events are in a stream once, with any writer, and through cuts and scaling."""
 
 import threading
 import uuid
@@ -8,7 +8,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.errors import StreamNotFoundError, StreamSealedError
 from pravega_connector.single_segment.conditional_append import NumberedAppender
-from tools.faults.proxy import Proxy
+from tests.support.proxy import Proxy
 
 COUNT = 4000
 EVENTS = [(17 * i, b"%06d" % i + bytes(i % 90)) for i in range(COUNT)]
@@ -23,7 +23,7 @@ def stream(client, stream_name):
 
 @pytest.fixture
 def attempt(config, stream):
-    """``attempt(count)``: write the first so many events, some at a time, from the beginning."""
+    """``attempt(count)``: write the first ``count`` events, some at a time, from the beginning."""
     writer = uuid.uuid4().bytes
 
     def attempt(count=COUNT, step=100, client=None):

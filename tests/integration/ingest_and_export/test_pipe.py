@@ -46,7 +46,7 @@ def test_keys_keep_the_order_of_each(command, client, stream):
         assert len({batch.segment_id for batch in client.read_columns(stream, start=start)}) == 2
 
 
-def test_acknowledgements_follow_the_input_while_it_goes_on(command, client, stream):
+def test_acknowledgements_follow_the_input_while_it_continues(command, client, stream):
     process = command("write", stream, "--acknowledge", bufsize=0)
     for count in (1, 5, 6):
         while (seen := sum(len(batch.events) for batch in client.read_columns(stream))) < count:

@@ -1,15 +1,14 @@
-"""The life of a stream by commands alone: made, written, read, followed, changed, measured, sealed, deleted."""
+"""The life of a stream, only by commands: made, written, read, followed, changed, measured, sealed, deleted."""
 
 import json
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from pravega_connector.client import PravegaClient, StreamCut, StreamName
+from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.operations.cli.root import command_line
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaInfo, SchemaRegistryClient, SerializationFormat
@@ -49,7 +48,7 @@ def objects(result: Result) -> list[dict]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_cuts_that_divide_no_transaction(run: Run, client: PravegaClient, own_scope: str) -> None:
+def test_cuts_that_divide_no_transaction(run, client, own_scope):
     streams, ledger = [f"{own_scope}/orders", f"{own_scope}/audit"], f"{own_scope}/decisions"
     for stream in streams:
         client.create_stream(stream, 1)
@@ -62,7 +61,7 @@ def test_cuts_that_divide_no_transaction(run: Run, client: PravegaClient, own_sc
     assert "decisions-ledger does not exist" in run("cut", "decided", ledger, code=4).stderr
 
 
-def test_the_life_of_a_table(run: Run, client: PravegaClient, own_scope: str) -> None:
+def test_the_life_of_a_table(run, client, own_scope):
     table = f"{own_scope}/stock"
     run("table", "create", table, "--primary-key", 4, "--partitions", 2)
     assert "exists already" in run("table", "create", table, "--primary-key", 4, code=1).stderr
@@ -107,7 +106,7 @@ def test_the_life_of_a_table(run: Run, client: PravegaClient, own_scope: str) ->
     assert [str(name) for name in client.tables(own_scope)] == [carts]
 
 
-def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str, monkeypatch: pytest.MonkeyPatch):
+def test_the_life_of_a_stream(run, client, scope, monkeypatch):
     run("scope", "create", scope)
     assert "exists already" in run("scope", "create", scope, code=1).stderr
     run("scope", "create", scope, "--exist-ok")
@@ -184,7 +183,7 @@ def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str, monke
     assert "[PRAVEGA-SCOPE-NOT-FOUND]" in run("scope", "delete", scope, "--yes", code=4).stderr
 
 
-def test_lines_as_typed_events(run: Run, stream_name: StreamName, client: PravegaClient):
+def test_lines_as_typed_events(run, stream_name, client):
     Path("order.avsc").write_text(json.dumps(SCHEMA))
     options = ("--format", "avro", "-o", "avro_schema=order.avsc")
     good = [
@@ -213,7 +212,7 @@ def test_lines_as_typed_events(run: Run, stream_name: StreamName, client: Praveg
         assert len(list(client.read(f"{stream_name}-{name}"))) == line - 1
 
 
-def test_events_of_a_registry(run: Run, registry: str, stream_name: StreamName):
+def test_events_of_a_registry(run, registry, stream_name):
     """Which format and which schema, the registry tells both commands."""
     other = {"type": "record", "name": "Refund", "fields": [{"name": "id", "type": "int"}]}
     group = stream_name.stream
@@ -231,7 +230,7 @@ def test_events_of_a_registry(run: Run, registry: str, stream_name: StreamName):
     assert "[PRAVEGA-REGISTRY-NOT-FOUND]" in run("read", stream_name, *at, "--registry-group", "none", code=4).stderr
 
 
-def test_a_transaction_is_all_or_nothing(run: Run, stream_name: StreamName, client: PravegaClient):
+def test_a_transaction_is_all_or_nothing(run, stream_name, client):
     told = run("write", stream_name, "--create", 2, "--transaction", "--format", "json", input="1\n2\n{\n", code=6)
     assert told.stderr.startswith("0 events (0 bytes)")
     assert list(client.read(stream_name)) == []
@@ -239,7 +238,7 @@ def test_a_transaction_is_all_or_nothing(run: Run, stream_name: StreamName, clie
     assert list(client.read(stream_name)) == [b"1", b"2"]
 
 
-def test_a_reader_goes_on_where_it_ended(run: Run, stream_name: StreamName, client: PravegaClient):
+def test_a_reader_continues_where_it_ended(run, stream_name, client):
     """Across scaling, and by any number of events at a time."""
     client.create_stream(stream_name)
     written = 0
@@ -263,9 +262,7 @@ def test_a_reader_goes_on_where_it_ended(run: Run, stream_name: StreamName, clie
     assert StreamCut.from_text(Path("kept").read_text().strip()) == client.tail(stream_name)
 
 
-def test_following_a_second_writer(
-    run: Run, stream_name: StreamName, client: PravegaClient, command: Callable[..., subprocess.Popen[bytes]]
-):
+def test_following_a_second_writer(run, stream_name, client, command):
     client.create_stream(stream_name)
     run("write", stream_name, input="old\n")
     reader = command("read", stream_name, "--follow", "--start", "earliest", "--cut-file", "kept", "--format", "string")
@@ -286,9 +283,7 @@ def test_following_a_second_writer(
     assert run("read", stream_name, "--follow", "--start", "earliest").stdout == "old\nnew\nlast\n"
 
 
-def test_signals_and_a_closed_pipe(
-    stream_name: StreamName, client: PravegaClient, command: Callable[..., subprocess.Popen[bytes]]
-):
+def test_signals_and_a_closed_pipe(stream_name, client, command):
     client.create_stream(stream_name)
     writer = command("write", stream_name, bufsize=0)
     writer.stdin.write(b"one\ntwo\nhalf")

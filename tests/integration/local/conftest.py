@@ -1,4 +1,4 @@
-"""What the tests of the embedded servers share."""
+"""Fixtures of the tests of the embedded servers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The embedded cluster: separate processes that can fail one by one, and none that outlives its starter."""
+"""The embedded cluster: separate processes that can fail one by one, and that end with their starter."""
 
 import re
 
@@ -79,7 +79,7 @@ def test_the_ended_processes_are_named_when_the_rest_is_not_ready(cluster):
 
 
 @pytest.mark.long
-def test_a_bookie_that_is_away_is_replaced(cluster, copy):
+def test_a_bookie_that_is_unavailable_is_replaced(cluster, copy):
     copy(0, 10)
     cluster.processes["bookie-1"].kill()
     cluster.await_ready()
@@ -114,7 +114,7 @@ def test_one_process_has_none_to_choose_from(pravega):
 
 @pytest.fixture
 def home(monkeypatch, tmp_path):
-    """A cache folder of the test's own, with the jars that are there already."""
+    """A cache folder of the test's own, with the jars that exist already."""
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "jars").symlink_to(cache_dir() / "jars")
     monkeypatch.setenv("PRAVEGA_SERDE_CACHE", str(tmp_path / "cache"))

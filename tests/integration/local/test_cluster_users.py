@@ -24,7 +24,7 @@ def cluster():
 
 
 @pytest.mark.timeout(900)
-def test_a_writer_and_a_follower_go_on_while_tokens_expire(cluster, stream_name):
+def test_a_writer_and_a_follower_continue_while_tokens_expire(cluster, stream_name):
     with PravegaClient(cluster.config, timeout=60.0) as client:
         client.create_stream(stream_name, 4)
         written, followed, end = 0, [], time.monotonic() + WORK

@@ -16,7 +16,7 @@ CLI = "import sys; from pravega_connector.operations.cli import main; main(sys.a
 
 @pytest.fixture
 def cli(start_python, tmp_path):
-    """Run the command line with a state of its own, and with the jars that are there already."""
+    """Run the command line with its own state, and with the jars that exist already."""
     cache = tmp_path / "cache"
     cache.mkdir()
     jars = cache_dir() / "jars"
@@ -65,7 +65,7 @@ def test_up_status_down(cli, is_gone, eventually):
 
 
 @pytest.mark.long
-def test_a_registry_beside_it(cli, is_gone):
+def test_a_registry_next_to_it(cli, is_gone):
     code, output, errors = cli("up", "--port", "0", "--registry", "--registry-port", "0", "--registry-store", "pravega")
     assert code == 0, errors
     uri = output.splitlines()[-1].removeprefix("export PRAVEGA_REGISTRY_URI=")

@@ -26,7 +26,7 @@ from pravega_connector.errors import ConfigError, JarDownloadError
 from pravega_connector.local.jars import JarSet, ensure_jars
 from pravega_connector.local.maven import Jar
 from pravega_connector.operations.cli.root import command_line
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 # Fetches the jars named by the lines of its first argument and prints their folder.
 FETCH = """
@@ -36,7 +36,7 @@ from pravega_connector.local.maven import Jar
 jars = tuple(Jar.from_line(line) for line in sys.argv[1].splitlines())
 print(ensure_jars(JarSet("server", "1.0", jars)))
 """
-# In the folder of a fetch whose second jar is on its way.
+# In the folder of a fetch whose second jar is in flight.
 PARTIAL = ("second-1.0.jar.part", "first-1.0.jar", "third-1.0-linux.jar")
 
 
@@ -58,10 +58,10 @@ class Served:
         self.answers = {}  # per file: (status, headers) of the next answers in place of the file
         self.redirect = None  # where the files are instead
         self.has_ranges, self.has_length = True, True
-        self.cut_off = 0  # so many downloads end after half of what they were asked for
+        self.cut_off = 0  # this many downloads end after half of what they were asked for
         self.close_idle = False  # the connection ends after each answer, without a word of it
         self.pause = 0.0  # between two pieces
-        self.asked = threading.Event()  # the second jar is on its way
+        self.asked = threading.Event()  # the second jar is in flight
         self.go_on = threading.Event()  # its second half may follow
         self.go_on.set()
 
@@ -132,7 +132,7 @@ class Served:
 
 @contextlib.contextmanager
 def serving(answer, *, trust=None):
-    """``answer(request)`` for each request, on a port of its own; yields the address."""
+    """``answer(request)`` for each request, on its own port; yields the address."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -285,7 +285,7 @@ def test_an_endless_redirection(repository):
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-def test_a_download_that_is_cut_off_goes_on(repository, has_length, capsys):
+def test_a_download_that_is_cut_off_continues(repository, has_length, capsys):
     repository.cut_off, repository.has_length = 3, has_length
     assert_complete(fetch(repository), repository)
     assert repository.cut_off == 0
@@ -295,7 +295,7 @@ def test_a_download_that_is_cut_off_goes_on(repository, has_length, capsys):
     assert "trying again" in capsys.readouterr().err
 
 
-def test_a_link_that_breaks_often_is_no_failure_while_bytes_arrive(repository):
+def test_a_link_that_breaks_often_is_not_a_failure_while_bytes_arrive(repository):
     repository.cut_off = 12  # halves of halves: each brings something
     assert_complete(fetch(repository), repository)
     assert repository.cut_off == 0
@@ -335,7 +335,7 @@ def test_a_server_that_drips(repository):
 
 @pytest.fixture
 def stalled(repository, start_python, tmp_path, eventually):
-    """A fetch in a process of its own that waits for the second half of the last jar, and that jar's file."""
+    """A fetch in its own process that waits for the second half of the last jar, and that jar's file."""
     repository.go_on.clear()
     process = start_python(FETCH, repository.lines)
     part, *whole = (partial(tmp_path, repository) / name for name in PARTIAL)
@@ -359,7 +359,7 @@ def test_a_process_killed_in_the_middle(repository, stalled, tmp_path):
     have = part.stat().st_size
     repository.ranges.clear()
     assert_complete(fetch(repository), repository)
-    # What has arrived is not asked for again.
+    # Bytes that have arrived are not requested again.
     assert repository.downloads == {"first-1.0.jar": 1, "second-1.0.jar": 2, "third-1.0-linux.jar": 1}
     assert repository.ranges == [f"bytes={have}-"]
 

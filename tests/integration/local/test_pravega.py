@@ -1,4 +1,4 @@
-"""The embedded server: it works, is alone on its ports, and never outlives whoever wanted it."""
+"""The embedded server: it works, has its ports for itself, and ends with its owner."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def test_ready_means_that_events_can_be_written_at_once(pravega):
         assert "local-readiness" not in client.controller.list_scopes()
 
 
-def test_a_failure_in_the_middle_of_the_probe_is_no_obstacle(monkeypatch, pravega):
+def test_a_failure_in_the_middle_of_the_probe_is_not_an_obstacle(monkeypatch, pravega):
     real, attempts = launch._round_trip, []
 
     def round_trip(client, stream, store):
@@ -102,14 +102,14 @@ def test_the_server_ends_when_its_parent_is_killed(start_python, is_gone, eventu
 
 
 @pytest.mark.long
-def test_a_port_that_was_taken_meanwhile(monkeypatch, temp_folder):
+def test_a_port_that_was_taken_in_the_meantime(monkeypatch, temp_folder):
     real, given = module.free_ports, []
 
     with socket.create_server(("127.0.0.1", 0)) as thief:
 
         def free_ports(count):
             given.append(real(count))
-            # The first time ZooKeeper's port is one that somebody else has.
+            # The first time ZooKeeper's port is in use by another process.
             return [*given[0][:2], thief.getsockname()[1]] if len(given) == 1 else given[-1]
 
         monkeypatch.setattr(module, "free_ports", free_ports)
@@ -149,7 +149,7 @@ def test_another_server_on_the_controllers_port_is_not_mistaken_for_ours(monkeyp
         assert server.controller_uri == f"tcp://127.0.0.1:{given[1][0]}"
 
 
-def test_a_server_that_cannot_start_says_why_and_where_more_is_told(temp_folder):
+def test_a_server_that_cannot_start_says_why_and_where_more_is_reported(temp_folder):
     with pytest.raises(
         LocalServerError, match=r"^\[PRAVEGA-LOCAL-SERVER\] [^\n]*exit code 1[^\n]*server\.log$"
     ) as caught:

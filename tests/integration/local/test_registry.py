@@ -8,13 +8,7 @@ import pytest
 from pravega_connector.errors import ConfigError, LocalServerError
 from pravega_connector.local import LocalSchemaRegistry, RegistryUser
 from pravega_serde.errors import RegistryAuthenticationError, RegistryPermissionError, RegistryProtocolError
-from pravega_serde.registry import (
-    Compatibility,
-    GroupProperties,
-    SchemaInfo,
-    SchemaRegistryClient,
-    SerializationFormat,
-)
+from pravega_serde.registry import Compatibility, GroupProperties, SchemaInfo, SchemaRegistryClient, SerializationFormat
 
 PROPERTIES = GroupProperties(SerializationFormat.AVRO, Compatibility.FULL)
 SCHEMA = SchemaInfo("R", SerializationFormat.AVRO, b'{"type":"record","name":"R","fields":[]}')

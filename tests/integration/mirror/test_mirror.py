@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from pravega_connector.operations.mirror import MirrorCounts, mirror, mirror_sta
 from pravega_connector.operations.mirror.source import Source
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamCut
-from tests.integration.mirror.conftest import BY_KEY, KEYS, Copied, Run, Write, each
+from tests.integration.mirror.conftest import BY_KEY, KEYS, each
 
 
 def scale(client: PravegaClient, stream: StreamName, *bounds: float) -> None:
@@ -35,15 +34,7 @@ def bounds_of(client: PravegaClient, stream: StreamName) -> list[tuple[float, fl
     return sorted((segment.low, segment.high) for segment in client.controller.current_segments(stream))
 
 
-def test_it_follows_scalings_of_the_source(
-    client: PravegaClient,
-    other: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-) -> None:
+def test_it_follows_scalings_of_the_source(client, other, source, target, run, write, copied):
     write(5)
     scale(client, source, 0.0, 0.2, 0.7, 1.0)
     write(5)
@@ -64,15 +55,7 @@ def test_it_follows_scalings_of_the_source(
         assert [int(event.split()[1]) for event in found] == list(range(16))
 
 
-def test_others_may_scale_the_destination(
-    client: PravegaClient,
-    other: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-) -> None:
+def test_others_may_scale_the_destination(client, other, source, target, run, write, copied):
     write(5)
     run()
 
@@ -91,9 +74,7 @@ def test_others_may_scale_the_destination(
     assert bounds_of(other, target) == bounds_of(client, source)
 
 
-def test_events_of_any_size(
-    client: PravegaClient, other: PravegaClient, source: StreamName, target: StreamName, run: Run
-) -> None:
+def test_events_of_any_size(client, other, source, target, run):
     sizes = [0, 1, 0, 3_000_000, 7, 0]
     with client.writer(source) as writer:
         for size in sizes:
@@ -102,9 +83,7 @@ def test_events_of_any_size(
     assert [len(event) for event in other.read(target)] == sizes
 
 
-def test_it_begins_at_a_position(
-    client: PravegaClient, source: StreamName, run: Run, write: Write, copied: Copied
-) -> None:
+def test_it_begins_at_a_position(client, source, run, write, copied):
     write(3)
     start = client.tail(source)
     write(2)
@@ -113,9 +92,7 @@ def test_it_begins_at_a_position(
     assert copied() == {str(key): [3, 4] for key in range(KEYS)}
 
 
-def test_it_ends_at_the_tail_of_its_start(
-    client: PravegaClient, source: StreamName, run: Run, write: Write, copied: Copied
-) -> None:
+def test_it_ends_at_the_tail_of_its_start(client, source, run, write, copied):
     write(2)
 
     def write_more(what: str, counts: MirrorCounts) -> None:
@@ -132,9 +109,7 @@ class _StopError(BaseException):
     """Ends a run that follows the source."""
 
 
-def test_it_follows_the_source_and_ends_in_order(
-    client: PravegaClient, source: StreamName, run: Run, write: Write, copied: Copied, eventually: Callable[..., None]
-) -> None:
+def test_it_follows_the_source_and_ends_in_order(client, source, run, write, copied, eventually):
     stopping = threading.Event()
     seen: list[MirrorCounts] = []
 
@@ -166,15 +141,7 @@ def test_it_follows_the_source_and_ends_in_order(
 # ---- ends ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_sealed_source(
-    client: PravegaClient,
-    other: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-) -> None:
+def test_a_sealed_source(client, other, source, target, run, write, copied):
     write(3)
     client.seal_stream(source)
     assert run(follow=True).sealed
@@ -185,7 +152,7 @@ def test_a_sealed_source(
     assert copied() == each(3)
 
 
-def test_a_sealed_destination(other: PravegaClient, target: StreamName, run: Run, write: Write) -> None:
+def test_a_sealed_destination(other, target, run, write):
     write(1)
     run()
     other.seal_stream(target)
@@ -194,9 +161,7 @@ def test_a_sealed_destination(other: PravegaClient, target: StreamName, run: Run
         run()
 
 
-def test_truncated_events_are_an_error(
-    client: PravegaClient, source: StreamName, run: Run, write: Write, copied: Copied
-) -> None:
+def test_truncated_events_are_an_error(client, source, run, write, copied):
     write(1)
     run()
     write(2)
@@ -211,9 +176,7 @@ def test_truncated_events_are_an_error(
     assert copied() == {str(key): [0, 3] for key in range(KEYS)}
 
 
-def test_segments_that_are_truncated_away(
-    client: PravegaClient, source: StreamName, run: Run, write: Write, copied: Copied
-) -> None:
+def test_segments_that_are_truncated_away(client, source, run, write, copied):
     """The mirror has read one of them to its end, and another one not at all."""
     write(1)
     run()
@@ -231,15 +194,7 @@ def test_segments_that_are_truncated_away(
     assert copied() == {str(key): [0, 1, 3] for key in range(KEYS)}
 
 
-def test_a_deleted_segment_of_unknown_length(
-    client: PravegaClient,
-    source: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_deleted_segment_of_unknown_length(client, source, run, write, copied, monkeypatch, caplog):
     """The controller's tables cannot be read, for example without the permission."""
     monkeypatch.setattr("pravega_connector.operations.mirror.source.sealed_lengths", lambda *_: {})
     write(1)
@@ -256,14 +211,7 @@ def test_a_deleted_segment_of_unknown_length(
     assert copied() == {str(key): [0, 2] for key in range(KEYS)}
 
 
-def test_events_that_are_truncated_while_they_are_read(
-    client: PravegaClient,
-    source: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_events_that_are_truncated_while_they_are_read(client, source, run, write, copied, monkeypatch):
     write(1)
     read, truncated = Source.read, []
 
@@ -280,9 +228,7 @@ def test_events_that_are_truncated_while_they_are_read(
     assert copied() == {str(key): [1] for key in range(KEYS)}
 
 
-def test_a_deleted_source(
-    client: PravegaClient, source: StreamName, target: StreamName, run: Run, write: Write
-) -> None:
+def test_a_deleted_source(client, source, target, run, write):
     write(1)
     run()
     client.delete_stream(source)
@@ -295,9 +241,7 @@ def test_a_deleted_source(
         run()
 
 
-def test_a_source_that_is_deleted_during_a_run(
-    client: PravegaClient, source: StreamName, run: Run, write: Write
-) -> None:
+def test_a_source_that_is_deleted_during_a_run(client, source, run, write):
     write(1)
 
     def delete(what: str, _counts: MirrorCounts) -> None:
@@ -308,9 +252,7 @@ def test_a_source_that_is_deleted_during_a_run(
         run(follow=True, on_progress=delete)
 
 
-def test_a_deleted_destination(
-    other: PravegaClient, target: StreamName, run: Run, write: Write, copied: Copied
-) -> None:
+def test_a_deleted_destination(other, target, run, write, copied):
     write(1)
     run()
     other.delete_stream(target)
@@ -325,9 +267,7 @@ def test_a_deleted_destination(
 # ---- settings, tags and time -----------------------------------------------------------------------------------------
 
 
-def test_the_destination_has_the_settings_of_the_source(
-    client: PravegaClient, other: PravegaClient, source: StreamName, target: StreamName, run: Run
-) -> None:
+def test_the_destination_has_the_settings_of_the_source(client, other, source, target, run):
     config = client.describe(source).config
     config = replace(config, tags=("orders", "daily"), timestamp_aggregation_timeout_ms=5000)
     client.controller.update_stream(source, replace(config, scaling=ScalingPolicy.fixed(2)))
@@ -347,14 +287,7 @@ def test_the_destination_has_the_settings_of_the_source(
     assert bounds_of(other, target) == [(0.0, 0.1), (0.1, 0.2), (0.2, 1.0)]
 
 
-def test_watermarks_are_noted_again(
-    client: PravegaClient,
-    other: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    run: Run,
-    eventually: Callable[..., None],
-) -> None:
+def test_watermarks_are_noted_again(client, other, source, target, run, eventually):
     def bounds(client: PravegaClient, stream: StreamName) -> list[tuple[int, int]]:
         return [(mark.low, mark.high) for mark in client.watermarks(stream)]
 
@@ -374,9 +307,7 @@ def test_watermarks_are_noted_again(
 # ---- status ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_status_maps_positions(
-    client: PravegaClient, other: PravegaClient, source: StreamName, target: StreamName, run: Run, write: Write
-) -> None:
+def test_the_status_maps_positions(client, other, source, target, run, write):
     clients = {"source_client": client, "destination_client": other}
     with pytest.raises(StreamNotFoundError, match=f"{target} does not exist"):
         mirror_status(source, target, **clients)
@@ -394,17 +325,13 @@ def test_the_status_maps_positions(
     assert list(other.read(target, start=status.destination)) == list(client.read(source, start=status.source))
 
 
-def test_several_mirrors_of_one_source(
-    client: PravegaClient, other: PravegaClient, source: StreamName, run: Run, write: Write
-) -> None:
+def test_several_mirrors_of_one_source(client, other, source, run, write):
     """Each name is a mirror. Two mirrors to one destination copy everything twice."""
     write(1)
     assert [run(name=name).counts.events for name in ("one", "two", "one")] == [KEYS, KEYS, 0]
 
 
-def test_a_stream_is_not_mirrored_to_itself_under_another_address(
-    client: PravegaClient, source: StreamName, write: Write
-) -> None:
+def test_a_stream_is_not_mirrored_to_itself_under_another_address(client, source, write):
     write(1)
     same = replace(client.config, controller=client.config.controller.replace("127.0.0.1", "localhost"))
     before = client.tail(source)
@@ -418,7 +345,7 @@ def test_a_stream_is_not_mirrored_to_itself_under_another_address(
     assert not client.stream_exists(StreamName(source.scope, f"{source.stream}-mirror"))
 
 
-def test_a_destination_without_events_is_refused(client: PravegaClient, source: StreamName, write: Write) -> None:
+def test_a_destination_without_events_is_refused(client, source, write):
     write(1)
     ledger, internal = (StreamName(source.scope, name) for name in ("decisions", f"_MARK{source.stream}"))
     client.create_stream(ledger, 1, tags=[STATE_TAG])
@@ -429,9 +356,7 @@ def test_a_destination_without_events_is_refused(client: PravegaClient, source: 
     assert not client.stream_exists(StreamName(source.scope, "decisions-mirror"))
 
 
-def test_a_stream_is_mirrored_to_its_name_in_another_cluster(
-    client: PravegaClient, source: StreamName, write: Write
-) -> None:
+def test_a_stream_is_mirrored_to_its_name_in_another_cluster(client, source, write):
     write(1)
     with InProcessPravega() as second, second.client() as two, InProcessPravega() as third, third.client() as three:
         for _ in range(2):  # the second run resumes: the destination exists, and has the same creation
@@ -444,7 +369,7 @@ def test_a_stream_is_mirrored_to_its_name_in_another_cluster(
         assert len(list(client.read(source))) == KEYS
 
 
-def test_a_chain_of_mirrors_does_not_close_a_circle(client: PravegaClient, source: StreamName, write: Write) -> None:
+def test_a_chain_of_mirrors_does_not_close_a_circle(client, source, write):
     write(1)
     second, third = (StreamName(source.scope, f"{source.stream}-{n}") for n in (2, 3))
     both = {"source_client": client, "destination_client": client}

@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.operations.cli.root import command_line
-from tests.integration.mirror.conftest import KEYS, Copied, Write, each
+from tests.integration.mirror.conftest import KEYS, each
 
 Invoke = Callable[..., Result]
 
@@ -29,9 +28,7 @@ def invoke(arguments: list[str]) -> Invoke:
     return lambda *more: CliRunner().invoke(command_line, [*arguments, *more])
 
 
-def test_it_copies_and_reports(
-    client: PravegaClient, source: StreamName, invoke: Invoke, write: Write, copied: Copied
-) -> None:
+def test_it_copies_and_reports(client, source, invoke, write, copied):
     write(2)
     first = invoke()
     assert first.stdout.startswith(f"{2 * KEYS} events in ")
@@ -52,16 +49,14 @@ def test_it_copies_and_reports(
     assert invoke("--quiet").stdout == ""
 
 
-def test_it_begins_at_a_position(client: PravegaClient, source: StreamName, invoke: Invoke, write: Write) -> None:
+def test_it_begins_at_a_position(client, source, invoke, write):
     write(1)
     start = client.tail(source).to_text()
     write(1)
     assert invoke("--start", start, "--bytes-per-transaction", "1000").stdout.startswith(f"{KEYS} events in ")
 
 
-def test_each_failure_has_its_exit_code(
-    client: PravegaClient, source: StreamName, invoke: Invoke, write: Write
-) -> None:
+def test_each_failure_has_its_exit_code(client, source, invoke, write):
     write(1)
     invoke()
     write(1)
@@ -77,15 +72,7 @@ def test_each_failure_has_its_exit_code(
     assert invoke().exit_code == 4
 
 
-def test_two_profiles(
-    client: PravegaClient,
-    other: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    write: Write,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_profiles(client, other, source, target, write, tmp_path, monkeypatch):
     write(1)
     folder = tmp_path / "pravega-serde"
     folder.mkdir()
@@ -97,9 +84,7 @@ def test_two_profiles(
     assert CliRunner().invoke(command_line, command).stdout.startswith(f"{KEYS} events in ")
 
 
-def test_sigterm_ends_it_in_order(
-    arguments: list[str], invoke: Invoke, write: Write, copied: Copied, eventually: Callable[..., None]
-) -> None:
+def test_sigterm_ends_it_in_order(arguments, invoke, write, copied, eventually):
     write(1)
     command = [
         sys.executable,

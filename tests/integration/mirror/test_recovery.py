@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client import StreamName
 from pravega_connector.errors import ConfigError, InvalidNameError, StepUndecidedError
 from pravega_connector.exactly_once.steps import ALL, Life, Outcome, Step, StepLog, Turn, Update
 from pravega_connector.exactly_once.steps.leader import Leader
@@ -17,9 +17,9 @@ from pravega_connector.operations.mirror.copier import Copier
 from pravega_connector.operations.mirror.destination import Destination
 from pravega_connector.wire import segment_name
 from pravega_connector.writer.transactions import OpenTransaction, TransactionalWriter
-from tests.ingest_steps import ENDED
-from tests.integration.mirror.conftest import Copied, Run, Write, each
+from tests.integration.mirror.conftest import each
 from tests.integration.mirror.test_mirror import bounds_of, scale
+from tests.support.ingest_steps import ENDED
 
 #: Methods after which a run is killed, in the order in which it reaches them.
 POINTS: list[tuple[type, str]] = [
@@ -64,16 +64,7 @@ def kill_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str, int], No
     return arm
 
 
-def test_a_run_is_killed_at_each_point(
-    client: PravegaClient,
-    other: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-    kill_after: Callable[[type, str, int], None],
-) -> None:
+def test_a_run_is_killed_at_each_point(client, other, source, target, run, write, copied, kill_after):
     bounds = [(0.0, 0.3, 1.0), (0.0, 1.0), (0.0, 0.5, 0.6, 1.0), (0.0, 0.25, 1.0)]
     for number, (cls, name) in enumerate(POINTS):
         write(2)
@@ -105,9 +96,7 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, t
     resumed.set()
 
 
-def test_a_run_that_was_taken_over_copies_nothing_twice(
-    run: Run, write: Write, copied: Copied, paused: tuple[threading.Event, threading.Event]
-) -> None:
+def test_a_run_that_was_taken_over_copies_nothing_twice(run, write, copied, paused):
     write(4)
     summaries = []
     slow = threading.Thread(target=lambda: summaries.append(run(transaction_bytes=200)))
@@ -122,15 +111,7 @@ def test_a_run_that_was_taken_over_copies_nothing_twice(
 
 
 @pytest.mark.usefixtures("soon_sure")
-def test_a_forgotten_transaction_is_decided_by_an_operator(
-    client: PravegaClient,
-    other: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-) -> None:
+def test_a_forgotten_transaction_is_decided_by_an_operator(client, other, source, target, run, write, copied):
     write(1)
     run()
     write(1)
@@ -150,15 +131,7 @@ def test_a_forgotten_transaction_is_decided_by_an_operator(
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_slow_run_does_not_begin_segments_again(
-    client: PravegaClient,
-    source: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-    monkeypatch: pytest.MonkeyPatch,
-    begun: bool,
-) -> None:
+def test_a_slow_run_does_not_begin_segments_again(client, source, run, write, copied, monkeypatch, begun):
     """It is slow between a barrier and its record; in the meantime, another run copies and drops the segments."""
     write(1)
     if begun:
@@ -183,9 +156,7 @@ def test_a_slow_run_does_not_begin_segments_again(
     assert copied() == each(3 if begun else 2)
 
 
-def test_a_stream_with_state_is_not_a_destination(
-    client: PravegaClient, other: PravegaClient, source: StreamName, target: StreamName, run: Run, write: Write
-) -> None:
+def test_a_stream_with_state_is_not_a_destination(client, other, source, target, run, write):
     write(1)
     run()
     state = StreamName(target.scope, f"{target.stream}-mirror")
@@ -195,15 +166,8 @@ def test_a_stream_with_state_is_not_a_destination(
 
 
 def test_another_client_scales_the_destination_in_the_middle_of_a_barrier(
-    client: PravegaClient,
-    other: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    run: Run,
-    write: Write,
-    copied: Copied,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    client, other, source, target, run, write, copied, monkeypatch
+):
     write(2)
     run()
     scale(client, source, 0.0, 0.3, 0.6, 1.0)

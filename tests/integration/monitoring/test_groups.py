@@ -31,7 +31,7 @@ def group(client: PravegaClient, stream: StreamName) -> Iterator[ReaderGroup]:
 
 
 def read(reader: GroupReader[bytes], count: int) -> None:
-    """Take so many events; more come with the last call only if they are of one segment."""
+    """Take this many events; more come with the last call only if they are of one segment."""
     while count > 0:
         count -= sum(not event.is_checkpoint for event in reader.poll(1.0))
 
@@ -42,7 +42,7 @@ def _merge(client: PravegaClient, stream: StreamName) -> None:
 
 
 def told(reader: GroupReader[bytes], condition: Callable[[], bool]) -> None:
-    """Call a reader until what it has told says so."""
+    """Call a reader until what it has told reports it."""
     for _ in range(600):
         if condition():
             return
@@ -50,7 +50,7 @@ def told(reader: GroupReader[bytes], condition: Callable[[], bool]) -> None:
     raise AssertionError(condition)
 
 
-def test_a_lag_is_right_to_the_byte(client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run) -> None:
+def test_a_lag_is_right_to_the_byte(client, stream, group, run):
     name = f"{stream.scope}/billing"
     write_events(client, stream, 30)
     assert json.loads(run("group", "lag", name, "--json", "--events").output)["events"] == 30
@@ -67,9 +67,7 @@ def test_a_lag_is_right_to_the_byte(client: PravegaClient, stream: StreamName, g
     assert json.loads(run("group", "lag", name, "--json").output)["bytes"] == 7 * SIZE
 
 
-def test_a_lag_through_a_merge_that_one_reader_has_not_come_to(
-    client: PravegaClient, stream: StreamName, group: ReaderGroup
-) -> None:
+def test_a_lag_through_a_merge_that_one_reader_has_not_come_to(client, stream, group):
     name = f"{stream.scope}/billing"
     write_events(client, stream, 20)
     _merge(client, stream)
@@ -95,7 +93,7 @@ def test_a_lag_through_a_merge_that_one_reader_has_not_come_to(
         )
 
 
-def test_a_group_with_an_end_is_behind_that(client: PravegaClient, stream: StreamName, own_scope: str) -> None:
+def test_a_group_with_an_end_is_behind_that(client, stream, own_scope):
     end = write_events(client, stream, 10)
     write_events(client, stream, 10)
     with client.reader_group(f"{own_scope}/bounded", stream, end=end):
@@ -103,9 +101,7 @@ def test_a_group_with_an_end_is_behind_that(client: PravegaClient, stream: Strea
     assert lag.bytes == 10 * SIZE
 
 
-def test_groups_are_listed_described_reset_and_deleted(
-    client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run
-) -> None:
+def test_groups_are_listed_described_reset_and_deleted(client, stream, group, run):
     scope, name = stream.scope, f"{stream.scope}/billing"
     write_events(client, stream, 10)
     client.controller.create_subscriber(stream, "published")
@@ -151,9 +147,7 @@ def test_groups_are_listed_described_reset_and_deleted(
     assert json.loads(run("group", "list", scope, "--json").output) == [f"{scope}/published"]
 
 
-def test_a_reader_that_has_died_is_taken_out(
-    client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run
-) -> None:
+def test_a_reader_that_has_died_is_taken_out(client, stream, group, run):
     name = f"{stream.scope}/billing"
     write_events(client, stream, 10)
     dead = group.reader("r1")  # is not called any more, and never leaves
@@ -173,7 +167,7 @@ def test_a_reader_that_has_died_is_taken_out(
     dead.close()
 
 
-def test_the_live_view_knows_who_reads(client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run) -> None:
+def test_the_live_view_knows_who_reads(client, stream, group, run):
     name = f"{stream.scope}/billing"
     write_events(client, stream, 10)
     looker = StreamWatch(client, stream, group=name)

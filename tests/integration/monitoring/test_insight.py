@@ -30,7 +30,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def write(client: PravegaClient, stream_name: StreamName) -> Write:
-    """``write(count)``: so many events of SIZE bytes with their headers; the tail after them."""
+    """``write(count)``: this many events of SIZE bytes with their headers; the tail after them."""
     client.create_stream(stream_name, 2)
     return partial(write_events, client, stream_name)
 
@@ -46,7 +46,7 @@ def scale(client: PravegaClient, stream_name: StreamName) -> Callable[..., None]
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Callable[[StreamCut], Path]:
-    """``checkpoint(cut)``: that of a query that has read up to a cut."""
+    """``checkpoint(cut)``: as of a query that has read up to a cut."""
 
     def checkpoint(cut: StreamCut) -> Path:
         for name in ("offsets", "commits"):
@@ -94,7 +94,7 @@ def test_cuts_are_compared_across_scaling(client, stream_name, write, scale):
     mixed = StreamCut(stream_name, {0: low[0], 1: high[1]})
     assert compare_cuts(mixed, StreamCut(stream_name, {0: high[0], 1: low[1]})).relation == "incomparable"
     client.truncate(cuts[3])
-    assert compare_cuts(cuts[0], cuts[4], client).bytes == 27 * SIZE  # also where the bytes themselves are gone
+    assert compare_cuts(cuts[0], cuts[4], client).bytes == 27 * SIZE  # also where the bytes were truncated
     with pytest.raises(MalformedStreamCutError, match="different streams"):
         compare_cuts(cuts[0], StreamCut(StreamName("s", "other"), {0: 0}))
 
@@ -141,7 +141,7 @@ def test_lag_sounds_an_alarm_for_whatever_is_wrong(run, client, stream_name, wri
     assert run("lag", folder, "--max-bytes", 4 * SIZE).stderr == ""
     told = run("lag", folder, "--max-bytes", 4 * SIZE - 1, code=5).stderr
     assert told == f"lag of {4 * SIZE} bytes, more than {4 * SIZE - 1}\n"
-    # Nothing is left to read, which is no reason to be green.
+    # Nothing is left to read, which is not a reason to be green.
     client.truncate(client.tail(stream_name))
     told = run("lag", folder, "--max-bytes", 1_000_000, code=3).stderr
     assert f"data loss in {stream_name}: {4 * SIZE} bytes" in told

@@ -20,7 +20,7 @@ RECORDED = [
     for line in (Path(__file__).parents[2] / "vectors" / "rest_session_inmemory.jsonl").read_text().splitlines()
 ]
 
-# What no call of the client looks like: sent as recorded, to see what becomes of the answers.
+# Different from every call of the client: sent as recorded, to see what becomes of the answers.
 _RAW = {6: "no properties", 7: "no JSON", 8: "two groups a page", 34: "no policy", 93: "no such path", 94: "no number"}
 _RAW |= {95: "no such method"}
 
@@ -47,7 +47,7 @@ class Step:
     response: Any
 
     def recorded(self) -> object:
-        """What the client makes of the recorded answer."""
+        """Result of the client for the recorded answer."""
         text = self.response if isinstance(self.response, str) else json.dumps(self.response)
         return outcome(lambda: self.call.result(self.status, text.encode(), server="recorded"))
 

@@ -1,4 +1,4 @@
-"""What Java's registry serializers wrote, as values of ours."""
+"""Values that Java's registry serializers wrote, as ours."""
 
 from __future__ import annotations
 

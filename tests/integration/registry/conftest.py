@@ -1,4 +1,4 @@
-"""The registry that the serializers' tests share. Each has groups of its own."""
+"""The registry that the serializers' tests share. Each has separate groups."""
 
 from collections.abc import Iterator
 

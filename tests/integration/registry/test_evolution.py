@@ -1,14 +1,8 @@
-"""What is said here of Avro schemas that follow one another, and what the server says."""
+"""Verdicts about successive Avro schemas, ours and the server's."""
 
 import json
 
-from pravega_serde.registry import (
-    Compatibility,
-    GroupProperties,
-    SchemaInfo,
-    SerializationFormat,
-    check_compatibility,
-)
+from pravega_serde.registry import Compatibility, GroupProperties, SchemaInfo, SerializationFormat, check_compatibility
 
 
 def record(*fields, **more):
@@ -53,7 +47,7 @@ SCHEMAS = [
     record(field(record(field("int"), name="Inner"))),
     record(field(record(field("long"), name="Inner"))),
 ]
-# The server takes a symbol that the reader does not know for none of its business: Java fails when it turns up.
+# The server takes a symbol that the reader does not know as compatible: Java fails when it turns up.
 LENIENT = {(18, 19)}
 
 

@@ -21,7 +21,6 @@ from pravega_serde.registry import (
     GroupProperties,
     MultiTypeSerializer,
     RegistrySerializer,
-    SchemaRegistryClient,
     SerializationFormat,
     WithSchema,
     deserializer,
@@ -43,7 +42,7 @@ def group(request: pytest.FixtureRequest) -> str:
     return str(request.node.name)
 
 
-def test_nothing_is_registered_unless_asked(uri: str, client: SchemaRegistryClient, group: str) -> None:
+def test_nothing_is_registered_unless_asked(uri, client, group):
     with pytest.raises(RegistryNotFoundError, match="set register_schema in the writer, and create_group if"):
         serializer(uri, group=group, schema=AVRO, format="avro")
     with pytest.raises(
@@ -64,18 +63,16 @@ def test_nothing_is_registered_unless_asked(uri: str, client: SchemaRegistryClie
     ("schema", "wanted", "policy"),
     [(AVRO, "avro", "FullTransitive"), (JSON, "json", "AllowAny"), (MESSAGE, "protobuf", "AllowAny")],
 )
-def test_a_group_is_made_as_java_makes_it(
-    uri: str, client: SchemaRegistryClient, group: str, schema: Any, wanted: str, policy: str
-) -> None:
+def test_a_group_is_made_as_java_makes_it(uri, client, group, schema, wanted, policy):
     writer = serializer(uri, group=group, schema=schema, format=wanted, **MAKE)
     made = client.group_properties(group)
     assert (made.format.name.lower(), made.compatibility.policy, made.allow_multiple_types) == (wanted, policy, True)
     assert writer.deserialize(writer.serialize({"a": 5})) is not None
-    # Once more: the group and the schema are there.
+    # Once more: the group and the schema exist.
     assert serializer(uri, group=group, schema=schema, format=wanted, **MAKE).schema == writer.schema
 
 
-def test_a_policy_that_the_registry_refuses_is_refused_here(uri: str, client: SchemaRegistryClient, group: str) -> None:
+def test_a_policy_that_the_registry_refuses_is_refused_here(uri, client, group):
     wrong = GroupProperties(SerializationFormat.JSON, Compatibility.FULL_TRANSITIVE)
     with pytest.raises(SerdeError, match="only AllowAny and DenyAll for groups of format Json, not FullTransitive"):
         serializer(uri, group=group, schema=JSON, format="json", create_group=wrong)
@@ -101,21 +98,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "message"), REFUSED)
-def test_what_java_refuses_or_cannot_read_is_refused(
-    uri: str, client: SchemaRegistryClient, settings: dict[str, Any], message: str
-) -> None:
+def test_what_java_refuses_or_cannot_read_is_refused(uri, client, settings, message):
     with pytest.raises(SerdeError, match=message):
         serializer(uri, group="refused", **settings, **MAKE)
     assert "refused" not in dict(client.groups())
 
 
-def test_messages_inside_others_are_refused(uri: str) -> None:
+def test_messages_inside_others_are_refused(uri):
     nested = protobuf_schema_of(pa.schema([("in", pa.struct([("a", pa.int32())]))]), "n.Outer")
     with pytest.raises(SchemaError, match=r"only messages at the top.*n\.Outer\.In is inside n\.Outer"):
         serializer(uri, group="nested", schema=nested, type="n.Outer.In", **MAKE)
 
 
-def test_header_and_codec_can_be_left_out_where_java_does(uri: str, group: str) -> None:
+def test_header_and_codec_can_be_left_out_where_java_does(uri, group):
     for schema, wanted in ((JSON, "json"), (MESSAGE, "protobuf")):
         name = f"{group}-{wanted}"
         bare = serializer(uri, group=name, schema=schema, format=wanted, write_encoding_header=False, **MAKE)
@@ -124,7 +119,7 @@ def test_header_and_codec_can_be_left_out_where_java_does(uri: str, group: str) 
         assert events[0].as_py() == bare.serialize({"a": 7}) != b""
         assert not events[0].as_py().startswith(b"\x01")
         assert bare.decode_column(events).to_pylist() == [{"a": 7}, None]
-        # A reader takes the group's only type, and so does one that has no schema of its own.
+        # A reader uses the group's only type, also without a schema.
         latest = deserializer(uri, group=name, write_encoding_header=False)
         assert latest.decode_column(events).to_pylist() == [{"a": 7}, None]
         assert latest.deserialize_with_schema(events[0].as_py()).schema == bare.schema
@@ -142,9 +137,7 @@ def reverse(data: bytes, properties: Any = None) -> bytes:
 REVERSE = Codec("n/reverse", reverse, reverse, {"how": "all"})
 
 
-def test_a_codec_of_ones_own_is_registered_with_its_properties(
-    uri: str, client: SchemaRegistryClient, group: str
-) -> None:
+def test_a_codec_of_ones_own_is_registered_with_its_properties(uri, client, group):
     writer = serializer(uri, group=group, schema=AVRO, format="avro", codec=REVERSE, **MAKE)
     assert [codec.to_json() for codec in client.codecs(group)] == [REVERSE.type.to_json()]
     event = writer.serialize({"a": 300})
@@ -156,7 +149,7 @@ def test_a_codec_of_ones_own_is_registered_with_its_properties(
     assert pickle.loads(pickle.dumps(writer)).serialize({"a": 300}) == event
 
 
-def test_several_types_are_told_apart_by_function_class_or_name(uri: str, group: str) -> None:
+def test_several_types_are_told_apart_by_function_class_or_name(uri, group):
     by_function = multi_type_serializer(
         uri, group=group, schemas={"r": AVRO, "o": OTHER}, format="avro", type_of=lambda v: "r" if "a" in v else "o",
         **MAKE,
@@ -188,7 +181,7 @@ def test_several_types_are_told_apart_by_function_class_or_name(uri: str, group:
             make(write_encoding_header=False)
 
 
-def test_several_formats_make_a_group_of_any(uri: str, client: SchemaRegistryClient, group: str) -> None:
+def test_several_formats_make_a_group_of_any(uri, client, group):
     types = [event_type(AVRO, format="avro"), event_type(JSON, format="json"), event_type(MESSAGE)]
     writer = multi_type_serializer(uri, group=group, schemas=dict(zip("ajm", types, strict=True)),
                                    type_of=lambda value: value["as"], **MAKE)  # fmt: skip
@@ -205,7 +198,7 @@ def several(uri: str, group: str) -> MultiTypeSerializer:
     return multi_type_serializer(uri, group=group, schemas={"r": AVRO, "o": OTHER}, format="avro", **MAKE)
 
 
-def test_columns_of_several_types_have_one_in_each_row(uri: str, group: str) -> None:
+def test_columns_of_several_types_have_one_in_each_row(uri, group):
     writer = several(uri, group)
     kind = writer.arrow_type
     assert kind == pa.struct([("R", pa.struct([("a", pa.int32())])), ("Other", pa.struct([("b", pa.string())]))])
@@ -227,7 +220,7 @@ def test_columns_of_several_types_have_one_in_each_row(uri: str, group: str) -> 
         writer.check_encodable(pa.struct([("R", pa.struct([("a", pa.string())]))]))
 
 
-def test_values_with_schemas_of_every_format_share_a_stream(uri: str, group: str) -> None:
+def test_values_with_schemas_of_every_format_share_a_stream(uri, group):
     lines = {"lines": lambda info: FunctionSerializer(str.encode, bytes.decode)}
     writer = with_schema_serializer(uri, group=group, custom_formats=lines, **MAKE)
     custom = event_type(b"", format=SerializationFormat.custom("lines"), type="n.Line", custom_formats=lines)
@@ -242,14 +235,14 @@ def test_values_with_schemas_of_every_format_share_a_stream(uri: str, group: str
         writer.encode_column(pa.array([1]))
 
 
-def test_a_reader_of_ones_own_follows_a_stream_that_evolves(uri: str, group: str) -> None:
+def test_a_reader_of_ones_own_follows_a_stream_that_evolves(uri, group):
     first = serializer(uri, group=group, schema=AVRO, format="avro", **MAKE)
     reader = deserializer(uri, group=group)
     assert reader.arrow_type == pa.struct([("a", pa.int32())])
     wider = {**AVRO, "fields": [*AVRO["fields"], {"name": "b", "type": "string", "default": "-"}]}
     second = serializer(uri, group=group, schema=wider, format="avro", register_schema=True)
     events = [first.serialize({"a": 1}), second.serialize({"a": 2, "b": "x"})]
-    # The columns stay those of the beginning; what is new is left out, nothing is wrong.
+    # The columns stay the same. New fields are left out without an error.
     assert reader.decode_column(pa.array(events)).to_pylist() == [{"a": 1}, {"a": 2}]
     assert [reader.deserialize(event) for event in events] == [{"a": 1}, {"a": 2, "b": "x"}]
     # Who comes later sees the latest.
@@ -261,7 +254,7 @@ def test_a_reader_of_ones_own_follows_a_stream_that_evolves(uri: str, group: str
         reader.decode_column(pa.array([third.serialize({"b": "x"})]))
 
 
-def test_avro_types_without_fields(uri: str, group: str) -> None:
+def test_avro_types_without_fields(uri, group):
     for schema, value, kind in (("string", "é", pa.string()), ('{"type": "long"}', 7, pa.int64())):
         name = f"{group}-{kind}"
         writer = serializer(uri, group=name, schema=schema, format="avro", **MAKE)
@@ -270,21 +263,21 @@ def test_avro_types_without_fields(uri: str, group: str) -> None:
         assert deserializer(uri, group=name).decode_column(events).equals(pa.array([value, None], kind))
 
 
-def test_messages_with_imports_are_registered_as_java_does_or_whole(uri: str, group: str) -> None:
+def test_messages_with_imports_are_registered_as_java_does_or_whole(uri, group):
     assert Mixin.DESCRIPTOR.file.name == "google/protobuf/api.proto"
     own = serializer(uri, group=group, schema=Mixin, **MAKE)
     whole = serializer(uri, group=group, schema=Method, all_files=True, **MAKE)
     count = [len(FileDescriptorSet.FromString(each.schema.data).file) for each in (own, whole)]
     assert (count[0], count[1] > 3) == (1, True)
     event = own.serialize(Mixin(name="é"))
-    # What a set lacks of Google's own files is taken from Python's; messages are of the class that was given.
+    # Google's files that a set lacks are taken from Python; messages are of the class that was passed.
     assert deserializer(uri, group=group).deserialize(event).name == "é"
     assert deserializer(uri, group=group, schema=Mixin).deserialize(event) == Mixin(name="é")
     reader = pickle.loads(pickle.dumps(deserializer(uri, group=group, type="google.protobuf.Mixin")))
     assert reader.decode_column(pa.array([event])).to_pylist() == [{"name": "é", "root": ""}]
 
 
-def test_namespaces_keep_groups_apart(uri: str, client: SchemaRegistryClient, group: str) -> None:
+def test_namespaces_keep_groups_apart(uri, client, group):
     inside = serializer(uri, group=group, schema=AVRO, format="avro", namespace="mine", **MAKE)
     assert isinstance(inside, RegistrySerializer)
     assert group in dict(client.groups(namespace="mine"))
@@ -306,7 +299,7 @@ sys.stdout.buffer.write(pickle.dumps(answers))
 """
 
 
-def test_serializers_travel_to_another_process(uri: str, group: str) -> None:
+def test_serializers_travel_to_another_process(uri, group):
     given = []
     for schema, wanted in ((AVRO, "avro"), (JSON, "json"), (MESSAGE, "protobuf")):
         writer = serializer(uri, group=f"{group}-{wanted}", schema=schema, format=wanted, **MAKE)
@@ -326,7 +319,7 @@ class Reading:
     a: int
 
 
-def test_values_can_be_objects_of_a_class(uri: str, group: str) -> None:
+def test_values_can_be_objects_of_a_class(uri, group):
     inner: Serializer[Any] = serializer(uri, group=group, schema=AVRO, format="avro", **MAKE)
     readings = typed(inner, Reading)
     event = readings.serialize(Reading(7))
@@ -346,9 +339,7 @@ def _message(kind: str) -> Any:
     ],
     ids=["protobuf", "json"],
 )
-def test_a_schema_that_readers_would_read_wrongly_is_not_registered(
-    uri: str, client: SchemaRegistryClient, group: str, first: Any, second: Any, settings: dict[str, Any]
-) -> None:
+def test_a_schema_that_readers_would_read_wrongly_is_not_registered(uri, client, group, first, second, settings):
     known = serializer(uri, group=group, schema=first, **MAKE, **settings)
     with pytest.raises(
         SchemaError, match=r"schema of 'n\.Evolving' is incompatible with the latest.*allow_incompatible"
@@ -357,5 +348,5 @@ def test_a_schema_that_readers_would_read_wrongly_is_not_registered(
     assert len(client.schema_versions(group, known.schema.type)) == 1
     other = serializer(uri, group=group, schema=second, register_schema=True, allow_incompatible=True, **settings)
     assert other.schema != known.schema
-    # One that is there already is written with, whatever came after it.
+    # An existing schema is used for writing, also if newer ones exist.
     assert serializer(uri, group=group, schema=first, register_schema=True, **settings).schema == known.schema

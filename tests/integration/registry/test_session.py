@@ -19,7 +19,7 @@ from pravega_serde.registry import (
 )
 from pravega_serde.registry import SerializationFormat as Kind
 from tests.integration.registry._session import RECORDED, RawCall, Step, outcome, plain, steps
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 STEPS = steps()
 AVRO = b'{"type":"record","name":"R","namespace":"n","fields":[]}'
@@ -124,10 +124,7 @@ def _with_name(item):
 @pytest.mark.long  # the same session in memory is above
 @pytest.mark.real_servers("a registry that keeps its schemas in Pravega")
 def test_on_pravega(pravega):
-    with (
-        LocalSchemaRegistry(controller=pravega.config) as registry,
-        contextlib.closing(Player(registry.uri)) as player,
-    ):
+    with LocalSchemaRegistry(controller=pravega.config) as registry, contextlib.closing(Player(registry.uri)) as player:
         for step in map(renamed, STEPS):
             found = player.play(step)
             if step.number == 85:

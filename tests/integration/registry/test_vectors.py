@@ -47,7 +47,7 @@ def recorded_state(client: SchemaRegistryClient) -> None:
 
 @pytest.fixture(scope="module")
 def descriptors(tmp_path_factory: pytest.TempPathFactory) -> FileDescriptorSet:
-    """What protoc makes of the messages' file, comments and JSON names included."""
+    """Descriptor that protoc builds from the messages' file, with comments and JSON names."""
     file = tmp_path_factory.mktemp("proto") / "gold.pb"
     options = [f"-I{PROTO.parent}", "--include_source_info", f"--descriptor_set_out={file}", str(PROTO)]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options], check=True, timeout=60)
@@ -165,8 +165,8 @@ def test_values_with_their_schemas_are_written_as_java_wrote_them(uri: str) -> N
     assert len(vectors) == 3
 
 
-def test_groups_made_anew_get_the_same_ids(uri: str) -> None:
-    # The calls of our serializers are those of Java's: group, codec, schema, encoding.
+def test_groups_made_again_get_the_same_ids(uri: str) -> None:
+    # Our serializers make the calls of Java's: group, codec, schema, encoding.
     config = RegistryConfig(uri=uri, namespace="anew")
     vectors = [vector for vector in WITH_HEADER if vector["serializer"] in ("avro", "json", "protobuf")]
     for vector in vectors:

@@ -7,13 +7,13 @@ from typing import Any
 
 from pravega_connector.spark.source.readers import PravegaStreamReader
 
-_LOOK_ENDS = 60.0  # seconds: far more than a look's longest wait
+_LOOK_ENDS = 60.0  # seconds: far more than a check's longest wait
 
 
 def next_offset(reader: PravegaStreamReader, start: dict[str, Any]) -> dict[str, Any]:
-    """The end of the next batch, as a look tells that began after this call; ``start`` if there is nothing.
+    """The end of the next batch, as reported by a check that began after this call; ``start`` if there is nothing.
 
-    Spark asks again and again: so an idle reader answers ``start`` at once, while its look goes on.
+    Spark asks again and again: so an idle reader answers ``start`` at once, while its look continues.
     """
     for _ in range(2):  # the first look may have begun before
         end = reader.latestOffset(start, None)

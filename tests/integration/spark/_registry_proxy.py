@@ -40,7 +40,7 @@ class RegistryProxy:
                 try:
                     status, headers, answer = proxy._pass(self.command, self.path, dict(self.headers), body)
                 except OSError:
-                    self.close_connection = True  # nobody answers there, nor here
+                    self.close_connection = True  # no server answers there, nor here
                     return
                 self.send_response(status)
                 self.send_header("Content-Type", headers)

@@ -18,7 +18,7 @@ from pravega_connector.spark.jvm.session import JAR, leave_to_python, use_jvm_re
 from pravega_connector.spark.versions import HAS_ADMISSION, HAS_REAL_TIME, VERSION
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import Case, cases
-from tests.spark_session import spark_session
+from tests.support.spark_session import spark_session
 from tools import jvm
 
 #: Tests of what this Spark does not have. test_version_differences.py asserts what users get instead.
@@ -137,9 +137,7 @@ def spark(
 
 @pytest.fixture
 def restored(
-    spark: SparkSession,
-    choose_processes: Callable[[SparkSession], None],
-    choose_reader: Callable[[SparkSession], None],
+    spark: SparkSession, choose_processes: Callable[[SparkSession], None], choose_reader: Callable[[SparkSession], None]
 ) -> Iterator[None]:
     """Undo what a program of the test changes with ``configure(SparkSession.builder)``: it gets the shared session."""
     yield

@@ -1,4 +1,4 @@
-"""A stream that the server scales by its own policy, and a Spark query that reads it meanwhile."""
+"""A stream that the server scales by its own policy, and a Spark query that reads it in the meantime."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from examples.taxi import drive, fares
 from pravega_connector.client import PravegaClient, ScalingPolicy
 from pravega_connector.local import LocalPravega
 from pravega_connector.operations.monitoring import scaling_history
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 pytestmark = [pytest.mark.long, pytest.mark.real_servers("the policy is the server's")]
 SOURCE, TARGET = "taxi/trips", "taxi/fares"

@@ -5,17 +5,15 @@ from collections.abc import Callable
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from pravega_connector.client import PravegaClient
-from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
 
 Load = Callable[..., DataFrame]
 Events = list[tuple[str, bytes]]
 
 
-def test_reads_every_event_with_its_coordinates(load: Load, client: PravegaClient, stream: StreamName, events: Events):
+def test_reads_every_event_with_its_coordinates(load, client, stream, events):
     frame = load(stream)
     assert frame.columns == ["event", "scope", "stream", "segment_id", "offset"]
     rows = frame.collect()
@@ -29,13 +27,13 @@ def test_reads_every_event_with_its_coordinates(load: Load, client: PravegaClien
     assert {(row.segment_id, row.offset): bytes(row.event) for row in rows} == expected
 
 
-def test_delivers_only_the_columns_asked_for(load: Load, stream: StreamName, events: Events):
+def test_delivers_only_the_columns_asked_for(load, stream, events):
     frame = load(stream, columns="offset, event")
     assert frame.columns == ["offset", "event"]
     assert frame.count() == len(events)
 
 
-def test_reads_between_stream_cuts(load: Load, client: PravegaClient, stream: StreamName):
+def test_reads_between_stream_cuts(load, client, stream):
     before = client.tail(stream)
     with client.writer(stream) as writer:
         for i in range(100):
@@ -48,7 +46,7 @@ def test_reads_between_stream_cuts(load: Load, client: PravegaClient, stream: St
     assert [bytes(row.event) for row in load(stream, start_stream_cut=after.to_text()).collect()] == [b"later"]
 
 
-def test_range_spans_scaling(load: Load, client: PravegaClient, stream: StreamName, events: Events):
+def test_range_spans_scaling(load, client, stream, events):
     start = client.head(stream)
     current = client.controller.current_segments(stream)
     client.controller.scale_stream(stream, [r.id for r in current], [(0.0, 0.2), (0.2, 0.5), (0.5, 0.9), (0.9, 1.0)])
@@ -59,14 +57,12 @@ def test_range_spans_scaling(load: Load, client: PravegaClient, stream: StreamNa
     assert len({row.segment_id for row in rows}) >= 4
 
 
-def test_empty_range_has_no_rows(load: Load, stream: StreamName):
+def test_empty_range_has_no_rows(load, stream):
     assert load(stream, start_stream_cut="latest").collect() == []
 
 
 @pytest.mark.parametrize("kind", ["binary", "string"])
-def test_writes_events_with_routing_keys(
-    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, kind: str
-):
+def test_writes_events_with_routing_keys(spark, config, client, stream_name, kind):
     client.create_stream(stream_name, 4)
     frame = spark.range(0, 5000, 1, 3).selectExpr(
         f"CAST(CAST(id AS STRING) AS {kind}) AS event", "CONCAT('ключ-', id % 97) AS routing_key"
@@ -82,9 +78,7 @@ def test_writes_events_with_routing_keys(
     assert all(len(segments) == 1 for segments in by_segment.values()), "a routing key lies in one segment only"
 
 
-def test_writes_of_one_session_outlive_a_scaling_and_the_stream(
-    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName
-):
+def test_writes_of_one_session_outlive_a_scaling_and_the_stream(spark, config, client, stream_name):
     """The workers keep the writers of earlier jobs."""
 
     def write(first: int) -> None:
@@ -113,9 +107,7 @@ def test_writes_of_one_session_outlive_a_scaling_and_the_stream(
     assert sorted(int(event) for event in client.read(stream_name)) == list(range(4000, 6000))
 
 
-def test_write_creates_the_stream_only_if_allowed(
-    spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient
-):
+def test_write_creates_the_stream_only_if_allowed(spark, config, stream_name, client):
     frame = spark.range(10).selectExpr("CAST(id AS STRING) AS event")
     writer = frame.write.format("pravega").option("controller", config.controller).mode("append")
     with pytest.raises(PySparkException, match="PRAVEGA-SCOPE-NOT-FOUND"):
@@ -126,9 +118,7 @@ def test_write_creates_the_stream_only_if_allowed(
     assert len(list(client.read(stream_name))) == 10
 
 
-def test_best_effort_writes_too(
-    spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient
-):
+def test_best_effort_writes_too(spark, config, stream_name, client):
     client.create_stream(stream_name)
     frame = spark.range(1000).selectExpr("CAST(id AS STRING) AS event")
     frame.write.format("pravega").option("controller", config.controller).option("writer_mode", "best_effort").mode(
@@ -137,7 +127,7 @@ def test_best_effort_writes_too(
     assert sorted(map(int, client.read(stream_name))) == list(range(1000))
 
 
-def test_sql(spark: SparkSession, config: PravegaConfig, stream: StreamName, events: Events):
+def test_sql(spark, config, stream, events):
     name = f"t_{stream.stream}"
     options = f"controller '{config.controller}', stream '{stream}', columns 'event'"
     spark.sql(f"CREATE TABLE {name} USING pravega OPTIONS ({options})")
@@ -151,9 +141,7 @@ def test_sql(spark: SparkSession, config: PravegaConfig, stream: StreamName, eve
         spark.sql(f"DROP TABLE {name}")
 
 
-def test_the_scala_connectors_tables_of_metadata(
-    spark: SparkSession, load: Load, client: PravegaClient, stream: StreamName, events: Events
-):
+def test_the_scala_connectors_tables_of_metadata(spark, load, client, stream, events):
     (row,) = load(stream, metadata="StreamInfo").collect()
     assert client.head(stream).to_text() == row.head_stream_cut
     assert client.tail(stream).to_text() == row.tail_stream_cut
@@ -171,9 +159,7 @@ def test_the_scala_connectors_tables_of_metadata(
         reader.option("metadata", "StreamInfo").load(str(stream)).collect()
 
 
-def test_rows_go_to_the_streams_that_they_name(
-    spark: SparkSession, config: PravegaConfig, scope: str, client: PravegaClient, checkpoint: str
-):
+def test_rows_go_to_the_streams_that_they_name(spark, config, scope, client, checkpoint):
     names = [StreamName(scope, name) for name in "ab"]
     for name in names:
         client.create_stream(name, 2)

@@ -46,7 +46,7 @@ import sys
 from pathlib import Path
 from pravega_connector.spark.jvm.session import use_jvm_reader, use_local_checkpoint_files
 from tests.integration.spark.test_checkpoint_files import run
-from tests.spark_session import spark_session
+from tests.support.spark_session import spark_session
 
 usual, own = map(Path, sys.argv[1:])
 spark = spark_session(usual.parent)

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +16,8 @@ from pravega_connector.spark.session import configure
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 from tests.integration.spark._jvm import is_read_by_the_jvm
+from tests.support.processes import kill_session, session_of
 from tools import jvm
-from tools.processes import kill_session, session_of
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 300
@@ -122,9 +122,7 @@ def started_modules(commands: dict[int, list[str]], first: str) -> set[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("killed", ["driver", "jvm"])
-def test_an_application_uses_forks_and_leaves_none(
-    application: subprocess.Popen[str], tmp_path: Path, eventually: Callable[..., None], killed: str
-) -> None:
+def test_an_application_uses_forks_and_leaves_none(application, tmp_path, eventually, killed):
     assert application.stdout is not None
     line = application.stdout.readline()
     assert line, (tmp_path / "errors").read_text()[-4000:]
@@ -156,9 +154,7 @@ def test_an_application_uses_forks_and_leaves_none(
     assert not any(folder.exists() for folder in folders)
 
 
-def test_without_arguments_the_jvm_reads_until_it_is_switched_off(
-    spark: SparkSession, pravega: InProcessPravega, source: StreamName
-) -> None:
+def test_without_arguments_the_jvm_reads_until_it_is_switched_off(spark, pravega, source):
     assert jvm.main() == 0, "the tests need a JDK"
     session = spark.newSession()
 
@@ -179,9 +175,7 @@ def test_without_arguments_the_jvm_reads_until_it_is_switched_off(
     assert frame().count() == len(EVENTS)
 
 
-def test_a_running_session_reads_and_writes_the_same(
-    spark: SparkSession, pravega: InProcessPravega, source: StreamName, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_running_session_reads_and_writes_the_same(spark, pravega, source, caplog):
     with caplog.at_level("INFO", logger="pravega_connector.spark"):
         session = configure(spark.newSession(), pravega.config, jvm_reader=False)
     (record,) = caplog.records

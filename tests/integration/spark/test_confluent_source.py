@@ -59,7 +59,7 @@ def write(client: PravegaClient, stream: StreamName, events: list[bytes]) -> Non
 
 
 @pytest.mark.parametrize("name", ["avro", "json", "protobuf"])
-def test_rows_come_back_as_they_were(client: PravegaClient, stream_name: StreamName, place: Place, name: str) -> None:
+def test_rows_come_back_as_they_were(client, stream_name, place, name):
     events = encode(place, format=name, registry_type="shop.Order", register_schema="true")
     assert {event[:1] for event in events} == {b"\0"}
     write(client, stream_name, events)
@@ -69,9 +69,7 @@ def test_rows_come_back_as_they_were(client: PravegaClient, stream_name: StreamN
     assert encode(place) == events  # the registered schema has these columns
 
 
-def test_a_query_keeps_its_columns(
-    client: PravegaClient, stream_name: StreamName, place: Place, confluent: str
-) -> None:
+def test_a_query_keeps_its_columns(client, stream_name, place, confluent):
     proxy = RegistryProxy(confluent)
     try:
         through = {**place, "registry": f"confluent+{proxy.uri}", "timeout_ms": "1000", "mode": "PERMISSIVE"}
@@ -82,7 +80,7 @@ def test_a_query_keeps_its_columns(
         schema = source.schema()
         second = serializer(place["registry"], schema=ORDER_2, **settings)
         write(client, stream_name, [second.serialize({"id": 3, "item": "rice", "cups": 7})])
-        # The columns are those of the schema when the query was planned.
+        # The columns are from the schema at planning time.
         expected = [*ROWS, {"id": 3, "item": "rice"}]
         good = {"_corrupt_record": None, "_corrupt_record_error": None}
         assert [row | good for row in expected] == read(PravegaDataSource(through), schema)
@@ -102,9 +100,7 @@ def test_a_query_keeps_its_columns(
         proxy.close()
 
 
-def test_two_registries_in_one_stream(
-    client: PravegaClient, stream_name: StreamName, place: Place, registry: str
-) -> None:
+def test_two_registries_in_one_stream(client, stream_name, place, registry):
     write(client, stream_name, encode(place, format="avro", registry_type="shop.Order", register_schema="true"))
     own = serializer(
         registry, group=stream_name.stream, schema=ORDER, format="avro", create_group=True, register_schema=True
@@ -125,13 +121,13 @@ def test_two_registries_in_one_stream(
         ({"also_registry_password": "secret"}, "'also_registry_password' requires option 'also_registry'"),
     ],
 )
-def test_options_of_a_second_registry(place: Place, options: dict[str, str], words: str) -> None:
+def test_options_of_a_second_registry(place, options, words):
     with pytest.raises(ConfigError, match=words) as error:
         PravegaDataSource(place | options).schema()
     assert "secret" not in str(error.value)
 
 
-def test_a_subject_that_does_not_exist(place: Place, stream_name: StreamName) -> None:
+def test_a_subject_that_does_not_exist(place, stream_name):
     with pytest.raises(RegistryNotFoundError, match=f"subject '{stream_name.stream}-value'"):
         PravegaDataSource(dict(place)).schema()
     with pytest.raises(RegistryNotFoundError, match="set register_schema"):

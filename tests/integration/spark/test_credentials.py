@@ -15,7 +15,7 @@ from pravega_connector.local import LocalPravega, LocalSchemaRegistry, RegistryU
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from pravega_serde import Credential
 from pravega_serde.registry import RegistryConfig, serializer
-from tests.keycloak import SECRET, Keycloak
+from tests.support.keycloak import SECRET, Keycloak
 
 #: Seconds that a token is valid; a query runs for ten of them.
 LIFE: Final = float(os.environ.get("PRAVEGA_TEST_TOKEN_LIFE", "4"))
@@ -103,9 +103,7 @@ def test_a_query_outlives_ten_tokens_of_keycloak(
 
 @pytest.mark.long
 @pytest.mark.real_servers("delegation tokens that end")
-def test_a_query_outlives_ten_delegation_tokens(
-    spark: SparkSession, checkpoint: str, eventually: Callable[..., None], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_query_outlives_ten_delegation_tokens(spark, checkpoint, eventually, capfd):
     place = f"{__name__}:of_a_user"
     with (
         LocalPravega(username=USER, password=PASSWORD, token_seconds=max(int(LIFE), 2)) as pravega,

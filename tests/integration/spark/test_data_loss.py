@@ -1,4 +1,4 @@
-"""Data that are gone before a query has read them: truncated, deleted, dropped by retention, between plan and task."""
+"""Data loss before a query has read it: by truncation, deletion, retention, and between plan and task."""
 
 import itertools
 import json
@@ -70,7 +70,7 @@ class Query:
 
     @property
     def report(self) -> dict:
-        """What stands in the query's progress."""
+        """Values in the query's progress."""
         told = self.planner.reportLatestOffset()
         assert told is not None
         return json.loads(json.dumps(told))
@@ -78,7 +78,7 @@ class Query:
 
 @pytest.fixture
 def write(client: PravegaClient) -> Callable[..., list[bytes]]:
-    """``write(stream, name, count)``: so many events of SIZE bytes with their headers."""
+    """``write(stream, name, count)``: this many events of SIZE bytes with their headers."""
 
     def write(stream: StreamName, name: str, count: int) -> list[bytes]:
         events = [f"{name}-{i}".encode().ljust(SIZE - 8, b".") for i in range(count)]
@@ -127,7 +127,7 @@ def tail(client: PravegaClient, stream: StreamName) -> list[tuple[int, int]]:
     return list(client.tail(stream).positions.items())
 
 
-def test_without_failing_it_goes_on_at_the_head_and_says_so(client, stream_name, query, write, caplog):
+def test_without_failing_it_continues_at_the_head_and_reports_it(client, stream_name, query, write, caplog):
     write(stream_name, "lost", 17)
     client.truncate(client.tail(stream_name))
     kept = write(stream_name, "kept", 9)
@@ -173,7 +173,7 @@ def test_what_was_truncated_of_a_scaled_stream_is_counted_to_the_byte(client, st
 
 
 @pytest.mark.parametrize("sealed_when_read", [False, True])
-def test_a_segment_that_was_read_to_its_end_is_no_loss(client, stream_name, query, write, sealed_when_read):
+def test_a_segment_that_was_read_to_its_end_is_not_a_loss(client, stream_name, query, write, sealed_when_read):
     if sealed_when_read:
         write(stream_name, "last", 3)
         scale(client, stream_name, 0.0, 0.2, 0.6, 1.0)
@@ -190,7 +190,7 @@ def test_a_segment_that_was_read_to_its_end_is_no_loss(client, stream_name, quer
 
 
 def test_one_segment_read_to_its_end_and_one_not(client, stream_name, query, write):
-    """Only what was not read is lost, though both are gone."""
+    """Only unread events are lost, though both streams were truncated."""
     place = query.offset["streams"][str(stream_name)]
     with client.writer(stream_name) as writer:
         writer.write(b".".ljust(SIZE - 8), routing_key="one")
@@ -432,8 +432,8 @@ def test_through_spark(
     assert Path(checkpoint, "commits").is_dir()
 
 
-def test_a_cut_that_covers_a_part_only_is_no_position(client, stream_name, query):
-    """What the offset holds stays a cut that the server knows, after a loss as well."""
+def test_a_cut_that_covers_a_part_only_is_not_a_position(client, stream_name, query):
+    """The offset stays a cut that the server knows, after a loss as well."""
     scale(client, stream_name, 0.0, 0.3, 1.0)
     client.truncate(client.tail(stream_name))
     query.restart(fail_on_data_loss="false")

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -42,9 +41,7 @@ def counted(client: PravegaClient, stream: StreamName) -> Counter[bytes]:
 # ---- read ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_read_has_each_event_once_with_its_position(
-    spark: SparkSession, stream: StreamName, events: Events, options: dict[str, Any]
-) -> None:
+def test_a_read_has_each_event_once_with_its_position(spark, stream, events, options):
     frame = read(spark, str(stream), **options, min_partitions=5)
     assert frame.rdd.getNumPartitions() >= 5
     rows = frame.collect()
@@ -56,9 +53,7 @@ def test_a_read_has_each_event_once_with_its_position(
     assert only.columns == ["offset", "event"]
 
 
-def test_a_read_stays_between_the_cuts_of_its_call(
-    spark: SparkSession, client: PravegaClient, stream: StreamName, events: Events, options: dict[str, Any]
-) -> None:
+def test_a_read_stays_between_the_cuts_of_its_call(spark, client, stream, events, options):
     frame = read(spark, str(stream), **options)
     end = client.tail(stream).to_text()
     client.write(stream, b"later", routing_key="k")
@@ -69,9 +64,7 @@ def test_a_read_stays_between_the_cuts_of_its_call(
     assert read(spark, str(stream), **options, start_stream_cut="latest").collect() == []
 
 
-def test_malformed_events(
-    spark: SparkSession, client: PravegaClient, stream_name: StreamName, options: dict[str, Any]
-) -> None:
+def test_malformed_events(spark, client, stream_name, options):
     client.create_stream(stream_name)
     with client.writer(stream_name) as writer:
         for event in (b'{"id": 1, "at": "1500-01-01T00:00:00.000001Z"}', b'{"id": "x"}', b"{"):
@@ -89,9 +82,7 @@ def test_malformed_events(
         read(spark, str(stream_name), **options, **form, mode="FAILFAST").collect()
 
 
-def test_several_streams_and_metadata(
-    spark: SparkSession, client: PravegaClient, scope: str, options: dict[str, Any]
-) -> None:
+def test_several_streams_and_metadata(spark, client, scope, options):
     for name in ("a1", "a2", "b"):
         client.create_stream(StreamName(scope, name))
         client.write(StreamName(scope, name), name.encode())
@@ -101,9 +92,7 @@ def test_several_streams_and_metadata(
     assert sorted(row.stream_name for row in names.collect()) == ["a1", "a2", "b"]
 
 
-def test_a_table_is_written_and_read(
-    spark: SparkSession, client: PravegaClient, scope: str, options: dict[str, Any]
-) -> None:
+def test_a_table_is_written_and_read(spark, client, scope, options):
     named = {**options, "table": f"{scope}/counts", "format": "json", "key_format": "string"}
     rows = spark.range(20).selectExpr("LPAD(id, 4, '0') AS key", "id * 2 AS pieces")
     write(rows, **named, allow_create_scope=True, allow_create_table=True, primary_key_length=4)
@@ -111,7 +100,7 @@ def test_a_table_is_written_and_read(
     assert sorted(map(tuple, found.collect())) == [(f"{i:04}", i * 2) for i in range(20)]
 
 
-def test_errors_are_raised_in_the_call(spark: SparkSession, stream: StreamName, options: dict[str, Any]) -> None:
+def test_errors_are_raised_in_the_call(spark, stream, options):
     with pytest.raises(StreamNotFoundError, match="does not exist"):
         read(spark, f"{stream}x", **options)
     with pytest.raises(StreamNotFoundError, match="does not exist"):
@@ -149,9 +138,7 @@ def texts(first: int, last: int) -> Counter[bytes]:
 
 
 @pytest.mark.parametrize("mode", ["at_least_once", "best_effort", "exactly_once"])
-def test_each_mode_writes_all_rows(
-    spark: SparkSession, client: PravegaClient, target: StreamName, options: dict[str, Any], mode: str
-) -> None:
+def test_each_mode_writes_all_rows(spark, client, target, options, mode):
     version = {"txn_app_id": "app", "txn_version": 0} if mode == "exactly_once" else {}
     write(numbered(spark, 0, 500), str(target), **options, writer_mode=mode, **version)
     assert counted(client, target) == texts(0, 500)
@@ -161,16 +148,14 @@ def test_each_mode_writes_all_rows(
     assert sorted(by_key) == list(range(7))
 
 
-def test_typed_rows_come_back(spark: SparkSession, target: StreamName, options: dict[str, Any]) -> None:
+def test_typed_rows_come_back(spark, target, options):
     rows = spark.sql("SELECT 9007199254740993L AS id, TIMESTAMP'1500-01-01T00:00:00.000001Z' AS at, 1.5BD AS price")
     write(rows, str(target), **options, format="json")
     back = read(spark, str(target), **options, format="json", schema="id BIGINT, at TIMESTAMP, price DECIMAL(2, 1)")
     assert back.select("id", "at", "price").collect() == rows.collect()
 
 
-def test_a_version_is_written_once(
-    spark: SparkSession, client: PravegaClient, target: StreamName, options: dict[str, Any]
-) -> None:
+def test_a_version_is_written_once(spark, client, target, options):
     once = {**options, "writer_mode": "exactly_once", "txn_app_id": "app"}
     for version in (0, 0, 1, 1):
         write(numbered(spark, version * 100, version * 100 + 100), str(target), **once, txn_version=version)
@@ -179,9 +164,7 @@ def test_a_version_is_written_once(
         write(numbered(spark, 0, 1), str(target), **once)
 
 
-def test_a_repeated_task_is_written_once(
-    spark: SparkSession, client: PravegaClient, target: StreamName, options: dict[str, Any]
-) -> None:
+def test_a_repeated_task_is_written_once(spark, client, target, options):
     def fails_once(batches: Iterator[Any]) -> Iterator[Any]:
         yield from batches
         context = TaskContext.get()
@@ -195,13 +178,7 @@ def test_a_repeated_task_is_written_once(
     assert counted(client, target) == texts(0, 300)
 
 
-def test_a_failed_write_writes_nothing(
-    spark: SparkSession,
-    client: PravegaClient,
-    target: StreamName,
-    options: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_failed_write_writes_nothing(spark, client, target, options, monkeypatch):
     aborted: list[Any] = []
     usual = PravegaBatchWriter.abort
 
@@ -227,9 +204,7 @@ def test_a_failed_write_writes_nothing(
 # ---- a sink in foreachBatch ------------------------------------------------------------------------------------------
 
 
-def test_foreach_batch_is_an_exactly_once_sink(
-    spark: SparkSession, client: PravegaClient, target: StreamName, options: dict[str, Any], tmp_path: Path
-) -> None:
+def test_foreach_batch_is_an_exactly_once_sink(spark, client, target, options, tmp_path):
     source = tmp_path / "source"
     source.mkdir()
 
@@ -254,14 +229,7 @@ def test_foreach_batch_is_an_exactly_once_sink(
     assert counted(client, target) == texts(0, 40)
 
 
-def test_options_come_from_configure(
-    spark: SparkSession,
-    client: PravegaClient,
-    config: PravegaConfig,
-    target: StreamName,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_options_come_from_configure(spark, client, config, target, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "_sources", WeakKeyDictionary())  # other tests share the context
     (tmp_path / "in.txt").write_text("one\ntwo\n")
     configured = session.configure(
@@ -279,9 +247,7 @@ def test_options_come_from_configure(
     assert read(configured, str(target)).columns == ["event"]
 
 
-def test_two_writes_of_one_batch_need_two_names(
-    spark: SparkSession, target: StreamName, options: dict[str, Any], tmp_path: Path
-) -> None:
+def test_two_writes_of_one_batch_need_two_names(spark, target, options, tmp_path):
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "1").write_text("a\nb")
     once = {**options, "writer_mode": "exactly_once", "txn_app_id": "copy"}

@@ -1,4 +1,4 @@
-"""Events that cannot be decoded: each once in a stream or in files, whatever is repeated or killed."""
+"""Events that cannot be decoded: each once in a stream or in files, through repetitions and kills."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ Letters = Callable[[], list[dict[str, object]]]
 
 
 def event(number: int) -> bytes:
-    """Every third cannot be decoded; one of those is no text, either."""
+    """Every third cannot be decoded; one of those is not a text, either."""
     if number % 3:
         return b'{"n": %d}' % number
     return b'{"n": "%d"}' % number if number % 2 else b"\xff%d" % number
@@ -99,7 +99,7 @@ def each_once(client: PravegaClient, stream: StreamName, box: tuple[dict[str, st
     return check
 
 
-def test_a_batch_goes_on_without_the_bad_ones_however_often_it_is_read(load, each_once):
+def test_a_batch_continues_without_the_bad_ones_however_often_it_is_read(load, each_once):
     assert sorted(row.n for row in load().collect()) == GOOD
     assert load().where("n >= 0").count() == len(GOOD)
     each_once()
@@ -195,7 +195,7 @@ def each(frame, batch):
 
 @pytest.mark.long
 @pytest.mark.parametrize("box", ["stream"], indirect=True)
-@pytest.mark.timeout(600)  # a Spark of its own takes its time on a machine that has other work
+@pytest.mark.timeout(600)  # its own Spark takes its time on a machine that has other work
 def test_a_driver_that_is_killed(query, each_once, box, options, stream, checkpoint, start_python):
     killed = start_python(KILLED, stream, checkpoint, *(f"{name}={value}" for name, value in options.items()))
     output, _ = killed.communicate(timeout=480)
@@ -207,7 +207,7 @@ def test_a_driver_that_is_killed(query, each_once, box, options, stream, checkpo
     each_once()
 
 
-# ---------------------------------------------------------------- once, whatever they are kept in
+# ---------------------------------------------------------------- once, in each kind of store
 
 
 @pytest.mark.parametrize("box", ["stream"], indirect=True)
@@ -232,8 +232,8 @@ def test_the_stream_of_letters_scales_between_two_readings(client, load, each_on
 
 
 @pytest.mark.parametrize("box", ["stream"], indirect=True)
-def test_other_columns_have_letters_of_their_own(load, box):
-    """What is bad is a matter of the columns: the numbers of other letters must not be taken for repetitions."""
+def test_other_columns_have_their_own_letters(load, box):
+    """The columns decide which records are malformed: the numbers of other letters must not count as repetitions."""
     assert load("m INT").count() == COUNT - sum(b"\xff" in value for value in BAD)
     assert load().count() == len(GOOD)
     found = [base64.b64decode(str(letter["event"])) for letter in box[1]()]

@@ -18,7 +18,6 @@ from pravega_serde import DataKeys, Encrypted, LocalKeys, serializer_for
 from tests.integration.spark.test_streaming import forget_batch
 
 Load = Callable[..., DataFrame]
-Rows = Callable[[int], list[dict[str, object]]]
 
 COLUMNS = "id BIGINT, name STRING, card STRUCT<number: STRING, code: BINARY>"
 FIELDS = "name,card.number,card.code"
@@ -57,9 +56,7 @@ def written(
     return stream_name
 
 
-def test_rows_come_back_and_the_client_reads_them(
-    load: Load, client: PravegaClient, written: StreamName, keys: dict[str, str], spark: SparkSession
-):
+def test_rows_come_back_and_the_client_reads_them(load, client, written, keys, spark):
     for event in client.read(written):
         assert b"name " not in event
         assert base64.b64decode(json.loads(event)["card"]["number"]).startswith(b"\x01\x00\x00\x00\x01")
@@ -80,9 +77,7 @@ def read(
     return reader.options(controller=client.config.controller, format="json", **options).load(str(stream))
 
 
-def test_another_stream_and_missing_keys(
-    spark: SparkSession, client: PravegaClient, written: StreamName, keys: dict[str, str], tmp_path: Path
-):
+def test_another_stream_and_missing_keys(spark, client, written, keys, tmp_path):
     with pytest.raises(PySparkException, match=r"\[PRAVEGA-DECRYPTION\] .*another stream.*offset \d+.*field \$\.name"):
         read(spark, client, written, **keys, encryption_stream="other/stream").collect()
     only_second = json.loads(DataKeys.load(keys["encryption_keys"], keys["encryption_key_service"]).rotated().text)
@@ -96,15 +91,7 @@ def test_another_stream_and_missing_keys(
     assert {each._corrupt_record_error.partition("]")[0] for each in rows} == {"[PRAVEGA-MISSING-KEY"}
 
 
-def test_a_replayed_batch_has_equal_bytes(
-    spark: SparkSession,
-    config: PravegaConfig,
-    client: PravegaClient,
-    written: StreamName,
-    keys: dict[str, str],
-    checkpoint: str,
-    eventually: Callable[..., None],
-):
+def test_a_replayed_batch_has_equal_bytes(spark, config, client, written, keys, checkpoint, eventually):
     """The sink would refuse a replayed batch with other bytes."""
     target = StreamName(written.scope, "target")
     client.create_stream(target, 2)
@@ -139,15 +126,7 @@ def test_a_replayed_batch_has_equal_bytes(
         ({"encryption_keys": "/no/such/file"}, "invalid option 'encryption_keys': the file '/no/such/file'"),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_it_starts(
-    spark: SparkSession,
-    config: PravegaConfig,
-    client: PravegaClient,
-    stream_name: StreamName,
-    keys: dict[str, str],
-    options: dict[str, str],
-    words: str,
-):
+def test_what_cannot_be_written_is_refused_before_it_starts(spark, config, client, stream_name, keys, options, words):
     client.create_stream(stream_name)
     frame = spark.range(1).selectExpr(*QUERY)
     given = {"controller": config.controller, "format": "json", **keys, **options}
@@ -155,7 +134,7 @@ def test_what_cannot_be_written_is_refused_before_it_starts(
         frame.write.format("pravega").mode("append").options(**given).save(str(stream_name))
 
 
-def test_column_functions_and_sql(spark: SparkSession, keys: dict[str, str]):
+def test_column_functions_and_sql(spark, keys):
     options = {**keys, "encryption_stream": "shop/orders"}
     frame = spark.range(50).selectExpr(*QUERY).selectExpr("STRUCT(*) AS before")
     events = frame.select("before", to_pravega("before", "json", **options).alias("event"))

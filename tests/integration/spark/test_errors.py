@@ -8,13 +8,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.local import LocalPravega
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import last_and_once, one_line
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 Load = Callable[..., DataFrame]
 AVRO = '{"type":"record","name":"R","fields":[{"name":"n","type":"long"},{"name":"s","type":"string"}]}'
@@ -31,7 +29,7 @@ def save(spark: SparkSession, config: PravegaConfig) -> Callable[..., None]:
     return save
 
 
-def test_wrong_controller_address_within_its_deadline(spark: SparkSession):
+def test_wrong_controller_address_within_its_deadline(spark):
     begin = Stopwatch()
     reader = spark.read.format("pravega").option("controller", "tcp://127.0.0.1:1").option("timeout_ms", "1500")
     with pytest.raises(PySparkException) as error:
@@ -40,7 +38,7 @@ def test_wrong_controller_address_within_its_deadline(spark: SparkSession):
     assert "127.0.0.1:1" in one_line(error, "PRAVEGA-CONTROLLER-UNAVAILABLE")
 
 
-def test_reading_what_is_not_there_creates_nothing(load: Load, client: PravegaClient, stream_name: StreamName):
+def test_reading_what_is_not_there_creates_nothing(load, client, stream_name):
     with pytest.raises(PySparkException) as error:
         load(stream_name).count()
     assert str(stream_name) in one_line(error, "PRAVEGA-STREAM-NOT-FOUND")
@@ -54,7 +52,7 @@ def test_reading_what_is_not_there_creates_nothing(load: Load, client: PravegaCl
 
 # The JVM reader parses options in this process, so it warns in this process.
 @pytest.mark.filterwarnings("default::pravega_connector.rows.options.declaration.PravegaOptionWarning")
-def test_a_misspelt_option_or_value_names_the_right_one(load: Load, stream: StreamName):
+def test_a_misspelt_option_or_value_names_the_right_one(load, stream):
     for option, code, meant in (
         ({"startStreamCuts": "earliest"}, "PRAVEGA-UNKNOWN-OPTION", "start_stream_cut"),
         ({"start": "earliest"}, "PRAVEGA-UNKNOWN-OPTION", "start_stream_cut"),
@@ -67,20 +65,20 @@ def test_a_misspelt_option_or_value_names_the_right_one(load: Load, stream: Stre
     assert load(stream, start_streamcut="latest", ignore_unknown_options="true").count() > 0
 
 
-def test_a_tables_options_are_for_both_sides(config: PravegaConfig, stream: StreamName):
+def test_a_tables_options_are_for_both_sides(config, stream):
     options = {"controller": config.controller, "path": str(stream), "columns": "event", "max_event_size": "100"}
     source = PravegaDataSource(options)
     source.writer(source.schema(), overwrite=False)
 
 
 @pytest.mark.parametrize("text", ["not a cut", "H4sIAAAAAAAA", "UNBOUNDEDX", "e30="])
-def test_malformed_stream_cut(load: Load, stream: StreamName, text: str):
+def test_malformed_stream_cut(load, stream, text):
     with pytest.raises(PySparkException) as error:
         load(stream, start_stream_cut=text).count()
     one_line(error, "PRAVEGA-MALFORMED-STREAM-CUT")
 
 
-def test_stream_cut_of_another_stream(load: Load, client: PravegaClient, stream: StreamName):
+def test_stream_cut_of_another_stream(load, client, stream):
     other = StreamName(stream.scope, "other")
     client.create_stream(other)
     with pytest.raises(PySparkException) as error:
@@ -88,7 +86,7 @@ def test_stream_cut_of_another_stream(load: Load, client: PravegaClient, stream:
     assert "other" in one_line(error, "PRAVEGA-MALFORMED-STREAM-CUT")
 
 
-def test_truncated_range_is_data_loss_with_its_place(load: Load, client: PravegaClient, stream_name: StreamName):
+def test_truncated_range_is_data_loss_with_its_place(load, client, stream_name):
     client.create_stream(stream_name)
     head = client.head(stream_name)
     with client.writer(stream_name) as writer:
@@ -115,9 +113,7 @@ def test_truncated_range_is_data_loss_with_its_place(load: Load, client: Pravega
         ("SELECT 1L AS n", {"format": "avro", "avro_schema": AVRO}, "s"),
     ],
 )
-def test_wrong_columns_before_any_task(
-    spark: SparkSession, save: Callable[..., None], stream: StreamName, query: str, options: dict[str, str], words: str
-):
+def test_wrong_columns_before_any_task(spark, save, stream, query, options, words):
     before = set(spark.sparkContext.statusTracker().getJobIdsForGroup())
     with pytest.raises(PySparkException) as error:
         save(query, stream, **options)
@@ -125,13 +121,13 @@ def test_wrong_columns_before_any_task(
     assert set(spark.sparkContext.statusTracker().getJobIdsForGroup()) == before, "a task was started"
 
 
-def test_null_event(save: Callable[..., None], stream: StreamName):
+def test_null_event(save, stream):
     with pytest.raises(PySparkException) as error:
         save("SELECT IF(id = 3, NULL, 'x') AS event FROM range(0, 5, 1, 1)", stream)
     assert "row 3" in one_line(error, "PRAVEGA-NULL-EVENT")
 
 
-def test_event_too_large(save: Callable[..., None], stream: StreamName, client: PravegaClient):
+def test_event_too_large(save, stream, client):
     with pytest.raises(PySparkException) as error:
         save("SELECT REPEAT('x', 9000000) AS event", stream)
     assert "9000000" in one_line(error, "PRAVEGA-EVENT-TOO-LARGE")
@@ -149,20 +145,13 @@ def test_event_too_large(save: Callable[..., None], stream: StreamName, client: 
         ({"format": "avro", "avro_schema": "{"}, "PRAVEGA-SCHEMA"),
     ],
 )
-def test_options_that_cannot_be(save: Callable[..., None], stream: StreamName, options: dict[str, str], code: str):
+def test_options_that_cannot_be(save, stream, options, code):
     with pytest.raises(PySparkException) as error:
         save("SELECT 'x' AS event", stream, **options)
     one_line(error, code)
 
 
-def test_the_line_comes_last_and_once(
-    spark: SparkSession,
-    load: Load,
-    save: Callable[..., None],
-    config: PravegaConfig,
-    stream: StreamName,
-    checkpoint: str,
-):
+def test_the_line_comes_last_and_once(spark, load, save, config, stream, checkpoint):
     queries = spark.readStream.format("pravega").option("controller", config.controller).option("metadata", "Streams")
     query = queries.load(str(stream)).writeStream.format("noop").option("checkpointLocation", checkpoint)
     for code, run in (
@@ -179,16 +168,14 @@ def test_the_line_comes_last_and_once(
         last_and_once(error, code)
 
 
-def test_overwrite_is_refused(spark: SparkSession, config: PravegaConfig, stream: StreamName):
+def test_overwrite_is_refused(spark, config, stream):
     writer = spark.sql("SELECT 'x' AS event").write.format("pravega").option("controller", config.controller)
     with pytest.raises(PySparkException) as error:
         writer.mode("overwrite").save(str(stream))
     assert "append" in one_line(error, "PRAVEGA-UNSUPPORTED-MODE")
 
 
-def test_a_query_that_reads_another_stream_needs_another_checkpoint(
-    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream: StreamName, checkpoint: str
-):
+def test_a_query_that_reads_another_stream_needs_another_checkpoint(spark, config, client, stream, checkpoint):
     other = StreamName(stream.scope, "other")
     client.create_stream(other)
     with client.writer(other) as writer:
@@ -206,7 +193,7 @@ def test_a_query_that_reads_another_stream_needs_another_checkpoint(
     assert "checkpoint" in one_line(error, "PRAVEGA-CONFIG")
 
 
-def test_credentials_are_in_no_error(load: Load, pravega: LocalPravega):
+def test_credentials_are_in_no_error(load, pravega):
     with warnings.catch_warnings(), pytest.raises(PySparkException) as error:
         load("no/such", username="me", password="s3cret-word").count()
     assert "s3cret-word" not in str(error.value)

@@ -4,7 +4,6 @@ import dataclasses
 import datetime
 import json
 import re
-from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +13,7 @@ from pravega_connector.client import PravegaClient, StreamConfig
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamName
-from tools.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -52,8 +51,8 @@ def write_until(client: PravegaClient, stream: StreamName, *times: int, writer: 
 
 
 def test_watermarks_are_columns_and_the_same_in_a_replay(
-    spark, client, config, stream_name, load, has_come_to, tmp_path: Path
-) -> None:
+    spark, client, config, stream_name, load, has_come_to, tmp_path
+):
     client.create_stream(stream_name, 2)
     assert load(stream_name, columns="event_time_low").schema.simpleString() == "struct<event_time_low:timestamp>"
     for time in (1000, 2000, 3000):
@@ -98,7 +97,7 @@ def test_watermarks_are_columns_and_the_same_in_a_replay(
     again: dict[int, list] = {}
     read_on(again)
     assert again[last] == first[last]
-    # What was read at once knew no upper bound.
+    # Events that were read at once had no upper bound.
     assert {millis(row.event_time_high) for row in load(stream_name, columns=columns).collect()} == {
         1000,
         2000,
@@ -120,9 +119,7 @@ def test_watermarks_are_columns_and_the_same_in_a_replay(
         ("segment_id is not null and offset is not null", 3),
     ],
 )
-def test_filters_on_metadata_leave_out_whole_tasks_and_change_nothing(
-    spark: SparkSession, load, stream: StreamName, condition: str, most_tasks: int
-) -> None:
+def test_filters_on_metadata_leave_out_whole_tasks_and_change_nothing(spark, load, stream, condition, most_tasks):
     frame = load(stream).where(condition)
     expected = sorted(tuple(row) for row in frame.collect())
     spark.conf.set(PUSHDOWN, "true")
@@ -134,9 +131,7 @@ def test_filters_on_metadata_leave_out_whole_tasks_and_change_nothing(
         spark.conf.unset(PUSHDOWN)
 
 
-def test_a_field_that_is_called_like_a_metadata_column_is_no_such_column(
-    spark: SparkSession, client, config, stream_name
-) -> None:
+def test_a_field_that_is_called_like_a_metadata_column_is_no_such_column(spark, client, config, stream_name):
     client.create_stream(stream_name)
     with client.writer(stream_name) as writer:
         for number in range(5):
@@ -151,9 +146,7 @@ def test_a_field_that_is_called_like_a_metadata_column_is_no_such_column(
 
 
 @pytest.mark.parametrize("mode", ["exactly_once", "at_least_once"])
-def test_a_query_brings_its_times_to_the_stream(
-    spark, client, config, stream_name, mode, load, has_come_to, tmp_path: Path
-) -> None:
+def test_a_query_brings_its_times_to_the_stream(spark, client, config, stream_name, mode, load, has_come_to, tmp_path):
     client.create_stream(stream_name, 2)
     source = tmp_path / "source"
     source.mkdir()
@@ -172,7 +165,7 @@ def test_a_query_brings_its_times_to_the_stream(
         run(number, list(range(latest - 50, latest + 1)))
         has_come_to(latest - 100)
         mark = client.watermarks(stream_name)[-1]
-        # One writer, and nothing of the batch lies behind its time.
+        # One writer, and nothing of the batch is after its time.
         assert (mark.low, mark.high, mark.cut) == (latest - 100, latest - 100, client.tail(stream_name))
     assert load(stream_name).count() == 102
     # Times that go back are as they are, and take nothing back.
@@ -180,9 +173,7 @@ def test_a_query_brings_its_times_to_the_stream(
     assert client.watermarks(stream_name)[-1].low == 6900
 
 
-def test_a_batch_write_notes_its_time_and_leaves_nobody_to_wait_for(
-    spark, client, config, stream_name, has_come_to
-) -> None:
+def test_a_batch_write_notes_its_time_and_leaves_nobody_to_wait_for(spark, client, config, stream_name, has_come_to):
     client.create_stream(stream_name)
     frame = spark.range(100).selectExpr("cast(id as string) as event", "id as at")
     write = frame.write.format("pravega").mode("append").option("controller", config.controller)
@@ -191,7 +182,7 @@ def test_a_batch_write_notes_its_time_and_leaves_nobody_to_wait_for(
     assert client.watermarks(stream_name)[-1].cut == client.tail(stream_name)
 
 
-def test_a_stream_whose_watermarks_wait_for_nobody_is_warned_of(client, config, stream_name, caplog) -> None:
+def test_a_stream_whose_watermarks_wait_for_nobody_is_warned_of(client, config, stream_name, caplog):
     def prepare(stream: StreamName, **options: str) -> str:
         raw = {"controller": config.controller, "path": str(stream), "writer_mode": "at_least_once", **options}
         columns = [StructField("event", StringType()), *([StructField("at", LongType())] if options else [])]

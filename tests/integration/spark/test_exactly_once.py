@@ -84,7 +84,7 @@ def holds(client: PravegaClient, target: StreamName, eventually: Callable[..., N
 
 
 def recorded(client: PravegaClient, target: StreamName) -> list[Prepared]:
-    """What was ever prepared for the target."""
+    """Everything ever prepared for the target."""
     with Ledger(client.stores, ledger_name(target)) as ledger:
         return [entry for _, entry in ledger.history() if isinstance(entry, Prepared)]
 
@@ -110,9 +110,7 @@ def rows(spark: SparkSession, count: int) -> DataFrame:
 # ---- streaming queries -----------------------------------------------------------------------------------------------
 
 
-def test_a_replayed_batch_is_not_written_again(
-    client: PravegaClient, target: StreamName, copy: Copy, checkpoint: str, holds: Callable[..., None]
-):
+def test_a_replayed_batch_is_not_written_again(client, target, copy, checkpoint, holds):
     copy().awaitTermination()
     holds(600)
     before = recorded(client, target)
@@ -129,15 +127,8 @@ def test_a_replayed_batch_is_not_written_again(
     assert statuses == {TransactionStatus.COMMITTED}
 
 
-def test_a_batch_number_with_other_rows_is_not_skipped(
-    client: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    copy: Copy,
-    checkpoint: str,
-    holds: Callable[..., None],
-):
-    """The newest files of a checkpoint are gone, as after Spark's error about an emptied one: it plans anew."""
+def test_a_batch_number_with_other_rows_is_not_skipped(client, source, target, copy, checkpoint, holds):
+    """The newest files of a checkpoint were deleted, as after Spark's error about an emptied one: it plans again."""
     copy().awaitTermination()
     before = recorded(client, target)
     last = before[-1].batch
@@ -154,15 +145,7 @@ def test_a_batch_number_with_other_rows_is_not_skipped(
 
 
 @pytest.mark.long  # tests/integration/exactly_once/test_ledger.py has the same without Spark
-def test_a_recorded_batch_is_accepted_by_its_number(
-    client: PravegaClient,
-    source: StreamName,
-    target: StreamName,
-    numbers: DataFrame,
-    copy: Copy,
-    checkpoint: str,
-    holds,
-):
+def test_a_recorded_batch_is_accepted_by_its_number(client, source, target, numbers, copy, checkpoint, holds):
     """A query that cannot repeat its rows: they have zeros in front, another number of them each time."""
     frame = numbers.selectExpr(f"repeat('0', CAST(rand() * 1000 AS INT)) || {NUMBER} AS event", "routing_key")
     copy(frame).awaitTermination()
@@ -179,9 +162,7 @@ def test_a_recorded_batch_is_accepted_by_its_number(
     holds(650)
 
 
-def test_tasks_and_batches_without_rows_need_no_transaction(
-    client: PravegaClient, target: StreamName, numbers: DataFrame, copy: Copy
-):
+def test_tasks_and_batches_without_rows_need_no_transaction(client, target, numbers, copy):
     copy(numbers.where(f"{NUMBER} = '77'")).awaitTermination()
     assert list(client.read(target)) == [b"77"]
     assert [len(entry.parts) for entry in recorded(client, target)] == [1]
@@ -191,15 +172,7 @@ def test_tasks_and_batches_without_rows_need_no_transaction(
 
 
 @pytest.mark.long  # tests/integration/exactly_once has several drivers and applications
-def test_two_queries_write_to_one_stream(
-    client: PravegaClient,
-    target: StreamName,
-    copy: Copy,
-    numbers: DataFrame,
-    config: PravegaConfig,
-    tmp_path: Path,
-    holds,
-):
+def test_two_queries_write_to_one_stream(client, target, copy, numbers, config, tmp_path, holds):
     writer = numbers.writeStream.format("pravega").option("controller", config.controller).trigger(availableNow=True)
     queries = [copy(), writer.start(str(target), checkpointLocation=str(tmp_path / "another"))]
     for query in queries:
@@ -210,9 +183,7 @@ def test_two_queries_write_to_one_stream(
 # ---- batch writes and foreachBatch -----------------------------------------------------------------------------------
 
 
-def test_a_version_that_is_committed_is_not_written_again(
-    spark: SparkSession, client: PravegaClient, target: StreamName, write: Write, holds: Callable[..., None]
-):
+def test_a_version_that_is_committed_is_not_written_again(spark, client, target, write, holds):
     for parts in (2, 3):
         write(rows(spark, 10).repartition(parts), "loader", 1)
         holds(10)
@@ -230,9 +201,7 @@ def test_a_version_that_is_committed_is_not_written_again(
     assert len(recorded(client, target)) == 3
 
 
-def test_foreach_batch_writes_each_batch_once(
-    numbers: DataFrame, write: Write, checkpoint: str, holds: Callable[..., None]
-):
+def test_foreach_batch_writes_each_batch_once(numbers, write, checkpoint, holds):
     written: list[int] = []
 
     def each(batch: DataFrame, number: int) -> None:
@@ -253,15 +222,7 @@ def test_foreach_batch_writes_each_batch_once(
 
 
 @pytest.mark.long  # tests/unit/exactly_once/batch_commit/test_entries.py keeps them apart
-def test_targets_of_one_ledger_are_kept_apart(
-    numbers: DataFrame,
-    client: PravegaClient,
-    target: StreamName,
-    write: Write,
-    checkpoint: str,
-    holds: Callable[..., None],
-    eventually: Callable[..., None],
-):
+def test_targets_of_one_ledger_are_kept_apart(numbers, client, target, write, checkpoint, holds, eventually):
     """Each batch goes to two streams with one ledger; the first run ends between the two writes of a batch."""
     other = StreamName(target.scope, f"{target.stream}-other")
     client.create_stream(other, 2)
@@ -287,9 +248,7 @@ def test_targets_of_one_ledger_are_kept_apart(
 
 
 @pytest.mark.long  # the next test has no restart
-def test_two_writes_of_a_batch_with_equal_rows_fail_after_a_restart_too(
-    numbers: DataFrame, write: Write, checkpoint: str
-):
+def test_two_writes_of_a_batch_with_equal_rows_fail_after_a_restart_too(numbers, write, checkpoint):
     def each(batch: DataFrame, number: int) -> None:
         for _ in range(2):
             write(batch, "each", number)
@@ -300,7 +259,7 @@ def test_two_writes_of_a_batch_with_equal_rows_fail_after_a_restart_too(
             query.awaitTermination()
 
 
-def test_two_writes_of_a_batch_must_not_share_their_ids(numbers: DataFrame, write: Write, checkpoint: str):
+def test_two_writes_of_a_batch_must_not_share_their_ids(numbers, write, checkpoint):
     def each(batch: DataFrame, number: int) -> None:
         write(batch.where(f"{NUMBER} < '3'"), "each", number)
         write(batch.where(f"{NUMBER} >= '3'"), "each", number)
@@ -321,13 +280,13 @@ def test_two_writes_of_a_batch_must_not_share_their_ids(numbers: DataFrame, writ
         ({"txn_version": "1"}, "must be set together"),
     ],
 )
-def test_a_batch_write_needs_both_ids(spark: SparkSession, config: PravegaConfig, target: StreamName, ids, message):
+def test_a_batch_write_needs_both_ids(spark, config, target, ids, message):
     writer = rows(spark, 1).write.format("pravega").mode("append").option("controller", config.controller)
     with pytest.raises(Exception, match=rf"PRAVEGA-CONFIG.*{message}"):
         writer.options(**ids).save(str(target))
 
 
-def test_a_query_needs_a_checkpoint(numbers: DataFrame, config: PravegaConfig, target: StreamName):
+def test_a_query_needs_a_checkpoint(numbers, config, target):
     writer = numbers.writeStream.format("pravega").option("controller", config.controller)
     with pytest.raises(Exception, match="checkpointLocation"):
         writer.trigger(availableNow=True).start(str(target))
@@ -342,18 +301,14 @@ def test_a_query_needs_a_checkpoint(numbers: DataFrame, config: PravegaConfig, t
         ({"txn_app_id": "a", "txn_version": "1"}, "PRAVEGA-CONFIG.*a streaming query has its own ids"),
     ],
 )
-def test_a_query_that_cannot_work_ends_before_its_first_event(
-    client: PravegaClient, target: StreamName, copy: Copy, options: dict[str, str], message: str
-):
+def test_a_query_that_cannot_work_ends_before_its_first_event(client, target, copy, options, message):
     with pytest.raises(Exception, match=message):
         copy(**options).awaitTermination()
     assert not list(client.read(target))
     assert not recorded(client, target)
 
 
-def test_a_target_that_is_missing_is_not_made(
-    numbers: DataFrame, config: PravegaConfig, client: PravegaClient, target: StreamName, checkpoint: str
-):
+def test_a_target_that_is_missing_is_not_made(numbers, config, client, target, checkpoint):
     missing = StreamName(target.scope, "missing")
     writer = numbers.writeStream.format("pravega").option("controller", config.controller).trigger(availableNow=True)
     with pytest.raises(Exception, match="PRAVEGA-STREAM-NOT-FOUND"):

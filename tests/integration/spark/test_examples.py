@@ -55,16 +55,14 @@ def counted(client: PravegaClient, stream: StreamName) -> list[tuple[str, str, i
 
 @pytest.mark.long
 @pytest.mark.usefixtures("restored")
-def test_words_are_counted_once_for_each_window(
-    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str
-):
+def test_words_are_counted_once_for_each_window(spark, config, client, stream_name, checkpoint):
     target = StreamName(stream_name.scope, "counts")
     client.create_stream(stream_name, 3)
     arguments = ["--controller", config.controller, "--source", str(stream_name), "--target", str(target),
                  "--checkpoint", checkpoint, "--once"]  # fmt: skip
     half = len(LINES) // 2
     times = clock(1.7)
-    # Run, stopped and run again: the windows that were open go on.
+    # Run, stopped and run again: the windows that were open continue.
     for lines in (LINES[:half], LINES[half:]):
         text_writer.write_lines(client, str(stream_name), [line + "\n" for line in lines], lambda: next(times))
         count_words.main(arguments)
@@ -91,7 +89,7 @@ def test_counts_are_shown(
         count_words.main(["--controller", config.controller, "--source", str(stream_name), "--target", "a/b"])
 
 
-def test_lines_of_a_socket_become_events(config: PravegaConfig, client: PravegaClient, stream_name: StreamName, capsys):
+def test_lines_of_a_socket_become_events(config, client, stream_name, capsys):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -113,9 +111,7 @@ def test_lines_of_a_socket_become_events(config: PravegaConfig, client: PravegaC
 
 
 @pytest.mark.usefixtures("restored")
-def test_counts_of_java_strings_go_on_after_a_restart(
-    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str, capsys
-):
+def test_counts_of_java_strings_continue_after_a_restart(spark, config, client, stream_name, checkpoint, capsys):
     arguments = ["--controller", config.controller, "--stream", str(stream_name), "--checkpoint", checkpoint, "--once"]
     client.create_stream(stream_name, 2)
     for texts in (["left", "right", "left"], ["left", "жест", "right"]):
@@ -128,7 +124,7 @@ def test_counts_of_java_strings_go_on_after_a_restart(
 
 
 @pytest.mark.long
-def test_a_killed_query_resumes(config: PravegaConfig, stream_name: StreamName, checkpoint: str):
+def test_a_killed_query_resumes(config, stream_name, checkpoint):
     target = f"{stream_name}-served"
     assert kill_and_restart.kill_and_restart(config.controller, str(stream_name), target, checkpoint)
 

@@ -1,4 +1,4 @@
-"""Servers that are frozen for longer than a first contact may take: queries go on and say so. Wrong addresses fail."""
+"""Servers that are frozen for longer than a first contact may take: queries continue and report it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SOURCE, TARGET, PILE = (StreamName("frozen", name) for name in ("source", "targe
 
 @dataclass
 class Outcome:
-    """What was seen of everything that ran while the server was frozen."""
+    """Observations while the server was frozen."""
 
     written: int = 0
     read: list[int] = field(default_factory=list)
@@ -145,7 +145,7 @@ def outcome(spark: SparkSession, real_pravega: LocalPravega, tmp_path_factory: p
 
 
 def settled(client: PravegaClient) -> list[int]:
-    """What the target has when it has no gaps, or after 30 s: a commit that is decided can be read a little later."""
+    """Content of the target without gaps, or after 30 s: a commit that is decided can be read a little later."""
     deadline = time.monotonic() + 30
     while True:
         copied = sorted(int(event) for event in client.read(TARGET))
@@ -155,7 +155,7 @@ def settled(client: PravegaClient) -> list[int]:
 
 
 def run_to_the_end(server: LocalPravega) -> PravegaStreamReader:
-    """What plans the batches of a run with AvailableNow."""
+    """Planner of a run with AvailableNow."""
     raw = {"controller": server.controller_uri, "stream": str(PILE), "start_stream_cut": "earliest"}
     options = parse_options(SourceOptions, raw)
     return PravegaStreamReader(options, pa.schema(decoded_fields(options, None)), None)
@@ -191,12 +191,12 @@ def test_an_exactly_once_sink_writes_each_row_once(outcome: Outcome) -> None:
     assert len(outcome.copied) > outcome.copied_before
 
 
-def test_the_progress_tells_of_the_trouble_while_it_lasts(outcome: Outcome) -> None:
+def test_the_progress_reports_the_outage_while_it_lasts(outcome: Outcome) -> None:
     assert bool(outcome.troubles) == HAS_ADMISSION, "an older Spark has only the offset in its progress"
     assert all("unreachable for" in trouble and "retrying for" in trouble for trouble in outcome.troubles)
 
 
-def test_a_run_that_ends_with_what_is_there_waits_for_it(outcome: Outcome) -> None:
+def test_a_run_that_ends_with_what_exists_waits_for_it(outcome: Outcome) -> None:
     assert not outcome.answered_in_the_freeze, "no new data would have been the end of the run"
     assert outcome.pile == 50 * 100
 

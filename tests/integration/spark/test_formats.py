@@ -6,13 +6,11 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 
-from pravega_connector.client import PravegaClient
-from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
-from tests.integration.spark._cases import COUNT, Case
+from tests.integration.spark._cases import COUNT
 
 Load = Callable[..., DataFrame]
 
@@ -64,7 +62,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch):
     time.tzset()
 
 
-def test_avro_from_a_plain_program(load: Load, client: PravegaClient, stream_name: StreamName):
+def test_avro_from_a_plain_program(load, client, stream_name):
     client.create_stream(stream_name, 2)
     serializer = serializer_for("avro", schema=SCHEMA)
     with client.writer(stream_name, serializer) as writer:
@@ -77,9 +75,7 @@ def test_avro_from_a_plain_program(load: Load, client: PravegaClient, stream_nam
     assert sorted(frame.collect(), key=lambda row: row.id) == [as_row(reading(i)) for i in range(500)]
 
 
-def test_avro_to_a_plain_program(
-    spark: SparkSession, load: Load, config: PravegaConfig, client: PravegaClient, stream_name: StreamName
-):
+def test_avro_to_a_plain_program(spark, load, config, client, stream_name):
     client.create_stream(stream_name, 2)
     copy = StreamName(stream_name.scope, "copy")
     client.create_stream(copy, 3)
@@ -97,9 +93,7 @@ def test_avro_to_a_plain_program(
 
 
 @pytest.mark.parametrize("fmt", ["json", "cbor"])
-def test_a_variant_is_the_json_value(
-    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, fmt: str
-):
+def test_a_variant_is_the_json_value(spark, config, client, stream_name, fmt):
     client.create_stream(stream_name)
     text = '{"a":9007199254740993,"b":[1.25,null,"é"],"c":12345678901234567890123456789012345678}'
     query = f"""SELECT 1 k, parse_json('{text}') v, array(parse_json('[]'), NULL) many
@@ -124,7 +118,7 @@ def test_a_variant_is_the_json_value(
     assert frame.selectExpr("variant_get(v, '$.a', 'bigint') a").first().a == 9007199254740993
 
 
-def test_metadata_beside_decoded_columns(load: Load, client: PravegaClient, stream_name: StreamName):
+def test_metadata_next_to_decoded_columns(load, client, stream_name):
     client.create_stream(stream_name)
     with client.writer(stream_name, serializer_for("string")) as writer:
         for text in ("a", "bc", "ключ"):
@@ -135,7 +129,7 @@ def test_metadata_beside_decoded_columns(load: Load, client: PravegaClient, stre
     assert rows == [("a", 0, b"a"), ("bc", 9, b"bc"), ("ключ", 19, "ключ".encode())]
 
 
-def test_json_both_ways(spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName):
+def test_json_both_ways(spark, config, client, stream_name):
     client.create_stream(stream_name, 2)
     ddl = "id BIGINT, name STRING, score DOUBLE, tags ARRAY<STRING>, inner STRUCT<ok: BOOLEAN>"
     values = [
@@ -167,28 +161,14 @@ def test_json_both_ways(spark: SparkSession, config: PravegaConfig, client: Prav
         ({"format": "java"}, "SELECT 'v' AS value", [b"\xac\xed\x00\x05t\x00\x01v"]),
     ],
 )
-def test_one_column(
-    spark: SparkSession,
-    config: PravegaConfig,
-    client: PravegaClient,
-    stream_name: StreamName,
-    fmt: dict[str, str],
-    query: str,
-    events: list[bytes],
-):
+def test_one_column(spark, config, client, stream_name, fmt, query, events):
     client.create_stream(stream_name)
     writer = spark.sql(query).write.format("pravega").option("controller", config.controller).options(**fmt)
     writer.mode("append").save(str(stream_name))
     assert list(client.read(stream_name)) == events
 
 
-def test_typed_sql(
-    spark: SparkSession,
-    config: PravegaConfig,
-    client: PravegaClient,
-    stream_name: StreamName,
-    all_cases: dict[str, Case],
-):
+def test_typed_sql(spark, config, client, stream_name, all_cases):
     """A table whose columns its options tell, and a view whose columns are named."""
     client.create_stream(stream_name)
     case = all_cases["java"]

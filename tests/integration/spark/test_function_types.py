@@ -73,7 +73,7 @@ def test_each_type_comes_back_unchanged_and_gives_the_same_events(spark: SparkSe
     assert hashlib.sha256(b"".join(bytes(row.event) for row in found)).hexdigest() == DIGEST
 
 
-def test_each_type_is_a_column_of_its_own(spark: SparkSession) -> None:
+def test_each_type_is_its_own_column(spark: SparkSession) -> None:
     names = [name for name, (kind, _) in VALUES.items() if not kind.startswith("STRUCT")]
     rows = spark.sql(f"SELECT id, {columns()} FROM RANGE(0, 3, 1, 1)").select("id", *names)
     pairs = [from_pravega(to_pravega(name, "cbor"), "cbor", VALUES[name][0]).alias(f"{name}_after") for name in names]

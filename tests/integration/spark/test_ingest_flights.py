@@ -10,11 +10,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from examples.flights_demo.flights import load_flights
-from pravega_connector.client import PravegaClient
-from pravega_connector.config import PravegaConfig
 from pravega_connector.operations.ingest import Sizes, ingest, plan
 
 
@@ -43,15 +40,7 @@ def _as_text(value: object) -> str:
     [("flights.csv", Sizes(variant="count", records=25_000)), ("flights.parquet", Sizes(variant="length"))],
     ids=["csv", "parquet"],
 )
-def test_flights_are_the_same_row_by_row(
-    spark: SparkSession,
-    config: PravegaConfig,
-    client: PravegaClient,
-    registry: str,
-    flights: Path,
-    name: str,
-    sizes: Sizes,
-) -> None:
+def test_flights_are_the_same_row_by_row(spark, config, client, registry, flights, name, sizes):
     stream = client.name(name.replace(".", "-"))
     client.create_stream(stream, 1)
     options = {

@@ -4,14 +4,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pyspark
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark import versions
 from pravega_connector.spark.jvm import session
@@ -20,7 +18,7 @@ from pravega_connector.wire import StreamName
 from tests.integration.spark._jvm import is_read_by_the_jvm
 
 COUNT = 2002
-#: Of a session, and of a read.
+#: Options of a session and of a read.
 NOTES = ("does without: JVM reader", "read by Python, not inside the JVM")
 NOT_LOADED = "the JVM reader is not loaded in this session: call configure"
 INFO = "INFO"
@@ -69,13 +67,7 @@ def is_read_by_python(read: Callable[..., DataFrame], spark: SparkSession) -> No
         read(spark, raw_reader="jvm").count()
 
 
-def test_without_the_jar(
-    spark: SparkSession,
-    read: Callable[..., DataFrame],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_without_the_jar(spark, read, caplog, monkeypatch, tmp_path):
     monkeypatch.setattr(session, "JAR", tmp_path / "pravega-reader.jar")
     own = spark.newSession()
     configure(own, fork_server=False, unix_sockets=False)
@@ -88,12 +80,7 @@ def test_without_the_jar(
     is_read_by_python(read, own)
 
 
-def test_with_another_spark(
-    jvm_session: SparkSession,
-    read: Callable[..., DataFrame],
-    lines: Callable[[], list[str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_with_another_spark(jvm_session, read, lines, monkeypatch):
     own = jvm_session.newSession()
     with monkeypatch.context() as patch:
         patch.setattr(pyspark, "__version__", "4.9.1")
@@ -103,9 +90,7 @@ def test_with_another_spark(
     is_read_by_python(read, own)
 
 
-def test_a_session_that_was_not_set_up(
-    jvm_session: SparkSession, read: Callable[..., DataFrame], lines: Callable[[], list[str]]
-) -> None:
+def test_a_session_that_was_not_set_up(jvm_session, read, lines):
     own = jvm_session.newSession()
     assert read(own).count() == COUNT
     (line,) = lines()
@@ -121,14 +106,7 @@ def test_a_session_that_was_not_set_up(
         ({"raw_reader": "python"}, "is read with option 'raw_reader'"),
     ],
 )
-def test_an_option_that_the_jvm_reader_does_not_have(
-    jvm_session: SparkSession,
-    stream: StreamName,
-    read: Callable[..., DataFrame],
-    lines: Callable[[], list[str]],
-    options: dict[str, str],
-    reason: str,
-) -> None:
+def test_an_option_that_the_jvm_reader_does_not_have(jvm_session, stream, read, lines, options, reason):
     frame = read(jvm_session, **options)
     assert not is_read_by_the_jvm(frame)
     assert lines() == [f"events are read by Python, not inside the JVM: {stream} {reason}"]
@@ -148,9 +126,7 @@ def java_lines(spark: SparkSession) -> Iterator[Callable[[], str]]:
     logger.removeAppender(appender)
 
 
-def test_without_a_python_driver(
-    jvm_session: SparkSession, read: Callable[..., DataFrame], java_lines: Callable[[], str]
-) -> None:
+def test_without_a_python_driver(jvm_session, read, java_lines):
     planning = jvm_session._jvm.pravegaserde.spark.Planning
     planning.set(None)  # as in a driver in Scala that has the jar
     try:
@@ -162,7 +138,7 @@ def test_without_a_python_driver(
 
 
 @pytest.mark.long
-def test_with_spark_connect(config: PravegaConfig, client: PravegaClient, stream: StreamName, tmp_path: Path) -> None:
+def test_with_spark_connect(config, client, stream, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(CONNECT)
     done = subprocess.run(

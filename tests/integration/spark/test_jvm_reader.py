@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,9 +13,8 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.spark.query_metrics import QueryMetrics
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
-from tests.conftest import Eventually
 from tests.integration.spark._jvm import RECEIVED, is_read_by_the_jvm, shown_metrics, shown_queries
-from tests.measured import of_stream, value
+from tests.support.measured import of_stream, value
 
 CUTS = 20
 
@@ -67,9 +65,7 @@ def rows(frame: DataFrame) -> list[tuple[object, ...]]:
     return sorted((row.segment_id, row.offset, row.scope, row.stream, bytes(row.event)) for row in frame.collect())
 
 
-def test_rows_are_those_of_the_python_reader(
-    write: Callable[..., list[bytes]], client: PravegaClient, load: Callable[..., DataFrame]
-) -> None:
+def test_rows_are_those_of_the_python_reader(write, client, load):
     sizes = [0, 1, 7, 8, 9, 100, 5_000_000, 1 << 20, (1 << 20) - 8, 0, 3, *range(0, 3000, 3), *[70_000] * 40]
     events = write(sizes)
     found, expected = load(), load(raw_reader="python")
@@ -81,9 +77,7 @@ def test_rows_are_those_of_the_python_reader(
     assert {row.stream for row in found.select("stream").collect()} == {"source"}
 
 
-def test_ranges_between_random_cuts_are_equal(
-    write: Callable[..., list[bytes]], source: StreamName, client: PravegaClient, load: Callable[..., DataFrame]
-) -> None:
+def test_ranges_between_random_cuts_are_equal(write, source, client, load):
     write([random.Random(1).randrange(2000) for _ in range(3000)], seed=1)
     client.scale_stream(source, 3)
     write([random.Random(2).randrange(2000) for _ in range(3000)], seed=2)
@@ -97,9 +91,7 @@ def test_ranges_between_random_cuts_are_equal(
         assert found == [row for row in everything if row[0] == segment and row[1] >= offset]
 
 
-def test_reads_continue_through_faults_of_the_stores(
-    write: Callable[..., list[bytes]], client: PravegaClient, load: Callable[..., DataFrame], pravega: InProcessPravega
-) -> None:
+def test_reads_continue_through_faults_of_the_stores(write, client, load, pravega):
     events = write([50_000] * 200)
     pravega.faults.drop_before("read", times=2)
     pravega.faults.drop_after("read", times=2)
@@ -110,14 +102,8 @@ def test_reads_continue_through_faults_of_the_stores(
 
 
 def test_metrics_of_the_tasks_are_in_the_plan_and_in_the_ui(
-    write: Callable[..., list[bytes]],
-    source: StreamName,
-    client: PravegaClient,
-    load: Callable[..., DataFrame],
-    pravega: InProcessPravega,
-    jvm_session: SparkSession,
-    eventually: Eventually,
-) -> None:
+    write, source, client, load, pravega, jvm_session, eventually
+):
     write([992] * 1000)
     before = shown_queries(jvm_session)
     pravega.faults.drop_before("read", times=1)
@@ -133,12 +119,7 @@ def test_metrics_of_the_tasks_are_in_the_plan_and_in_the_ui(
     assert (shown[RECEIVED], shown["failed attempts that were retried"]) == ("1000", "1")
 
 
-def test_data_that_a_task_skips_is_counted(
-    write: Callable[..., list[bytes]],
-    source: StreamName,
-    client: PravegaClient,
-    load: Callable[..., DataFrame],
-) -> None:
+def test_data_that_a_task_skips_is_counted(write, source, client, load):
     write([992] * 500)
     middle = client.tail(source)
     write([992] * 500, seed=1)
@@ -152,14 +133,7 @@ def test_data_that_a_task_skips_is_counted(
     assert [scan.metrics().apply(name).value() for name in ("eventsReceived", "lostBytes")] == [500, 500_000]
 
 
-def test_metrics_of_a_stream_are_in_the_ui_and_its_progress(
-    write: Callable[..., list[bytes]],
-    source: StreamName,
-    jvm_session: SparkSession,
-    pravega: InProcessPravega,
-    eventually: Eventually,
-    tmp_path: Path,
-) -> None:
+def test_metrics_of_a_stream_are_in_the_ui_and_its_progress(write, source, jvm_session, pravega, eventually, tmp_path):
     write([992] * 1000)
     before = shown_queries(jvm_session)
     frame = jvm_session.readStream.format("pravega").option("controller", pravega.uri)
@@ -177,15 +151,7 @@ def test_metrics_of_a_stream_are_in_the_ui_and_its_progress(
     eventually(lambda: sum(int(each[RECEIVED]) for each in shown_metrics(jvm_session, before)) == 1000)
 
 
-def test_a_loss_that_planning_skips_is_counted_once(
-    write: Callable[..., list[bytes]],
-    source: StreamName,
-    client: PravegaClient,
-    jvm_session: SparkSession,
-    pravega: InProcessPravega,
-    eventually: Eventually,
-    tmp_path: Path,
-) -> None:
+def test_a_loss_that_planning_skips_is_counted_once(write, source, client, jvm_session, pravega, eventually, tmp_path):
     listener = QueryMetrics()
     jvm_session.streams.addListener(listener)
 
@@ -207,13 +173,7 @@ def test_a_loss_that_planning_skips_is_counted_once(
     assert of_stream("pravega.loss.size", source) == 30_000
 
 
-def test_the_plan_shows_filters_and_columns(
-    write: Callable[..., list[bytes]],
-    source: StreamName,
-    client: PravegaClient,
-    load: Callable[..., DataFrame],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_plan_shows_filters_and_columns(write, source, client, load, capsys):
     write([10] * 10)
     load().where("segment_id = 1 AND offset >= 50").select("event").explain()
     plan = capsys.readouterr().out
@@ -225,9 +185,7 @@ def test_the_plan_shows_filters_and_columns(
     assert "ReadSchema: struct<>" in capsys.readouterr().out
 
 
-def test_truncated_data_is_an_error_or_skipped(
-    write: Callable[..., list[bytes]], source: StreamName, client: PravegaClient, load: Callable[..., DataFrame]
-) -> None:
+def test_truncated_data_is_an_error_or_skipped(write, source, client, load):
     write([1000] * 500)
     frames = [load(raw_reader=reader) for reader in ("jvm", "python")]
     head = client.head(source)
@@ -257,13 +215,7 @@ def test_truncated_data_is_an_error_or_skipped(
         ({"columns": "event,encoding_id"}, "reads raw events only: leave out column 'encoding_id'"),
     ],
 )
-def test_a_read_that_only_python_can_do(
-    write: Callable[..., list[bytes]],
-    client: PravegaClient,
-    load: Callable[..., DataFrame],
-    options: dict[str, str],
-    expected: str,
-) -> None:
+def test_a_read_that_only_python_can_do(write, client, load, options, expected):
     write([3] * 10)
     assert not is_read_by_the_jvm(load(**options))
     assert load(**options).count() == 10
@@ -271,33 +223,20 @@ def test_a_read_that_only_python_can_do(
         load(raw_reader="jvm", **options).count()
 
 
-def test_a_session_without_the_reader_says_so(
-    write: Callable[..., list[bytes]],
-    source: StreamName,
-    spark: SparkSession,
-    pravega: InProcessPravega,
-    client: PravegaClient,
-) -> None:
+def test_a_session_without_the_reader_reports_it(write, source, spark, pravega, client):
     write([3] * 10)
     frame = spark.newSession().read.format("pravega").option("controller", pravega.uri).option("raw_reader", "jvm")
     with pytest.raises(PySparkException, match="the JVM reader is not loaded in this session"):
         frame.load(str(source)).count()
 
 
-def test_a_stream_that_does_not_exist(source: StreamName, load: Callable[..., DataFrame]) -> None:
+def test_a_stream_that_does_not_exist(source, load):
     with pytest.raises(PySparkException, match=r"\[PRAVEGA-STREAM-NOT-FOUND\] stream \S+/none does not exist"):
         load(StreamName(source.scope, "none")).count()
 
 
 @pytest.mark.parametrize("runs", [2, pytest.param(6, marks=pytest.mark.long)])
-def test_a_query_changes_its_reader_at_every_restart(
-    source: StreamName,
-    jvm_session: SparkSession,
-    client: PravegaClient,
-    pravega: InProcessPravega,
-    tmp_path: Path,
-    runs: int,
-) -> None:
+def test_a_query_changes_its_reader_at_every_restart(source, jvm_session, client, pravega, tmp_path, runs):
     target = StreamName(source.scope, "target")
     client.create_stream(target, 2)
     seen = []

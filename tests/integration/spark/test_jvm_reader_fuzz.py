@@ -1,10 +1,10 @@
-"""A part of what ``python -m tools.fuzz.jvm_reader`` does at length."""
+"""A part of what ``python -m tests.fuzz.jvm_reader`` does at length."""
 
 import pytest
 from pyspark.sql import SparkSession
 
 from pravega_connector.testing import InProcessPravega
-from tools.fuzz.jvm_reader import FAULTS, Comparison
+from tests.fuzz.jvm_reader import FAULTS, Comparison
 
 ROUNDS = 30
 

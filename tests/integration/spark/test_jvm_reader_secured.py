@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from pravega_serde import Credential
 from tests.integration.spark._real_time import ENDLESS, Run, load_sink
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 pytestmark = [pytest.mark.real_servers("TLS, users and tokens that expire"), pytest.mark.long]
 USER, PASSWORD = "admin", "k2-jW.quz9"
@@ -63,9 +62,7 @@ def load(
     return reader.options(**given).load(str(stream))
 
 
-def test_events_are_read_over_tls_with_tokens(
-    jvm_session: SparkSession, server: PravegaConfig, stream: StreamName
-) -> None:
+def test_events_are_read_over_tls_with_tokens(jvm_session, server, stream):
     found = load(jvm_session, server, stream, raw_reader="jvm")
     expected = load(jvm_session, server, stream, raw_reader="python")
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, expected.collect()))
@@ -73,9 +70,7 @@ def test_events_are_read_over_tls_with_tokens(
 
 
 @pytest.mark.parametrize("credentials", [BY_PASSWORD, BY_PROVIDER], ids=lambda given: next(iter(given)))
-def test_a_token_that_has_expired_since_the_plan_is_renewed(
-    jvm_session: SparkSession, server: PravegaConfig, stream: StreamName, credentials: Mapping[str, str]
-) -> None:
+def test_a_token_that_has_expired_since_the_plan_is_renewed(jvm_session, server, stream, credentials):
     """The provider's credential ends at the same time."""
     frame = load(jvm_session, server, stream, credentials, raw_reader="jvm", min_partitions="4")
     found = []
@@ -108,14 +103,12 @@ def test_events_are_written_over_tls_through_the_end_of_a_token(
     assert found == [*range(8000)]
 
 
-def test_an_untrusted_server_is_an_error(jvm_session: SparkSession, server: PravegaConfig, stream: StreamName) -> None:
+def test_an_untrusted_server_is_an_error(jvm_session, server, stream):
     with pytest.raises(PySparkException, match=r"PRAVEGA-AUTHENTICATION"):
         load(jvm_session, server, stream, {**BY_PASSWORD, "password": "wrong"}, raw_reader="jvm").count()
 
 
-def test_events_arrive_in_real_time_over_tls_with_tokens_that_expire(
-    jvm_session: SparkSession, server: PravegaConfig, tmp_path: Path, eventually
-) -> None:
+def test_events_arrive_in_real_time_over_tls_with_tokens_that_expire(jvm_session, server, tmp_path, eventually):
     name, secured = StreamName("secured", "live"), server.with_credentials(USER, PASSWORD)
     given = {"controller": server.controller, "tls_ca_file": str(server.tls_ca_file)}
     (tmp_path / "sink").mkdir()

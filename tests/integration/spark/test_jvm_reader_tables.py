@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
-from tests.conftest import Eventually
 from tests.integration.spark._jvm import is_read_by_the_jvm
 
 COUNT = 2002
@@ -56,7 +54,7 @@ def both(read: Callable[..., DataFrame], condition: str = "true", **options: obj
     return found
 
 
-def test_a_table_and_its_count(jvm_session: SparkSession, table: str, events: list[tuple[str, bytes]]) -> None:
+def test_a_table_and_its_count(jvm_session, table, events):
     frame = jvm_session.sql(f"SELECT * FROM {table}")
     assert is_read_by_the_jvm(frame)
     assert sorted(bytes(row.event) for row in frame.collect()) == sorted(event for _, event in events)
@@ -65,7 +63,7 @@ def test_a_table_and_its_count(jvm_session: SparkSession, table: str, events: li
     assert count.collect() == [(COUNT,)]
 
 
-def test_views(jvm_session: SparkSession, table: str, config: PravegaConfig, stream: StreamName) -> None:
+def test_views(jvm_session, table, config, stream):
     jvm_session.sql(f"CREATE VIEW jvm.longer AS SELECT event FROM {table} WHERE length(event) > 0")
     options = f"controller '{config.controller}', path '{stream}'"
     jvm_session.sql(f"CREATE TEMPORARY VIEW jvm_direct USING pravega OPTIONS ({options})")
@@ -76,9 +74,7 @@ def test_views(jvm_session: SparkSession, table: str, config: PravegaConfig, str
     jvm_session.catalog.dropTempView("jvm_direct")
 
 
-def test_a_table_is_read_as_a_stream(
-    jvm_session: SparkSession, table: str, checkpoint: str, events: list[tuple[str, bytes]]
-) -> None:
+def test_a_table_is_read_as_a_stream(jvm_session, table, checkpoint, events):
     seen: list[bytes] = []
 
     def keep(batch: DataFrame, _: int) -> None:
@@ -92,14 +88,7 @@ def test_a_table_is_read_as_a_stream(
     assert query.recentProgress[0]["sources"][0]["description"].startswith("pravega, read by the JVM: ")
 
 
-def test_a_pattern_reads_all_its_streams(
-    jvm_session: SparkSession,
-    read: Callable[..., DataFrame],
-    client: PravegaClient,
-    config: PravegaConfig,
-    scope: str,
-    checkpoint: str,
-) -> None:
+def test_a_pattern_reads_all_its_streams(jvm_session, read, client, config, scope, checkpoint):
     for name in ("orders-a", "orders-b", "bills"):
         client.create_stream(StreamName(scope, name), 2)
         with client.writer(StreamName(scope, name)) as writer:
@@ -120,7 +109,7 @@ def test_a_pattern_reads_all_its_streams(
 
 
 @pytest.mark.parametrize("parts", [4, 13])
-def test_min_partitions(read: Callable[..., DataFrame], stream: StreamName, parts: int) -> None:
+def test_min_partitions(read, stream, parts):
     frame = read(path=str(stream), min_partitions=parts)
     assert frame.rdd.getNumPartitions() >= parts
     assert len(both(read, path=str(stream), min_partitions=parts)) == COUNT
@@ -141,16 +130,12 @@ def test_min_partitions(read: Callable[..., DataFrame], stream: StreamName, part
         ("length(event) = 0", 1),
     ],
 )
-def test_filters_on_metadata_columns(
-    read: Callable[..., DataFrame], stream: StreamName, condition: str, count: int | None
-) -> None:
+def test_filters_on_metadata_columns(read, stream, condition, count):
     found = both(read, condition, path=str(stream))
     assert len(found) == count if count is not None else 0 < len(found) < COUNT
 
 
-def test_event_times(
-    read: Callable[..., DataFrame], client: PravegaClient, stream_name: StreamName, eventually: Eventually
-) -> None:
+def test_event_times(read, client, stream_name, eventually):
     client.create_stream(stream_name, 2)
     for time in (1000, 2000):
         with client.writer(stream_name, writer_id="w") as writer:

@@ -4,10 +4,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from pravega_connector.client import PravegaClient
-from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.dataframes import write
 from pravega_connector.spark.functions import from_pravega
 from pravega_connector.spark.versions import VERSION
@@ -17,13 +15,8 @@ Events = list[tuple[str, bytes]]
 
 
 def test_a_stream_is_copied_once_through_a_failure_and_a_scaling(
-    jvm_session: SparkSession,
-    client: PravegaClient,
-    config: PravegaConfig,
-    stream: StreamName,
-    events: Events,
-    checkpoint: str,
-) -> None:
+    jvm_session, client, config, stream, events, checkpoint
+):
     target = StreamName(stream.scope, stream.stream + "-copy")
     client.create_stream(target, 2)
     limits: dict[str, Any] = {"start_stream_cut": "earliest", "max_rows_per_trigger": 700}
@@ -54,9 +47,7 @@ def test_a_stream_is_copied_once_through_a_failure_and_a_scaling(
     )
 
 
-def test_events_of_a_query_are_decoded_by_the_function(
-    jvm_session: SparkSession, client: PravegaClient, config: PravegaConfig, stream_name: StreamName, checkpoint: str
-) -> None:
+def test_events_of_a_query_are_decoded_by_the_function(jvm_session, client, config, stream_name, checkpoint):
     client.create_stream(stream_name, 2)
     with client.writer(stream_name, "json") as writer:
         for number in range(50):
@@ -72,9 +63,7 @@ def test_events_of_a_query_are_decoded_by_the_function(
 
 
 @pytest.mark.skipif(VERSION >= (4, 0), reason="later versions have data sources in Python")
-def test_other_reads_of_spark_3_5_name_the_page(
-    jvm_session: SparkSession, config: PravegaConfig, stream: StreamName
-) -> None:
+def test_other_reads_of_spark_3_5_name_the_page(jvm_session, config, stream):
     reader = jvm_session.read.format("pravega").options(controller=config.controller, format="json")
     with pytest.raises(Exception, match=r"\[PRAVEGA-UNSUPPORTED-MODE\] Spark 3.5 .*docs/spark/spark-3.5.md"):
         reader.schema("id BIGINT").load(str(stream)).collect()

@@ -152,7 +152,7 @@ def error_line(frame: DataFrame) -> str:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_rows_are_equal(read: Callable[..., DataFrame], orders: StreamName, form: str) -> None:
+def test_rows_are_equal(read, orders, form):
     options = {"columns": "offset"}
     jvm, python = read(orders, "jvm", **options), read(orders, "python", **options)
     assert is_read_by_the_jvm(jvm)
@@ -163,9 +163,7 @@ def test_rows_are_equal(read: Callable[..., DataFrame], orders: StreamName, form
     assert jvm.where("note IS NOT NULL").count() == COUNT // 3, form
 
 
-def test_the_plan_names_the_decoder_and_only_the_fields_that_are_used(
-    read: Callable[..., DataFrame], orders: StreamName
-) -> None:
+def test_the_plan_names_the_decoder_and_only_the_fields_that_are_used(read, orders):
     plan = read(orders, "auto").select("items.price", "id")._jdf.queryExecution().executedPlan().toString()
     assert f"read by the JVM: {orders}, decoded by the JVM: avro" in plan
     assert "ReadSchema: struct<id:bigint,items:array<struct<price:double>>>" in plan
@@ -173,9 +171,7 @@ def test_the_plan_names_the_decoder_and_only_the_fields_that_are_used(
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
-def test_malformed_events_in_each_mode(
-    read: Callable[..., DataFrame], malformed: StreamName, mode: str, form: str
-) -> None:
+def test_malformed_events_in_each_mode(read, malformed, mode, form):
     jvm, python = (read(malformed, reader, mode=mode, columns="offset") for reader in ("jvm", "python"))
     assert is_read_by_the_jvm(jvm)
     for columns in ("*", "at", "items.price", "count(*)"):
@@ -183,7 +179,7 @@ def test_malformed_events_in_each_mode(
     assert jvm.count() == COUNT + (mode == "PERMISSIVE")
 
 
-def test_corrupt_records_have_the_event_and_its_error(read: Callable[..., DataFrame], malformed: StreamName) -> None:
+def test_corrupt_records_have_the_event_and_its_error(read, malformed):
     rows = [
         read(malformed, reader, mode="PERMISSIVE").where("_corrupt_record IS NOT NULL").collect()
         for reader in ("jvm", "python")
@@ -195,21 +191,13 @@ def test_corrupt_records_have_the_event_and_its_error(read: Callable[..., DataFr
 
 
 @pytest.mark.parametrize("columns", [["*"], ["total"], []], ids=str)
-def test_a_malformed_event_fails_any_query_with_the_same_error(
-    read: Callable[..., DataFrame], malformed: StreamName, columns: list[str]
-) -> None:
+def test_a_malformed_event_fails_any_query_with_the_same_error(read, malformed, columns):
     jvm, python = (error_line(read(malformed, reader).select(*columns)) for reader in ("jvm", "python"))
     assert jvm == python
     assert "segment 0, offset" in jvm
 
 
-def test_a_streaming_query_decodes_in_the_jvm(
-    jvm_session: SparkSession,
-    config: PravegaConfig,
-    malformed: StreamName,
-    read: Callable[..., DataFrame],
-    tmp_path: Any,
-) -> None:
+def test_a_streaming_query_decodes_in_the_jvm(jvm_session, config, malformed, read, tmp_path):
     source = jvm_session.readStream.format("pravega").options(controller=config.controller, raw_reader="jvm")
     frame = source.options(**OPTIONS, mode="DROPMALFORMED", start_stream_cut="earliest").load(str(malformed))
     found: list[Any] = []
@@ -229,13 +217,7 @@ def test_a_streaming_query_decodes_in_the_jvm(
         ({"routing_key": "k", "routing_key_field": "note"}, "option 'routing_key_field'"),
     ],
 )
-def test_an_option_with_which_python_decodes(
-    read: Callable[..., DataFrame],
-    orders: StreamName,
-    options: dict[str, str],
-    reason: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_option_with_which_python_decodes(read, orders, options, reason, caplog):
     caplog.set_level("INFO", "pravega_connector.spark.jvm")
     assert not is_read_by_the_jvm(read(orders, "auto", **options))
     assert f"events are read by Python, not inside the JVM: {orders} is read with {reason}" in caplog.messages
@@ -243,9 +225,7 @@ def test_an_option_with_which_python_decodes(
         read(orders, "jvm", **options).collect()
 
 
-def test_not_null_columns_of_a_schema_are_read_by_python(
-    jvm_session: SparkSession, config: PravegaConfig, orders: StreamName, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_not_null_columns_of_a_schema_are_read_by_python(jvm_session, config, orders, caplog):
     caplog.set_level("INFO", "pravega_connector.spark.jvm")
     source = jvm_session.read.format("pravega").options(controller=config.controller, **OPTIONS)
     assert not is_read_by_the_jvm(source.schema("note STRING NOT NULL").load(str(orders)))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.testing import InProcessPravega, InProcessRegistry
@@ -44,7 +43,7 @@ def write(client: PravegaClient, first: int, last: int) -> None:
         writer.write_column(pa.array(numbers).cast(pa.binary()), pa.array([number[-1] for number in numbers]))
 
 
-def test_the_job_on_the_page(spark: SparkSession, pravega: InProcessPravega, client: PravegaClient) -> None:
+def test_the_job_on_the_page(spark, pravega, client):
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     (block,) = (block for block in blocks if "SparkSession" in block)
     client.create_stream("test/stream")
@@ -54,9 +53,7 @@ def test_the_job_on_the_page(spark: SparkSession, pravega: InProcessPravega, cli
     test(pravega, client, StreamName("test", "stream"))  # type: ignore[operator]
 
 
-def test_a_query_copies_exactly_once_through_faults_and_a_scaling(
-    spark: SparkSession, pravega: InProcessPravega, client: PravegaClient, source: StreamName, tmp_path: Path
-) -> None:
+def test_a_query_copies_exactly_once_through_faults_and_a_scaling(spark, pravega, client, source, tmp_path):
     client.create_stream("kit/target", 2)
 
     def copy() -> None:
@@ -80,13 +77,8 @@ def test_a_query_copies_exactly_once_through_faults_and_a_scaling(
 
 
 def test_the_micro_batches_of_a_query_share_the_writers_of_their_workers(
-    spark: SparkSession,
-    pravega: InProcessPravega,
-    client: PravegaClient,
-    source: StreamName,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    spark, pravega, client, source, tmp_path, monkeypatch
+):
     client.create_stream("kit/target", 1)
     writers, serve = set[bytes](), SegmentStore.serve
 
@@ -108,7 +100,7 @@ def test_the_micro_batches_of_a_query_share_the_writers_of_their_workers(
     assert len(writers) < batches  # each batch has a task for each of three segments
 
 
-def test_columns_by_a_registry(spark: SparkSession, pravega: InProcessPravega, client: PravegaClient) -> None:
+def test_columns_by_a_registry(spark, pravega, client):
     client.create_stream("kit/orders")
     with InProcessRegistry() as registry:
         options = {"controller": pravega.uri, "registry": registry.uri}

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from tests import pages
+from tests.support import pages
 
 PAGE = "docs/spark/lakehouse.md"
 DELTA = "Delta Lake with the deltalake package"

@@ -8,14 +8,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from pravega_connector import metrics
-from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.query_metrics import QueryMetrics
 from pravega_connector.spark.versions import HAS_ADMISSION
 from pravega_connector.wire import StreamName
-from tests.conftest import Eventually
 from tests.integration._events import SIZE, write_events
-from tests.measured import of_stream, value
+from tests.support.measured import of_stream, value
 
 # Seconds until Spark has told its listeners.
 SOON = 120
@@ -54,9 +52,7 @@ def rows(query: str) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def test_a_query_is_counted_as_spark_tells_of_it(
-    client: PravegaClient, stream_name: StreamName, start: Start, listener: QueryMetrics, eventually: Eventually
-):
+def test_a_query_is_counted_as_spark_reports_it(client, stream_name, start, listener, eventually):
     client.create_stream(stream_name, 2)
     sink = StreamName(stream_name.scope, f"{stream_name.stream}-copy")
     client.create_stream(sink)
@@ -74,10 +70,10 @@ def test_a_query_is_counted_as_spark_tells_of_it(
 
     query.stop()
     eventually(lambda: value("pravega.query.active", pravega__query="copy") == 0, seconds=SOON)
-    assert lag(stream_name) is None  # nobody measures it any more
+    assert lag(stream_name) is None  # no query measures it any more
     assert value("pravega.query.failures", pravega__query="copy") == 0
 
-    # What goes while the query is down is a loss that it passes over, and counts once.
+    # Truncation while the query is down is a loss, which it passes over and counts once.
     lost = write_events(client, stream_name, 30)
     client.truncate(stream_name, lost)
     write_events(client, stream_name, 10)
@@ -96,17 +92,9 @@ def lag(stream: StreamName) -> int | None:
     return found[0] if found else None
 
 
-def test_a_query_that_fails_is_counted(
-    spark: SparkSession,
-    config: PravegaConfig,
-    client: PravegaClient,
-    stream_name: StreamName,
-    checkpoint: str,
-    listener: QueryMetrics,
-    eventually: Eventually,
-):
+def test_a_query_that_fails_is_counted(spark, config, client, stream_name, checkpoint, listener, eventually):
     client.create_stream(stream_name)
-    write_events(client, stream_name, 5)  # which are no JSON
+    write_events(client, stream_name, 5)  # which are not JSON
     frame = spark.readStream.format("pravega").option("controller", config.controller).option("format", "json")
     numbers = frame.schema("n INT").option("start_stream_cut", "earliest").load(str(stream_name))
     query = numbers.writeStream.format("noop").option("checkpointLocation", checkpoint).queryName("fails").start()

@@ -1,4 +1,4 @@
-"""The code on the pages that needs Spark runs as it stands, after the page's blocks that do not."""
+"""The code on the pages that needs Spark runs unchanged, after the page's blocks that do not."""
 
 import re
 
@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
 from pravega_connector.spark.versions import VERSION
-from tests import pages
+from tests.support import pages
 
 #: Pages that a new user follows. All others are ``long``.
 FIRST = ("README.md", "docs/get-started/quick-start.md", "docs/spark/read-and-write.md")
@@ -24,7 +24,7 @@ OF_SPARK_3 = "docs/spark/spark-3.5.md"
         if page != OF_SPARK_3 or VERSION < (4, 0)
     ],
 )
-def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: pages.Follower) -> None:
+def test_a_page_runs_unchanged(page: str, spark: SparkSession, follower: pages.Follower) -> None:
     database = "page_" + re.sub(r"\W", "_", page)  # its tables are its own
     spark.sql(f"CREATE DATABASE {database}")
     spark.sql(f"USE {database}")

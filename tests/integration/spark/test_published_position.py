@@ -1,4 +1,4 @@
-"""Retention on a real server that looks every 0.1 s: up to the published position, by size and by time."""
+"""Retention on a real server that polls every 0.1 s: up to the published position, by size and by time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from pravega_connector.spark.source.readers import PravegaStreamReader
 from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
 from tests.integration.spark._planning import next_offset
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 # tests/unit/client/test_subscriber.py publishes positions, and test_pages.py runs a query that does.
 pytestmark = [pytest.mark.long, pytest.mark.real_servers("retention is the server's")]
@@ -38,7 +38,7 @@ def client(server: LocalPravega) -> Iterator[PravegaClient]:
 
 @pytest.fixture
 def write(client: PravegaClient, stream_name: StreamName) -> Callable[[int], StreamCut]:
-    """``write(count)``: so many events of SIZE bytes with their headers; the tail after them."""
+    """``write(count)``: this many events of SIZE bytes with their headers; the tail after them."""
     return partial(write_events, client, stream_name)
 
 
@@ -87,7 +87,7 @@ def test_the_server_truncates_up_to_the_committed_position_and_not_beyond(
     assert client.head(stream_name) == first != last, "what is not committed stays"
 
 
-def test_the_position_goes_on_through_scaling_and_restarts(client, stream_name, write, reader, eventually):
+def test_the_position_continues_through_scaling_and_restarts(client, stream_name, write, reader, eventually):
     client.create_stream(stream_name, 2, RetentionPolicy.by_size(SIZE))
     query = reader(publish_position="sales")
     start = query.latestOffset(query.initialOffset(), None)

@@ -78,7 +78,7 @@ def stops(query: StreamingQuery) -> bool:
     return not stop.is_alive()
 
 
-def test_events_arrive_while_the_batch_runs(run: Run, write: Callable[[range], list[str]], eventually) -> None:
+def test_events_arrive_while_the_batch_runs(run, write, eventually):
     expected = write(range(100))
     query = run.start(ENDLESS)
     for first in (100, 200, 300):
@@ -108,14 +108,7 @@ REAL_TIME, REST = (SHORT, "jvm"), (AVAILABLE, "python")
     ],
     ids=len,
 )
-def test_the_trigger_and_the_reader_change_at_every_restart(
-    run: Run,
-    client: PravegaClient,
-    source: StreamName,
-    write: Callable[[range], list[str]],
-    eventually,
-    runs: list[tuple[dict[str, Any], str]],
-) -> None:
+def test_the_trigger_and_the_reader_change_at_every_restart(run, client, source, write, eventually, runs):
     expected: list[str] = []
     for number, (trigger, reader) in enumerate(runs):
         expected.extend(write(range(200 * number, 200 * number + 100)))
@@ -138,14 +131,7 @@ def test_the_trigger_and_the_reader_change_at_every_restart(
 @pytest.mark.parametrize(
     "scalings", [[SEGMENTS + 3], pytest.param([SEGMENTS + 3, SEGMENTS], marks=pytest.mark.long)], ids=len
 )
-def test_a_scaled_stream_continues_in_the_next_batch(
-    run: Run,
-    client: PravegaClient,
-    source: StreamName,
-    write: Callable[[range], list[str]],
-    eventually,
-    scalings: list[int],
-) -> None:
+def test_a_scaled_stream_continues_in_the_next_batch(run, client, source, write, eventually, scalings):
     expected = write(range(100))
     query = run.start(SHORT)
     for number, segments in enumerate(scalings, 1):
@@ -159,9 +145,7 @@ def test_a_scaled_stream_continues_in_the_next_batch(
         assert [event for event in run.events if event[-1] == key] == [each for each in expected if each[-1] == key]
 
 
-def test_events_arrive_through_faults_of_the_stores(
-    run: Run, write: Callable[[range], list[str]], pravega: InProcessPravega, eventually
-) -> None:
+def test_events_arrive_through_faults_of_the_stores(run, write, pravega, eventually):
     expected = write(range(10))
     query = run.start(ENDLESS)
     faults = [
@@ -182,9 +166,7 @@ def test_events_arrive_through_faults_of_the_stores(
 
 
 @pytest.mark.long  # the 10 s of silence; the test above has stores that fail otherwise
-def test_a_tail_gives_up_a_frozen_store(
-    run: Run, write: Callable[[range], list[str]], pravega: InProcessPravega, eventually
-) -> None:
+def test_a_tail_gives_up_a_frozen_store(run, write, pravega, eventually):
     expected = write(range(10))
     query = run.start(ENDLESS)
     eventually(lambda: sorted(run.events) == expected)
@@ -198,9 +180,7 @@ def test_a_tail_gives_up_a_frozen_store(
 
 
 @pytest.mark.long
-def test_a_query_that_plans_a_batch_during_an_outage_stops(
-    run: Run, write: Callable[[range], list[str]], pravega: InProcessPravega, eventually
-) -> None:
+def test_a_query_that_plans_a_batch_during_an_outage_stops(run, write, pravega, eventually):
     write(range(10))
     query = run.start(SHORT)
     eventually(lambda: query.lastProgress is not None, seconds=60.0)
@@ -214,9 +194,7 @@ def test_a_query_that_plans_a_batch_during_an_outage_stops(
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_data_lost_under_a_tail(
-    run: Run, client: PravegaClient, source: StreamName, pravega: InProcessPravega, eventually, fails: bool
-) -> None:
+def test_data_lost_under_a_tail(run, client, source, pravega, eventually, fails):
     def write_one(event: str) -> None:
         with client.writer(source) as writer:
             writer.write(event.encode(), routing_key="key")
@@ -241,9 +219,7 @@ def test_data_lost_under_a_tail(
 
 
 @pytest.mark.parametrize("last", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_a_sealed_stream_has_no_batch_after_batch(
-    run: Run, client: PravegaClient, source: StreamName, write: Callable[[range], list[str]], eventually, last: int
-) -> None:
+def test_a_sealed_stream_has_no_batch_after_batch(run, client, source, write, eventually, last):
     expected = write(range(100))
     client.seal_stream(source)
     query = run.start(SHORT)
@@ -253,7 +229,7 @@ def test_a_sealed_stream_has_no_batch_after_batch(
     assert min(took) >= 5000, "each batch lasts its time"
 
 
-def test_errors_name_what_to_do(run: Run, spark: SparkSession, eventually) -> None:
+def test_errors_name_what_to_do(run, spark, eventually):
     def error(**given: Any) -> str:
         query = run.start(ENDLESS, **given)
         with pytest.raises(PySparkException) as raised:

@@ -1,4 +1,4 @@
-"""Streams whose schemas are in a registry: typed columns without a word about the format, schemas that go on."""
+"""Streams whose schemas are in a registry: typed columns without a word about the format, schemas that continue."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -102,9 +102,7 @@ def test_rows_come_back_as_they_were(
     assert found.select("id").count() == read(stream_name, "name STRING, id BIGINT").dropna(subset=["id"]).count()
 
 
-def test_several_types_in_one_stream(
-    spark: SparkSession, client: PravegaClient, stream_name: StreamName, group: str, read: Read, write: Write
-):
+def test_several_types_in_one_stream(spark, client, stream_name, group, read, write):
     orders = spark.sql("SELECT id, CONCAT('tea-', id) AS item FROM RANGE(10)")
     refunds = spark.sql("SELECT id, id * 1.5D AS amount FROM RANGE(4)")
     write(orders, stream_name, format="avro", registry_type="shop.Order", codec="gzip", register_codec="true", **NEW)
@@ -143,7 +141,7 @@ VERSIONS = [
 
 
 def value(i: int) -> dict[str, Any]:
-    """Event i is of version i // 100 + 1; half of those of the third need its long."""
+    """Event i is of version i // 100 + 1; half of the third version's need its long."""
     big = 10_000_000_000 if i >= 200 and i % 2 else 3
     return {"a": i * big, "b": f"b{i}", "c": f"c{i}"}
 
@@ -186,9 +184,7 @@ def start(
 
 
 @pytest.mark.long  # tests/unit/registry has the evolution, test_sql below a version that comes later
-def test_schemas_go_on_while_queries_run(
-    group: str, write_version: Callable[[int], None], start: Callable[..., Any], read: Read, stream_name: StreamName
-):
+def test_schemas_continue_while_queries_run(group, write_version, start, read, stream_name):
     write_version(0)
     wide: list[Any] = []
     first: list[Any] = []
@@ -196,7 +192,7 @@ def test_schemas_go_on_while_queries_run(
     queries = [
         # Columns that were chosen with an eye to what comes: nothing stops, and nothing is bad.
         start(wide, "a BIGINT, b STRING, c STRING", "wide"),
-        # Those of the first version: what it can hold is resolved to it.
+        # Events of the first version: what it can hold is resolved to it.
         start(first, None, "first", mode="PERMISSIVE"),
         start(strict, None, "strict", mode="PERMISSIVE", schema_evolution="corrupt", columns="encoding_id"),
     ]
@@ -222,7 +218,7 @@ def test_schemas_go_on_while_queries_run(
     )
     assert [query.exception() for query in queries] == [None] * 3
 
-    # What is read from now on has the latest columns, or those of a schema that is given.
+    # From now on, reads have the latest columns, or the columns of the schema option.
     for options in ({}, {"format": "avro", "avro_reader_schema": json.dumps(VERSIONS[2])}):
         latest = read(stream_name, **options)
         assert types_of(latest) == [("a", "bigint"), ("b", "string")]
@@ -231,9 +227,7 @@ def test_schemas_go_on_while_queries_run(
         )
 
 
-def test_a_registry_that_is_down_makes_no_bad_records(
-    group: str, write_version: Callable[[int], None], start: Callable[..., Any], proxy: RegistryProxy
-):
+def test_a_registry_that_is_down_makes_no_bad_records(group, write_version, start, proxy):
     rows: list[Any] = []
     options = {"mode": "PERMISSIVE", "registry": proxy.uri, "timeout_ms": "1500"}
     write_version(0)
@@ -255,9 +249,7 @@ def test_a_registry_that_is_down_makes_no_bad_records(
     assert [row for row in rows if row._corrupt_record is not None] == []
 
 
-def test_a_process_asks_once_for_each_encoding_id(
-    config: PravegaConfig, stream_name: StreamName, write_version: Callable[[int], None], proxy: RegistryProxy
-):
+def test_a_process_asks_once_for_each_encoding_id(config, stream_name, write_version, proxy):
     import pickle
 
     from pravega_connector.spark.data_source import PravegaDataSource
@@ -296,8 +288,8 @@ def test_a_streaming_copy_is_written_once_and_asks_once(
     query.awaitTermination()
     assert len([progress for progress in query.recentProgress if progress.numInputRows]) == 4
     assert sorted(client.read(copy)) == sorted(client.read(stream_name))
-    # Once for each process that plans, of which Spark has two to four in its pool; not for each of the four batches,
-    # which are planned twice each.
+    # Once for each planning process, of Spark's two to four, and not for each of the four batches, each planned
+    # twice.
     assert 1 <= proxy.count("PUT") <= 4
     assert rows_of(read(copy, group=group)) == rows_of(read(stream_name))
 
@@ -321,9 +313,7 @@ def test_sql(
         spark.sql(f"DROP TABLE {table}")
 
 
-def test_errors_are_said_before_a_task(
-    spark: SparkSession, stream_name: StreamName, group: str, read: Read, write: Write, schemas: SchemaRegistryClient
-):
+def test_errors_are_said_before_a_task(spark, stream_name, group, read, write, schemas):
     frame = spark.sql("SELECT 1L AS id")
 
     def refused(code: str, run: Callable[[], object]) -> str:
@@ -346,14 +336,12 @@ def test_errors_are_said_before_a_task(
     assert group in refused("PRAVEGA-SCHEMA", lambda: read(stream_name, registry_type="x.Y"))
     other = spark.sql("SELECT 'x' AS id")
     assert "register_schema" in refused("PRAVEGA-COLUMN-TYPE", lambda: write(other, stream_name))
-    # What the group's policy forbids, the registry refuses.
+    # The registry refuses schemas that the group's policy forbids.
     refused("PRAVEGA-REGISTRY-CONFLICT", lambda: write(other, stream_name, register_schema="true"))
     assert [row.id for row in read(stream_name).collect()] == [1]
 
 
-def test_columns_that_can_never_be_read_are_said_before_the_first_event(
-    spark: SparkSession, stream_name: StreamName, group: str, read: Read, write: Write
-):
+def test_columns_that_can_never_be_read_are_said_before_the_first_event(spark, stream_name, group, read, write):
     nested = "SELECT id, NAMED_STRUCT('x', CAST(id AS INT), 'y', 'a') AS point FROM RANGE(5)"
     write(spark.sql(nested), stream_name, format="avro", registry_type="shop.Place", **NEW)
     # Records inside go by their fields: some of them, wider, with new ones between.
@@ -368,9 +356,7 @@ def test_columns_that_can_never_be_read_are_said_before_the_first_event(
 
 
 @pytest.mark.parametrize("name", ["avro", "json", "protobuf"])
-def test_column_functions_with_a_registry(
-    spark: SparkSession, registry: str, scope: str, schemas: SchemaRegistryClient, name: str
-):
+def test_column_functions_with_a_registry(spark, registry, scope, schemas, name):
     place = {"registry": registry, "group": scope}
     order = struct("id", "item")
     frame = spark.sql("SELECT id, CONCAT('tea-', id) AS item FROM RANGE(20)")
@@ -391,7 +377,7 @@ def test_column_functions_with_a_registry(
     assert "PRAVEGA-DESERIALIZATION" in row._corrupt_record_error
 
 
-def test_column_functions_say_what_is_missing(registry: str, scope: str):
+def test_column_functions_say_what_is_missing(registry, scope):
     for make in (from_pravega, to_pravega):
         with pytest.raises(ConfigError, match="'group' is missing"):
             make("event", registry=registry)

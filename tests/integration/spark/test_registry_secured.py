@@ -123,7 +123,7 @@ def test_a_registry_killed_and_started_again_stops_no_query(
     settings: dict[str, Any] = {"controller": pravega.config, "port": free_ports(1)[0]}
 
     def write_version(uri: str, version: int, count: int) -> Callable[[], None]:
-        """Ready to write, whatever becomes of the registry."""
+        """Ready to write, also if the registry fails."""
         made = serializer(uri, group=stream_name.stream, schema=VERSIONS[version], format="avro", register_schema=True)
 
         def run() -> None:
@@ -149,7 +149,7 @@ def test_a_registry_killed_and_started_again_stops_no_query(
         assert len(rows) == 100
         os.kill(registry.pid, signal.SIGKILL)
     before = Counter(proxy.calls)
-    # The id of these events is known to no worker yet, and nobody can be asked for it.
+    # The id of these events is known to no worker yet, and the registry is down.
     second()
     eventually(lambda: proxy.calls - before)
     assert len(rows) == 100

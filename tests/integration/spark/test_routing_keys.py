@@ -15,14 +15,10 @@ from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import AvroSerializer, ByField
 from pravega_serde.routing import segment_key
-from tools.micro_batches import MicroBatches, rows_of
+from tests.support.micro_batches import MicroBatches, rows_of
 
 SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "Frame",
-        "fields": [{"name": "camera", "type": "string"}, {"name": "n", "type": "long"}],
-    }
+    {"type": "record", "name": "Frame", "fields": [{"name": "camera", "type": "string"}, {"name": "n", "type": "long"}]}
 )
 FRAMES = AvroSerializer(SCHEMA)
 CAMERAS = [f"camera {number}" for number in range(20)]
@@ -146,7 +142,7 @@ def test_the_lag_of_a_checkpoint_is_that_of_the_segments_of_the_key(client, conf
     assert json.loads(shown.stdout)["streams"][str(stream)]["bytes"] == behind
 
 
-def test_losses_in_other_segments_are_no_losses_of_the_query(client, config, stream_name, options):
+def test_losses_in_other_segments_are_not_losses_of_the_query(client, config, stream_name, options):
     """Truncation deletes everything before the cut, also in the segments of the key: only that is lost."""
     cut = client.tail(stream_name)
     write(client, stream_name, range(30, 35))

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamCut
-from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, MalformedStreamCutError, TimeUnknownError
 from pravega_connector.wire import StreamName
-from tools.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def scale(client: PravegaClient, name: StreamName, segments: int) -> None:
 
 
 def numbers(query: MicroBatches, **options: str) -> dict[str, list[int]]:
-    """What a run reads, by stream."""
+    """Rows of a run by stream."""
     found: dict[str, list[int]] = {}
     for batch in query.run(**options):
         for row in batch.rows:
@@ -45,7 +44,7 @@ def numbers(query: MicroBatches, **options: str) -> dict[str, list[int]]:
     return {name: sorted(values) for name, values in sorted(found.items())}
 
 
-def test_each_stream_has_its_own_places(config: PravegaConfig, client: PravegaClient, two: tuple[StreamName, ...]):
+def test_each_stream_has_its_own_places(config, client, two):
     a, b = two
     middle = client.tail(b)
     write(client, b, 100, 120)
@@ -61,7 +60,7 @@ def test_each_stream_has_its_own_places(config: PravegaConfig, client: PravegaCl
     assert numbers(MicroBatches(), **options, start_stream_cut=starts) == {"b": list(range(100, 130))}
 
 
-def test_an_end_cut_of_an_earlier_epoch(config: PravegaConfig, client: PravegaClient, scope: str):
+def test_an_end_cut_of_an_earlier_epoch(config, client, scope):
     name = StreamName(scope, "a")
     client.create_stream(name, 2)
     write(client, name, 0, 50)
@@ -81,9 +80,7 @@ def test_an_end_cut_of_an_earlier_epoch(config: PravegaConfig, client: PravegaCl
     assert numbers(query, **options) == {"a": list(range(50, 100))}
 
 
-def test_a_finished_querys_position(
-    config: PravegaConfig, client: PravegaClient, two: tuple[StreamName, ...], tmp_path: Path
-):
+def test_a_finished_querys_position(config, client, two, tmp_path):
     a, b = two
     options = {"controller": config.controller, "path": f"{a},{b}"}
     query = MicroBatches()
@@ -116,7 +113,7 @@ def checkpoint_of(query: MicroBatches, folder: Path, committed: int) -> Path:
 
 
 @pytest.mark.parametrize("when", ["timestamp:2026-11-21T10:00:00Z", "1795255200000", "timestamp:1795255200000"])
-def test_a_time_that_nobody_has_noted(config: PravegaConfig, two: tuple[StreamName, ...], when: str):
+def test_a_time_that_nobody_has_noted(config, two, when):
     with pytest.raises(TimeUnknownError, match="watermarks"):
         numbers(MicroBatches(), controller=config.controller, path=str(two[0]), start_stream_cut=when)
 
@@ -134,17 +131,13 @@ def test_a_time_that_nobody_has_noted(config: PravegaConfig, two: tuple[StreamNa
         ("whenever", MalformedStreamCutError, "invalid position 'whenever'"),
     ],
 )
-def test_says_what_is_wrong_with_a_place(
-    config: PravegaConfig, scope: str, two: tuple[StreamName, ...], text: str, error: type[Exception], words: str
-):
+def test_says_what_is_wrong_with_a_place(config, scope, two, text, error, words):
     options = {"controller": config.controller, "scope": scope, "path": "a"}
     with pytest.raises(error, match=words):
         numbers(MicroBatches(), **options, start_stream_cut=text)
 
 
-def test_java_writes_minus_one_for_a_segment_that_has_not_begun(
-    config: PravegaConfig, client: PravegaClient, two: tuple[StreamName, ...]
-):
+def test_java_writes_minus_one_for_a_segment_that_has_not_begun(config, client, two):
     tail = client.tail(two[0])
     cut = StreamCut(tail.stream, dict.fromkeys(tail.positions, -1))
     options = {"controller": config.controller, "path": str(two[0])}

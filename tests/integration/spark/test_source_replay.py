@@ -1,4 +1,4 @@
-"""A driver that is killed inside a batch: the batch is read again byte for byte, whatever has changed meanwhile."""
+"""A driver that is killed inside a batch: the batch is read again byte for byte, through any changes."""
 
 import json
 import subprocess

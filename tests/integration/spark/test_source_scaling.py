@@ -5,7 +5,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
-from tools.scale._load import Load, read_with_restarts
+from tests.support.scaled_load import Load, read_with_restarts
 
 pytestmark = pytest.mark.real_servers("the kit scales before a restart can come inside a batch")
 

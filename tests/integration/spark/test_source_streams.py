@@ -5,11 +5,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
@@ -20,7 +18,7 @@ from pravega_connector.operations.ingest import ingest
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.versions import HAS_ADMISSION
 from pravega_connector.wire import StreamName
-from tools.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
 
 Fill = Callable[..., StreamName]
 
@@ -53,7 +51,7 @@ def options(config: PravegaConfig) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("form", ["{0}, {1}", '["{0}","{1}"]', "['{0}', '{1}']"])
-def test_streams_of_two_scopes_by_name(fill: Fill, scope: str, options: dict[str, str], form: str):
+def test_streams_of_two_scopes_by_name(fill, scope, options, form):
     one, two = fill("one", 30), fill(f"{scope}b/two", 50)
     query = MicroBatches()
     assert counted(query, **options, path=form.format(one, two)) == {str(one): 30, str(two): 50}
@@ -61,7 +59,7 @@ def test_streams_of_two_scopes_by_name(fill: Fill, scope: str, options: dict[str
     assert counted(query, **options, path=form.format(one, two)) == {str(one): 5}
 
 
-def test_a_batch_query_reads_all_of_them(spark: SparkSession, fill: Fill, scope: str, config: PravegaConfig):
+def test_a_batch_query_reads_all_of_them(spark, fill, scope, config):
     one, two = fill("one", 30), fill(f"{scope}b/two", 50)
     expected = {(one.scope, "one"): 30, (two.scope, "two"): 50}
     reader = spark.read.format("pravega").option("controller", config.controller)
@@ -84,25 +82,17 @@ def test_a_batch_query_reads_all_of_them(spark: SparkSession, fill: Fill, scope:
         ("{0}/*", {}, {"{0}/orders-a", "{0}/orders-b", "{0}/other", "{0}/some-ledger"}),
     ],
 )
-def test_patterns(
-    fill: Fill,
-    client: PravegaClient,
-    scope: str,
-    options: dict[str, str],
-    pattern: str,
-    more: dict[str, str],
-    expected: set[str],
-):
+def test_patterns(fill, client, scope, options, pattern, more, expected):
     for name in ("orders-a", "orders-b", "other", f"{scope}x/orders-c", "some-ledger"):
         fill(name, 3, segments=1)
-    fill("orders-a-ledger", 3, segments=1)  # beside its target: an exactly-once sink's
+    fill("orders-a-ledger", 3, segments=1)  # next to its target: an exactly-once sink's
     more = {name: value.format(scope) for name, value in more.items()}
     found = counted(MicroBatches(), **options, stream_pattern=pattern.format(scope), **more)
     assert set(found) == {each.format(scope) for each in expected}
     assert set(found.values()) == {3}
 
 
-def test_streams_are_chosen_by_tag(client: PravegaClient, fill: Fill, scope: str, options: dict[str, str]):
+def test_streams_are_chosen_by_tag(client, fill, scope, options):
     """A new stream with the tag is read from its head; one that loses the tag keeps its position."""
     one, other, elsewhere = fill("one", 3), fill("other", 5), fill(f"{scope}b/one", 7)
     for stream in (one, elsewhere):
@@ -124,9 +114,7 @@ def test_streams_are_chosen_by_tag(client: PravegaClient, fill: Fill, scope: str
         counted(query, **sales)
 
 
-def test_the_projects_own_state_is_no_event(
-    client: PravegaClient, fill: Fill, scope: str, options: dict[str, str], tmp_path: Path
-):
+def test_the_projects_own_state_is_not_an_event(client, fill, scope, options, tmp_path):
     """Ledgers, ingestion states and group positions match a pattern by their names, and are left out by their tag."""
     orders, dropped = fill("orders", 3, segments=1), fill("dropped", 0, segments=1)
     query = MicroBatches()
@@ -154,9 +142,7 @@ def test_the_projects_own_state_is_no_event(
 
 @pytest.mark.parametrize("fail", ["true", "false"])
 @pytest.mark.parametrize("others", [True, False])
-def test_a_stream_of_a_pattern_that_was_deleted_is_a_loss(
-    client: PravegaClient, fill: Fill, scope: str, options: dict[str, str], fail: str, others: bool
-):
+def test_a_stream_of_a_pattern_that_was_deleted_is_a_loss(client, fill, scope, options, fail, others):
     """The stream had five unread events; ``others`` is whether another stream still matches."""
     gone = fill("orders-a", 10)
     options |= {"stream_pattern": f"{scope}/orders-*", "fail_on_data_loss": fail}
@@ -176,9 +162,7 @@ def test_a_stream_of_a_pattern_that_was_deleted_is_a_loss(
     assert counted(query, **options) == {str(gone): 2}
 
 
-def test_streams_of_a_pattern_that_were_all_deleted_are_in_the_progress(
-    client: PravegaClient, fill: Fill, scope: str, options: dict[str, str], caplog: pytest.LogCaptureFixture
-):
+def test_streams_of_a_pattern_that_were_all_deleted_are_in_the_progress(client, fill, scope, options, caplog):
     gone = fill("orders-a", 10)
     options |= {"stream_pattern": f"{scope}/orders-*", "fail_on_data_loss": "false"}
     query = MicroBatches()
@@ -195,9 +179,7 @@ def test_streams_of_a_pattern_that_were_all_deleted_are_in_the_progress(
     assert f"[PRAVEGA-DATA-LOSS] stream {gone}" in caplog.text
 
 
-def test_a_deleted_stream_of_a_pattern_through_spark(
-    spark: SparkSession, client: PravegaClient, fill: Fill, scope: str, config: PravegaConfig, checkpoint: str
-):
+def test_a_deleted_stream_of_a_pattern_through_spark(spark, client, fill, scope, config, checkpoint):
     fill("orders-a", 10)
     fill("orders-b", 3)
     sink: list[str] = []
@@ -224,9 +206,7 @@ def test_a_deleted_stream_of_a_pattern_through_spark(
         assert {loss["stream"] for loss in reports[-1]["lost"]["segments"]} == {f"{scope}/orders-a"}
 
 
-def test_streams_that_come_later_are_read_from_their_head(
-    fill: Fill, client: PravegaClient, scope: str, options: dict[str, str]
-):
+def test_streams_that_come_later_are_read_from_their_head(fill, client, scope, options):
     fill("orders-a", 10)
     query = MicroBatches()
     options = options | {"stream_pattern": f"{scope}/orders-*"}
@@ -240,7 +220,7 @@ def test_streams_that_come_later_are_read_from_their_head(
     assert counted(query, **options) == {}
 
 
-def test_a_running_query_finds_them_at_the_interval(fill: Fill, scope: str, options: dict[str, str]):
+def test_a_running_query_finds_them_at_the_interval(fill, scope, options):
     fill("orders-a", 10)
     query = MicroBatches()
     options = options | {"stream_pattern": f"{scope}/orders-*", "discovery_interval_ms": "100"}
@@ -253,7 +233,7 @@ def test_a_running_query_finds_them_at_the_interval(fill: Fill, scope: str, opti
     assert seen == {"orders-a": 10, "orders-1": 5, "orders-2": 5, "orders-3": 5}
 
 
-def test_an_available_now_run_ends_though_streams_keep_coming(fill: Fill, scope: str, options: dict[str, str]):
+def test_an_available_now_run_ends_though_streams_keep_coming(fill, scope, options):
     fill("orders-a", 10)
     query = MicroBatches()
     options = options | {"stream_pattern": f"{scope}/orders-*", "discovery_interval_ms": "100"}
@@ -265,7 +245,7 @@ def test_an_available_now_run_ends_though_streams_keep_coming(fill: Fill, scope:
     assert sum(counted(query, **options).values()) == 10
 
 
-def test_a_stream_that_is_not_named_any_more_keeps_its_position(fill: Fill, options: dict[str, str]):
+def test_a_stream_that_is_not_named_any_more_keeps_its_position(fill, options):
     one, two = fill("one", 10), fill("two", 10)
     query = MicroBatches()
     both = f"{one},{two}"
@@ -276,7 +256,7 @@ def test_a_stream_that_is_not_named_any_more_keeps_its_position(fill: Fill, opti
     assert counted(query, **options, path=both) == {str(two): 5}
 
 
-def test_says_what_is_wrong(fill: Fill, scope: str, options: dict[str, str]):
+def test_says_what_is_wrong(fill, scope, options):
     one = fill("one", 1)
     with pytest.raises(StreamNotFoundError, match="nowhere"):
         PravegaDataSource({**options, "path": f"{one},{scope}/nowhere"}).schema()
@@ -294,9 +274,7 @@ def test_says_what_is_wrong(fill: Fill, scope: str, options: dict[str, str]):
         counted(query, **options, path=str(other))
 
 
-def test_formats_give_the_same_columns_for_all_streams(
-    spark: SparkSession, client: PravegaClient, fill: Fill, config: PravegaConfig
-):
+def test_formats_give_the_same_columns_for_all_streams(spark, client, fill, config):
     names = [fill("one"), fill("two")]
     for name in names:
         with client.writer(name) as writer:

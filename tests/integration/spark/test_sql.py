@@ -1,12 +1,10 @@
-"""What Spark's SQL cannot do raises an error: docs/spark/sql.md describes it."""
+"""Unsupported SQL raises an error: docs/spark/sql.md describes it."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-
-from pravega_connector.config import PravegaConfig
 
 pytestmark = pytest.mark.each_spark
 
@@ -25,9 +23,7 @@ def fresh_schema(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("fresh_schema")
-def test_rows_never_go_to_the_table_that_they_come_from(
-    spark: SparkSession, config: PravegaConfig, scope: str, checkpoint: str
-):
+def test_rows_never_go_to_the_table_that_they_come_from(spark, config, scope, checkpoint):
     def options(stream: str) -> str:
         return (
             f"OPTIONS (controller '{config.controller}', stream '{scope}/{stream}', allow_create_scope 'true', "
@@ -60,15 +56,13 @@ def test_rows_never_go_to_the_table_that_they_come_from(
     assert lost in said(lambda: spark.sql("INSERT INTO number VALUES (1)"))
     assert sorted(spark.table("one").collect()) == [(1, "x"), (2, "y")]
     assert sorted(spark.table("two").collect()) == [(1, "x"), (1, "z"), (2, "y")]
-    # Columns of its own table that the query changes go to it, with the others.
+    # The changed table's columns are written too, with the others.
     spark.sql("INSERT INTO one SELECT id + 10, item FROM one WHERE id = 1")
     assert sorted(spark.table("one").collect()) == [(1, "x"), (2, "y"), (11, "x")]
 
 
 @pytest.mark.usefixtures("fresh_schema")
-def test_properties_are_not_options_and_altered_columns_can_be_restored(
-    spark: SparkSession, config: PravegaConfig, scope: str
-):
+def test_properties_are_not_options_and_altered_columns_can_be_restored(spark, config, scope):
     options = f"controller '{config.controller}', stream '{scope}/s', format 'avro', avro_schema '{SCHEMA}'"
     new = "allow_create_scope 'true', allow_create_stream 'true'"
     spark.sql(

@@ -2,20 +2,15 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.config import PravegaConfig
 from pravega_connector.exactly_once.batch_commit import Committed, Ledger, Prepared, from_bytes
 from pravega_connector.writer.transactions import OpenTransaction
-from tests.state_samples import GENERATIONS, Log, Script, dump, good_number, scope_of
-
-Eventually = Callable[[Callable[[], object]], None]
+from tests.support.state_samples import GENERATIONS, Log, Script, dump, good_number, scope_of
 
 
 @pytest.fixture(params=GENERATIONS, ids=lambda path: path.name)
@@ -28,14 +23,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_query_goes_on_from_its_checkpoint(
-    spark: SparkSession,
-    client: PravegaClient,
-    config: PravegaConfig,
-    samples: Path,
-    tmp_path: Path,
-    eventually: Eventually,
-):
+def test_a_query_continues_from_its_checkpoint(spark, client, config, samples, tmp_path, eventually):
     """It died when its last batch was committed in the ledger and not in Spark's log; then more events came."""
     folder, scope = samples / "query", scope_of(samples)
     script, copies = Script.load(folder / "source.jsonl"), StreamName(scope, "copies")
@@ -109,9 +97,7 @@ def rows_of(spark: SparkSession, version: int) -> DataFrame:
     return rows.selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS event", "CAST(id % 3 AS STRING) AS routing_key")
 
 
-def test_batch_writes_go_on(
-    spark: SparkSession, client: PravegaClient, config: PravegaConfig, loads: Any, eventually: Eventually
-):
+def test_batch_writes_continue(spark, client, config, loads, eventually):
     """Version 2 is done. Of version 3 one transaction is committed and one is lost: its rows have to come again.
 
     Which rows those are the ledger tells by their total.

@@ -74,7 +74,7 @@ def assert_no_segment_with_its_successor(client: PravegaClient, stream: StreamNa
             assert not segments & after, f"batch {batch_id} holds segment {segment} and its successors {after}"
 
 
-def test_continues_from_its_checkpoint(client: PravegaClient, stream_name: StreamName, start: Start):
+def test_continues_from_its_checkpoint(client, stream_name, start):
     client.create_stream(stream_name, 3)
     sink: list = []
     for first, last in ((0, 500), (500, 800), (800, 801)):
@@ -84,9 +84,7 @@ def test_continues_from_its_checkpoint(client: PravegaClient, stream_name: Strea
     assert [len(rows) for _, rows in sink] == [500, 300, 1], "each run read what was new, and nothing again"
 
 
-def test_scaling_during_the_query_loses_nothing_and_keeps_order(
-    client: PravegaClient, stream_name: StreamName, start: Start
-):
+def test_scaling_during_the_query_loses_nothing_and_keeps_order(client, stream_name, start):
     client.create_stream(stream_name, 1)
     sink: list = []
     query = start(stream_name, sink, available_now=False)
@@ -109,9 +107,7 @@ def test_scaling_during_the_query_loses_nothing_and_keeps_order(
     assert_no_segment_with_its_successor(client, stream_name, sink)
 
 
-def test_available_now_reads_through_scalings_up_to_the_tail_it_saw(
-    client: PravegaClient, stream_name: StreamName, start: Start
-):
+def test_available_now_reads_through_scalings_up_to_the_tail_it_saw(client, stream_name, start):
     client.create_stream(stream_name, 1)
     for part, segments in enumerate((3, 2, 5, 1)):
         write_numbers(client, stream_name, part * 300, part * 300 + 300)
@@ -122,7 +118,7 @@ def test_available_now_reads_through_scalings_up_to_the_tail_it_saw(
     assert_no_segment_with_its_successor(client, stream_name, sink)
 
 
-def test_limits_hold_in_every_batch(client: PravegaClient, stream_name: StreamName, start: Start):
+def test_limits_hold_in_every_batch(client, stream_name, start):
     client.create_stream(stream_name, 3)
     write_numbers(client, stream_name, 0, 1000)
     sink: list = []
@@ -138,9 +134,7 @@ def test_limits_hold_in_every_batch(client: PravegaClient, stream_name: StreamNa
 
 
 @pytest.mark.long  # the tests above have limits, and runs that end at a tail
-def test_available_now_with_limits_ends_at_the_tail_it_saw(
-    client: PravegaClient, stream_name: StreamName, spark: SparkSession, config: PravegaConfig, checkpoint: str
-):
+def test_available_now_with_limits_ends_at_the_tail_it_saw(client, stream_name, spark, config, checkpoint):
     client.create_stream(stream_name, 2)
     write_numbers(client, stream_name, 0, 300)
     sizes: list[int] = []
@@ -168,7 +162,7 @@ def test_available_now_with_limits_ends_at_the_tail_it_saw(
         sizes.clear()
 
 
-def test_ends_at_the_end_cut(client: PravegaClient, stream_name: StreamName, start: Start):
+def test_ends_at_the_end_cut(client, stream_name, start):
     client.create_stream(stream_name, 2)
     write_numbers(client, stream_name, 0, 300)
     scale(client, stream_name, 3)
@@ -182,7 +176,7 @@ def test_ends_at_the_end_cut(client: PravegaClient, stream_name: StreamName, sta
     assert_complete_and_in_order(sink, 400)
 
 
-def test_replay_reads_the_same_bytes(client: PravegaClient, stream_name: StreamName, start: Start, checkpoint: str):
+def test_replay_reads_the_same_bytes(client, stream_name, start, checkpoint):
     client.create_stream(stream_name, 2)
     write_numbers(client, stream_name, 0, 400)
     first: list = []
@@ -206,7 +200,7 @@ def forget_batch(checkpoint: str, batch_id: int) -> None:
                 path.unlink()
 
 
-def test_offsets_are_readable_json(client: PravegaClient, stream_name: StreamName, start: Start, checkpoint: str):
+def test_offsets_are_readable_json(client, stream_name, start, checkpoint):
     client.create_stream(stream_name, 1)
     write_numbers(client, stream_name, 0, 10)
     start(stream_name, []).awaitTermination()
@@ -218,14 +212,7 @@ def test_offsets_are_readable_json(client: PravegaClient, stream_name: StreamNam
     )
 
 
-def test_stream_to_stream(
-    spark: SparkSession,
-    config: PravegaConfig,
-    client: PravegaClient,
-    stream_name: StreamName,
-    checkpoint: str,
-    eventually: Callable[..., None],
-):
+def test_stream_to_stream(spark, config, client, stream_name, checkpoint, eventually):
     target = StreamName(stream_name.scope, stream_name.stream + "-copy")
     client.create_stream(stream_name, 2)
     client.create_stream(target, 3)

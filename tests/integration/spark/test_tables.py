@@ -89,7 +89,7 @@ def entry(item: str | None, pieces: int | None, at: int) -> dict[str, Any]:
 # ---- read ------------------------------------------------------------------------------------------------------------
 
 
-def test_reads_raw_entries_with_their_versions(read: Read, client: PravegaClient, name: TableName):
+def test_reads_raw_entries_with_their_versions(read, client, name):
     table = client.table(name)
     versions = {b"%04d" % i: table.put(b"%04d" % i, bytes([i % 256]) * (i % 7)) for i in range(100)}
     frame = read(name)
@@ -99,7 +99,7 @@ def test_reads_raw_entries_with_their_versions(read: Read, client: PravegaClient
     assert found == {key: (bytes([int(key) % 256]) * (int(key) % 7), version) for key, version in versions.items()}
 
 
-def test_reads_typed_columns(read: Read, client: PravegaClient, pairs: TableName):
+def test_reads_typed_columns(read, client, pairs):
     table = client.table(pairs, key="string", value="json")
     table.put(("anna", "a0"), {"pieces": 1, "tags": ["x"]})
     table.put(("anna", "b0"), {"pieces": 2})
@@ -112,11 +112,11 @@ def test_reads_typed_columns(read: Read, client: PravegaClient, pairs: TableName
     assert read(pairs, "pieces INT", **text).agg(f.sum("pieces")).first()[0] == 6
 
 
-def test_reads_an_empty_table(read: Read, name: TableName):
+def test_reads_an_empty_table(read, name):
     assert read(name).collect() == []
 
 
-def test_reads_more_entries_than_one_answer_has(read: Read, client: PravegaClient, pairs: TableName, upsert: Upsert):
+def test_reads_more_entries_than_one_answer_has(read, client, pairs, upsert):
     frame = (
         read(pairs)
         .sparkSession.range(5000)
@@ -127,7 +127,7 @@ def test_reads_more_entries_than_one_answer_has(read: Read, client: PravegaClien
     assert len(list(client.table(pairs, key="string").keys("many"))) == 5000
 
 
-def test_a_malformed_value_names_its_key(read: Read, client: PravegaClient, name: TableName):
+def test_a_malformed_value_names_its_key(read, client, name):
     table = client.table(name)
     table.put(b"good", b'{"pieces": 1}')
     table.put(b"evil", b"{")
@@ -146,7 +146,7 @@ def test_a_malformed_value_names_its_key(read: Read, client: PravegaClient, name
         read(name, schema, **text, mode="DROPMALFORMED").collect()
 
 
-def test_sql_reads_and_upserts(spark: SparkSession, config: PravegaConfig, stock: Table[Any]):
+def test_sql_reads_and_upserts(spark, config, stock):
     stock.put("milk", entry("milk", 1, 1))
     spark.sql(
         f"CREATE TABLE stock USING pravega OPTIONS (controller '{config.controller}', table '{stock.name}', "
@@ -165,7 +165,7 @@ def test_sql_reads_and_upserts(spark: SparkSession, config: PravegaConfig, stock
 # ---- upsert ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_upsert_sets_adds_and_removes(upsert: Upsert, rows_of: Any, stock: Table[Any], read: Read):
+def test_an_upsert_sets_adds_and_removes(upsert, rows_of, stock, read):
     stock.put("milk", entry("milk", 1, 1))
     stock.put("eggs", entry("eggs", 6, 1))
     upsert(rows_of([("milk", "milk", 2, 2), ("teas", "tea", 3, 2), ("eggs", None, None, None)]), stock.name)
@@ -174,12 +174,12 @@ def test_an_upsert_sets_adds_and_removes(upsert: Upsert, rows_of: Any, stock: Ta
     assert sorted(map(tuple, again.collect())) == [("milk", "milk", 2, 2), ("teas", "tea", 3, 2)]
 
 
-def test_the_last_row_of_a_task_wins(upsert: Upsert, rows_of: Any, stock: Table[Any]):
+def test_the_last_row_of_a_task_wins(upsert, rows_of, stock):
     upsert(rows_of([("milk", "milk", i, 7) for i in range(500)] + [("eggs", "x", 1, 1)]), stock.name)
     assert entries(stock) == {"milk": entry("milk", 499, 7), "eggs": entry("x", 1, 1)}
 
 
-def test_one_key_in_two_tasks_is_an_error_without_an_order(upsert: Upsert, rows_of: Any, stock: Table[Any]):
+def test_one_key_in_two_tasks_is_an_error_without_an_order(upsert, rows_of, stock):
     rows = rows_of([("milk", "milk", 1, 1), ("eggs", "eggs", 1, 1), ("milk", "milk", 2, 2)], partitions=3)
     with pytest.raises(
         PySparkException, match=r"\[PRAVEGA-TABLE-KEY-ORDER\] several tasks of the write .*'order_column'"
@@ -190,7 +190,7 @@ def test_one_key_in_two_tasks_is_an_error_without_an_order(upsert: Upsert, rows_
     assert entries(stock)["milk"] == entry("milk", 2, 2)
 
 
-def test_the_greatest_row_by_an_order_wins_over_rows_and_entries(upsert: Upsert, rows_of: Any, stock: Table[Any]):
+def test_the_greatest_row_by_an_order_wins_over_rows_and_entries(upsert, rows_of, stock):
     stock.put("milk", entry("milk", 100, 10))
     stock.put("eggs", entry("eggs", 100, 1))
     stock.put("salt", {"item": "salt"})  # without an order
@@ -217,9 +217,7 @@ def test_the_greatest_row_by_an_order_wins_over_rows_and_entries(upsert: Upsert,
     assert sorted(entries(stock)) == ["milk", "salt", "teas"]
 
 
-def test_a_row_with_a_version_is_written_only_at_this_version(
-    upsert: Upsert, rows_of: Any, stock: Table[Any], read: Read
-):
+def test_a_row_with_a_version_is_written_only_at_this_version(upsert, rows_of, stock, read):
     stock.put("milk", entry("milk", 1, 1))
     stock.put("eggs", entry("eggs", 1, 1))
     found = read(stock.name, STOCK + ", version STRING", format="json", key_format="string").localCheckpoint()
@@ -235,14 +233,14 @@ def test_a_row_with_a_version_is_written_only_at_this_version(
     assert entries(stock)["teas"] == entry("tea", 1, 1)
 
 
-def test_an_upsert_creates_its_table(upsert: Upsert, rows_of: Any, client: PravegaClient, own_scope: str):
+def test_an_upsert_creates_its_table(upsert, rows_of, client, own_scope):
     made = {"allow_create_scope": True, "allow_create_table": True, "primary_key_length": 4, "table_partitions": 2}
     upsert(rows_of([("milk", "milk", 1, 1)]), f"{own_scope}-new/stock", **made)
     assert client.table_config(f"{own_scope}-new/stock").partitions == 2
     assert client.table(f"{own_scope}-new/stock", key="string", value="json").exists("milk")
 
 
-def test_keys_of_two_parts_and_raw_values(spark: SparkSession, upsert: Upsert, client: PravegaClient, pairs: TableName):
+def test_keys_of_two_parts_and_raw_values(spark, upsert, client, pairs):
     frame = spark.createDataFrame(
         [("anna", b"a0", "x", 1), ("anna", b"b0", None, 2)], "who STRING, part BINARY, value STRING, i INT"
     )
@@ -286,7 +284,7 @@ def changes(client: PravegaClient, stream_name: StreamName) -> Callable[..., Str
     return changes
 
 
-def test_a_query_keeps_the_latest_value_of_each_key(start: Any, changes: Any, stock: Table[Any]):
+def test_a_query_keeps_the_latest_value_of_each_key(start, changes, stock):
     rows = [(f"k{i % 10:03}", "x", i, i) for i in range(500)]
     stream = changes(*rows)
     start(stream, stock.name).awaitTermination()
@@ -297,7 +295,7 @@ def test_a_query_keeps_the_latest_value_of_each_key(start: Any, changes: Any, st
     assert entries(stock) == expected
 
 
-def test_a_killed_batch_is_written_again(start: Any, changes: Any, stock: Table[Any], checkpoint: str):
+def test_a_killed_batch_is_written_again(start, changes, stock, checkpoint):
     """The entries of a batch are in the table, and the commit log does not have it: the batch is repeated."""
     stream = changes(*[(f"k{i % 5:03}", "x", i, i) for i in range(100)])
     start(stream, stock.name).awaitTermination()
@@ -310,9 +308,7 @@ def test_a_killed_batch_is_written_again(start: Any, changes: Any, stock: Table[
     assert entries(stock) == expected
 
 
-def test_a_task_whose_worker_is_killed_reads_and_upserts_again(
-    read: Read, upsert: Upsert, stock: Table[Any], client: PravegaClient, tmp_path: Path
-):
+def test_a_task_whose_worker_is_killed_reads_and_upserts_again(read, upsert, stock, client, tmp_path):
     for number in range(300):
         stock.put(f"k{number:03}", entry("x", number, number))
     copy = TableName(stock.name.scope, f"{stock.name.table}-copy")
@@ -332,9 +328,7 @@ def test_a_task_whose_worker_is_killed_reads_and_upserts_again(
     assert len(entries(stock)) == 300
 
 
-def test_changes_of_an_aggregation_are_upserted_for_each_batch(
-    spark: SparkSession, config: PravegaConfig, changes: Any, stock: Table[Any], checkpoint: str, upsert: Upsert
-):
+def test_changes_of_an_aggregation_are_upserted_for_each_batch(spark, config, changes, stock, checkpoint, upsert):
     stream = changes(*[(f"k{i % 4:03}", "x", 1, i) for i in range(100)])
     events = spark.readStream.format("pravega").options(
         controller=config.controller, format="json", start_stream_cut="earliest", max_rows_per_trigger=40
@@ -354,21 +348,21 @@ def test_changes_of_an_aggregation_are_upserted_for_each_batch(
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_table_is_an_error(read: Read, upsert: Upsert, rows_of: Any):
+def test_a_missing_table_is_an_error(read, upsert, rows_of):
     with pytest.raises(PySparkException, match=r"\[PRAVEGA-TABLE-NOT-FOUND\] table no/such does not exist"):
         read("no/such")
     with pytest.raises(PySparkException, match="PRAVEGA-TABLE-NOT-FOUND"):
         upsert(rows_of([("milk", "milk", 1, 1)]), "no/such")
 
 
-def test_a_table_and_a_stream_are_an_error(read: Read, upsert: Upsert, rows_of: Any, name: TableName):
+def test_a_table_and_a_stream_are_an_error(read, upsert, rows_of, name):
     with pytest.raises(PySparkException, match=r"\[PRAVEGA-CONFIG\] a table and a stream are set: .* set only one"):
         read(name, stream="a/b")
     with pytest.raises(PySparkException, match=r"a table and a stream are set: .* 'path' is 'a/b'"):
         upsert(rows_of([]), name, path="a/b")
 
 
-def test_a_row_that_cannot_be_written_is_named(upsert: Upsert, rows_of: Any, name: TableName):
+def test_a_row_that_cannot_be_written_is_named(upsert, rows_of, name):
     with pytest.raises(PySparkException, match=r"\[PRAVEGA-TABLE-LIMIT\] row 1 of column 'key' is b'milks', 5 bytes"):
         upsert(rows_of([("milk", "milk", 1, 1), ("milks", "milk", 1, 1)]), name)
 
@@ -377,7 +371,7 @@ def follow(frame: DataFrame) -> None:
     frame.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
 
 
-def test_what_tables_do_not_support(spark: SparkSession, config: PravegaConfig, name: TableName, rows_of: Any):
+def test_what_tables_do_not_support(spark, config, name, rows_of):
     access = {"controller": config.controller, "table": str(name)}
     with pytest.raises(PySparkException, match=r"\[PRAVEGA-UNSUPPORTED-MODE\] a table supports only upserts"):
         rows_of([]).write.format("pravega").options(**access, format="json").mode("overwrite").save()
@@ -396,7 +390,7 @@ def jvm(jvm_session: SparkSession, config: PravegaConfig) -> Any:
     return jvm_session.read.format("pravega").options(controller=config.controller)
 
 
-def test_the_jvm_reader_leaves_tables_to_python(jvm: Any, stock: Table[Any], caplog: pytest.LogCaptureFixture):
+def test_the_jvm_reader_leaves_tables_to_python(jvm, stock, caplog):
     stock.put("milk", entry("milk", 1, 1))
     with caplog.at_level("INFO", "pravega_connector.spark.jvm"):
         (row,) = jvm.option("table", str(stock.name)).load().collect()

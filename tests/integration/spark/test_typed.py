@@ -8,7 +8,6 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import AVRO, COUNT, Case
@@ -56,15 +55,7 @@ def rows_of(frame: DataFrame) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_come_back_as_they_were(
-    spark: SparkSession,
-    client: PravegaClient,
-    stream_name: StreamName,
-    all_cases: dict[str, Case],
-    read: Callable[..., DataFrame],
-    write: Callable[..., None],
-    name: str,
-):
+def test_rows_come_back_as_they_were(spark, client, stream_name, all_cases, read, write, name):
     case = all_cases[name]
     copy = StreamName(stream_name.scope, "copy")
     client.create_stream(stream_name, 2)
@@ -85,15 +76,7 @@ def test_rows_come_back_as_they_were(
 
 
 @pytest.mark.parametrize("name", ["avro", "json", "cbor", "protobuf", "java", "java of longs"])
-def test_bad_records(
-    spark: SparkSession,
-    client: PravegaClient,
-    stream_name: StreamName,
-    all_cases: dict[str, Case],
-    read: Callable[..., DataFrame],
-    write: Callable[..., None],
-    name: str,
-):
+def test_bad_records(spark, client, stream_name, all_cases, read, write, name):
     case = all_cases[name]
     client.create_stream(stream_name)
     write(spark.sql(case.query).coalesce(1), case, stream_name)

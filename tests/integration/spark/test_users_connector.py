@@ -1,4 +1,4 @@
-"""A module ``connector`` of the user's, beside the script that starts Spark, which Python then finds before ours."""
+"""A module ``connector`` of the user's, next to the script that starts Spark, which Python then finds before ours."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ spark.stop()
 
 
 @pytest.mark.long
-def test_the_format_works_beside_it(
+def test_the_format_works_next_to_it(
     client: PravegaClient, config: PravegaConfig, stream_name: StreamName, tmp_path: Path
 ) -> None:
     (tmp_path / "connector.py").write_text(THEIRS)

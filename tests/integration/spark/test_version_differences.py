@@ -1,4 +1,4 @@
-"""What versions of Spark do differently. On each version, the tests here assert what docs/spark/versions.md says."""
+"""Differences between versions of Spark. On each version, the tests here assert what docs/spark/versions.md says."""
 
 import logging
 import os
@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.spark.jvm.session import use_jvm_reader
 from pravega_connector.spark.versions import HAS_ADMISSION, HAS_FILTERS, HAS_REAL_TIME, VERSION
@@ -70,9 +69,7 @@ def run(spark: SparkSession, config: PravegaConfig, checkpoint: str) -> Run:
     return run
 
 
-def test_configure_replaces_the_source_that_spark_found(
-    client: PravegaClient, config: PravegaConfig, stream_name: StreamName, tmp_path: Path
-):
+def test_configure_replaces_the_source_that_spark_found(client, config, stream_name, tmp_path):
     client.create_stream(stream_name, 1)
     write_numbers(client, stream_name, 0, 10)
     folder = str(Path(sys.executable).parent)  # has python3
@@ -92,7 +89,7 @@ def test_configure_replaces_the_source_that_spark_found(
     assert done.stdout.split() == ["20", *(["not", "found"] if VERSION < (4, 1) else ["20"])]
 
 
-def test_available_now_with_limits(client: PravegaClient, stream_name: StreamName, run: Run):
+def test_available_now_with_limits(client, stream_name, run):
     client.create_stream(stream_name, 2)
     write_numbers(client, stream_name, 0, 500)
     runs = [run(stream_name, max_rows_per_trigger="200") for _ in range(3)]
@@ -104,7 +101,7 @@ def test_available_now_with_limits(client: PravegaClient, stream_name: StreamNam
     assert_complete_and_in_order([batch for batches in runs for batch in batches], 500)
 
 
-def test_available_now_of_a_scaled_stream(client: PravegaClient, stream_name: StreamName, run: Run):
+def test_available_now_of_a_scaled_stream(client, stream_name, run):
     client.create_stream(stream_name, 1)
     write_numbers(client, stream_name, 0, 100)
     scale(client, stream_name, 2)
@@ -115,18 +112,14 @@ def test_available_now_of_a_scaled_stream(client: PravegaClient, stream_name: St
     assert_complete_and_in_order([batch for batches in runs for batch in batches], 200)
 
 
-def test_available_now_of_the_jvm_reader(
-    client: PravegaClient, stream_name: StreamName, run: Run, jvm_session: SparkSession
-):
+def test_available_now_of_the_jvm_reader(client, stream_name, run, jvm_session):
     client.create_stream(stream_name, 1)
     write_numbers(client, stream_name, 0, 500)
     sizes = [len(rows) for _, rows in run(stream_name, jvm_session, max_rows_per_trigger="200", raw_reader="jvm")]
     assert sizes == [200, 200, 100], "on each version"
 
 
-def test_the_first_batch_after_a_restart_is_limited(
-    client: PravegaClient, stream_name: StreamName, run: Run, spark: SparkSession, config: PravegaConfig, checkpoint
-):
+def test_the_first_batch_after_a_restart_is_limited(client, stream_name, run, spark, config, checkpoint):
     client.create_stream(stream_name, 1)
     write_numbers(client, stream_name, 0, 500)
     sizes: list[int] = []
@@ -141,9 +134,7 @@ def test_the_first_batch_after_a_restart_is_limited(
     assert sizes == [100] * 8
 
 
-def test_the_lag_in_the_progress(
-    client: PravegaClient, stream_name: StreamName, spark: SparkSession, config: PravegaConfig, tmp_path: Path
-):
+def test_the_lag_in_the_progress(client, stream_name, spark, config, tmp_path):
     client.create_stream(stream_name, 1)
     write_numbers(client, stream_name, 0, 100)
     reader = spark.readStream.format("pravega").options(controller=config.controller, start_stream_cut="earliest")
@@ -154,7 +145,7 @@ def test_the_lag_in_the_progress(
     assert ("behind" in (query.lastProgress["sources"][0]["latestOffset"] or {})) == HAS_ADMISSION
 
 
-def test_real_time_mode(spark: SparkSession, config: PravegaConfig):
+def test_real_time_mode(spark, config):
     stream = spark.readStream.format("rate").load().writeStream
     if HAS_REAL_TIME:
         stream.trigger(realTime="1 minute")
@@ -163,9 +154,7 @@ def test_real_time_mode(spark: SparkSession, config: PravegaConfig):
         stream.trigger(realTime="1 minute")
 
 
-def test_filters_on_metadata_columns(
-    client: PravegaClient, stream_name: StreamName, spark: SparkSession, config: PravegaConfig
-):
+def test_filters_on_metadata_columns(client, stream_name, spark, config):
     client.create_stream(stream_name, 1)
     write_numbers(client, stream_name, 0, 100)
     setting = "spark.sql.python.filterPushdown.enabled"
@@ -180,6 +169,6 @@ def test_filters_on_metadata_columns(
     assert ("segment_id" in plan.partition("Filter (")[2].partition("\n")[0]) != HAS_FILTERS, "the source applies it"
 
 
-def test_the_jvm_reader_is_on_each_version(spark: SparkSession, caplog: pytest.LogCaptureFixture):
+def test_the_jvm_reader_is_on_each_version(spark, caplog):
     with caplog.at_level(logging.INFO):
         assert use_jvm_reader(spark.newSession()), pyspark.__version__

@@ -14,7 +14,7 @@ from pravega_connector.operations.tier import read_table_and_tail, spark_table_a
 from pravega_serde import AvroSerializer
 from tests.integration.tier.conftest import KEYS, Lake, Run, Write
 from tests.integration.tier.test_tier import SMALL, all_of, numbers
-from tests.spark_session import spark_session
+from tests.support.spark_session import spark_session
 
 Read = Callable[..., pa.RecordBatchReader]
 

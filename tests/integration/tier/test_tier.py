@@ -3,7 +3,6 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from click.testing import CliRunner
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 
-from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client import StreamName
 from pravega_connector.errors import ColumnTypeError, ConfigError, FencedError, LakeTableError
 from pravega_connector.operations.cli.root import command_line
 from pravega_connector.operations.tier import TierPosition, tier, tier_status
@@ -23,7 +22,7 @@ from pravega_connector.operations.tier.lake_table import check_columns
 from pravega_connector.operations.tier.run import _Run
 from pravega_serde import AvroSerializer
 from pravega_serde.errors import DeserializationError
-from tests.integration.tier.conftest import KEYS, Lake, Run, Write
+from tests.integration.tier.conftest import KEYS, Lake
 
 SMALL = 2000  # bytes: several commits a run
 
@@ -44,9 +43,7 @@ def all_of(count: int) -> dict[str, list[int]]:
     return {f"k{key}": list(range(count)) for key in range(KEYS)}
 
 
-def test_each_event_is_in_the_table_once_through_scalings(
-    client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write
-) -> None:
+def test_each_event_is_in_the_table_once_through_scalings(client, stream, lake, run, write):
     commits = 0
     for round_, segments in enumerate((5, 2, 4)):
         write(20)
@@ -87,9 +84,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_run_is_killed_at_a_commit(
-    lake: Lake, run: Run, write: Write, around: Callable[..., None], when: str
-) -> None:
+def test_a_run_is_killed_at_a_commit(lake, run, write, around, when):
     for count in (1, 2, 3):
         write(10)
         around(**{when: raising(_KilledError())})
@@ -99,7 +94,7 @@ def test_a_run_is_killed_at_a_commit(
         assert numbers(lake.rows()) == all_of(10 * count)
 
 
-def test_the_answer_of_a_commit_is_lost(lake: Lake, run: Run, write: Write, around: Callable[..., None]) -> None:
+def test_the_answer_of_a_commit_is_lost(lake, run, write, around):
     write(10)
     around(after=raising(LakeTableError("the connection was lost")))
     assert run(target_bytes=SMALL).counts.rows == 10 * KEYS
@@ -107,9 +102,7 @@ def test_the_answer_of_a_commit_is_lost(lake: Lake, run: Run, write: Write, arou
 
 
 @pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
-def test_a_catalog_refuses_a_commit_that_it_has_done(
-    run: Run, write: Write, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_catalog_refuses_a_commit_that_it_has_done(run, write, lake, monkeypatch):
     write(10)
     run()
     write(10)
@@ -125,7 +118,7 @@ def test_a_catalog_refuses_a_commit_that_it_has_done(
     assert numbers(lake.rows()) == all_of(20)
 
 
-def test_another_run_wins(lake: Lake, run: Run, write: Write, around: Callable[..., None]) -> None:
+def test_another_run_wins(lake, run, write, around):
     write(10)
     run(target_bytes=SMALL)
     write(10)
@@ -136,9 +129,7 @@ def test_another_run_wins(lake: Lake, run: Run, write: Write, around: Callable[.
 
 
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
-def test_another_run_commits_while_the_position_is_read(
-    stream: StreamName, lake: Lake, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_run_commits_while_the_position_is_read(stream, lake, run, write, monkeypatch):
     write(10)
     run()
     write(10)
@@ -156,7 +147,7 @@ def test_another_run_commits_while_the_position_is_read(
     assert position.version == 1
 
 
-def test_another_program_changes_the_table(lake: Lake, run: Run, write: Write, around: Callable[..., None]) -> None:
+def test_another_program_changes_the_table(lake, run, write, around):
     write(10)
     run()
     write(10)
@@ -168,9 +159,7 @@ def test_another_program_changes_the_table(lake: Lake, run: Run, write: Write, a
     assert numbers(lake.rows()) == all_of(20)
 
 
-def test_an_error_of_the_table_ends_the_run_and_the_next_one_continues(
-    lake: Lake, run: Run, write: Write, around: Callable[..., None]
-) -> None:
+def test_an_error_of_the_table_ends_the_run_and_the_next_one_continues(lake, run, write, around):
     write(10)
     run()
     write(10)
@@ -181,7 +170,7 @@ def test_an_error_of_the_table_ends_the_run_and_the_next_one_continues(
     assert numbers(lake.rows()) == all_of(20)
 
 
-def test_new_fields_of_json_are_new_columns(lake: Lake, run: Run, write: Write) -> None:
+def test_new_fields_of_json_are_new_columns(lake, run, write):
     write(events=[{"key": "a", "o": {"x": 1}, "empty": {}, "none": None, "list": [{"v": 1}]}])
     run()
     write(events=[{"key": "a", "o": {"x": 2, "y": "b"}, "none": 7, "list": [{"w": True}], "more": 1.5}])
@@ -209,7 +198,7 @@ def test_new_fields_of_json_are_new_columns(lake: Lake, run: Run, write: Write) 
     ]
 
 
-def test_a_value_of_another_type_is_an_error_or_left_out(lake: Lake, run: Run, write: Write) -> None:
+def test_a_value_of_another_type_is_an_error_or_left_out(lake, run, write):
     write(events=[{"key": "a", "number": 1}])
     run()
     write(events=[{"key": "a", "number": "one"}, {"key": "a", "number": 2}])
@@ -222,14 +211,14 @@ def test_a_value_of_another_type_is_an_error_or_left_out(lake: Lake, run: Run, w
     assert sorted(lake.rows()["number"].to_pylist()) == [1, 2]
 
 
-def test_events_without_a_format_are_bytes(lake: Lake, run: Run, write: Write) -> None:
+def test_events_without_a_format_are_bytes(lake, run, write):
     write(1)
     run({"format": None})
     assert {json.loads(event)["number"] for event in lake.rows()["event"].to_pylist()} == {0}
     assert lake.rows().num_rows == KEYS
 
 
-def test_a_partitioned_and_sorted_table(lake: Lake, run: Run, write: Write) -> None:
+def test_a_partitioned_and_sorted_table(lake, run, write):
     write(10)
     run(partition_by=("key",), sort_by=("number",))
     write(10)
@@ -240,9 +229,7 @@ def test_a_partitioned_and_sorted_table(lake: Lake, run: Run, write: Write) -> N
         run(sort_by=("nothing",))
 
 
-def test_only_committed_events_are_truncated(
-    client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write, around: Callable[..., None]
-) -> None:
+def test_only_committed_events_are_truncated(client, stream, lake, run, write, around):
     write(10)
     run(truncate_after=3600)
     assert client.head(stream) != client.tail(stream), "the commit is not old enough"
@@ -258,9 +245,7 @@ def test_only_committed_events_are_truncated(
     assert numbers(lake.rows()) == all_of(30)
 
 
-def test_a_run_that_truncates_reads_the_old_commits_once(
-    client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_truncates_reads_the_old_commits_once(client, stream, lake, run, write, monkeypatch):
     write(10)
     run(target_bytes=SMALL)
     write(60)
@@ -277,9 +262,7 @@ def test_a_run_that_truncates_reads_the_old_commits_once(
     assert calls == [str(stream)]
 
 
-def test_a_stream_that_was_created_again(
-    client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write
-) -> None:
+def test_a_stream_that_was_created_again(client, stream, lake, run, write):
     write(1)
     run()
     client.seal_stream(stream)
@@ -295,9 +278,7 @@ def test_a_stream_that_was_created_again(
         tier(str(stream), lake.name, storage=lake.storage, controller=uri, format="json", start="earliest")
 
 
-def test_two_streams_in_one_table(
-    client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write
-) -> None:
+def test_two_streams_in_one_table(client, stream, lake, run, write):
     other = StreamName(stream.scope, f"{stream.stream}-2")
     client.create_stream(other)
     write(2)
@@ -310,7 +291,7 @@ def test_two_streams_in_one_table(
     assert numbers(lake.rows()) == {**all_of(2), "other": [0]}
 
 
-def test_the_command(client: PravegaClient, stream: StreamName, lake: Lake, write: Write) -> None:
+def test_the_command(client, stream, lake, write):
     storage = [part for item in lake.storage.items() for part in ("--storage", "=".join(item))]
     common = ["tier", str(stream), lake.name, "--controller", client.config.controller, *storage]
 
@@ -339,7 +320,7 @@ def test_the_command(client: PravegaClient, stream: StreamName, lake: Lake, writ
     assert (position.version, lag.bytes > 0) == (1, True)
 
 
-def test_null_lists_stay_null(lake: Lake, run: Run, write: Write) -> None:
+def test_null_lists_stay_null(lake, run, write):
     write(events=[{"key": "a", "list": [{"v": 1}]}, {"key": "b"}, {"key": "c", "list": []}])
     run()
     (file,) = lake.folder.rglob("*.parquet")
@@ -348,7 +329,7 @@ def test_null_lists_stay_null(lake: Lake, run: Run, write: Write) -> None:
 
 
 @pytest.mark.parametrize("name", ["orders", "delta:", "iceberg:main.orders", "hudi:/x"])
-def test_names_of_tables(client: PravegaClient, name: str) -> None:
+def test_names_of_tables(client, name):
     with pytest.raises(ConfigError, match="write delta:PATH or iceberg:CATALOG"):
         tier("a/b", name, controller=client.config.controller)
 
@@ -362,12 +343,12 @@ def test_names_of_tables(client: PravegaClient, name: str) -> None:
         (pa.struct([]), "x"),
     ],
 )
-def test_columns_that_tables_do_not_have(kind: pa.DataType, path: str) -> None:
+def test_columns_that_tables_do_not_have(kind, path):
     with pytest.raises(ColumnTypeError, match=f"column '{path}' is"):
         check_columns(pa.schema([("id", pa.int64()), ("x", kind)]), "delta:/x")
 
 
-def test_another_first_run_wins(lake: Lake, run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_first_run_wins(lake, run, write, monkeypatch):
     write(10)
     collect = _Run._round
 
@@ -382,7 +363,7 @@ def test_another_first_run_wins(lake: Lake, run: Run, write: Write, monkeypatch:
     assert numbers(lake.rows()) == all_of(10)
 
 
-def test_only_a_nested_field_is_new(lake: Lake, run: Run, write: Write) -> None:
+def test_only_a_nested_field_is_new(lake, run, write):
     write(events=[{"o": {"x": 1}, "l": [{"v": 1}], "key": "a"}])
     run()
     write(events=[{"o": {"x": 2, "y": "b"}, "l": [{"v": 2, "w": True}], "key": "a"}])
@@ -397,9 +378,7 @@ def test_only_a_nested_field_is_new(lake: Lake, run: Run, write: Write) -> None:
     ]
 
 
-def test_fields_of_cbor_with_two_types_are_an_error(
-    client: PravegaClient, stream: StreamName, lake: Lake, run: Run
-) -> None:
+def test_fields_of_cbor_with_two_types_are_an_error(client, stream, lake, run):
     with client.writer(stream, "cbor") as writer:
         writer.write({"key": "a", "n": 1}, routing_key="a")
     run({"format": "cbor"})
@@ -410,7 +389,7 @@ def test_fields_of_cbor_with_two_types_are_an_error(
         run({"format": "cbor"})
 
 
-def test_a_wider_type_than_that_of_a_delta_table(client: PravegaClient, stream: StreamName, tmp_path: Path) -> None:
+def test_a_wider_type_than_that_of_a_delta_table(client, stream, tmp_path):
     uri, table = client.config.controller, f"delta:{tmp_path}/table"
     schema = '{"type": "record", "name": "R", "fields": [{"name": "v", "type": "%s"}]}'
     for kind in ("float", "double"):
@@ -423,7 +402,7 @@ def test_a_wider_type_than_that_of_a_delta_table(client: PravegaClient, stream: 
         tier(str(stream), table, **options)
 
 
-def test_partition_columns_whose_values_would_change(lake: Lake, run: Run, write: Write) -> None:
+def test_partition_columns_whose_values_would_change(lake, run, write):
     write(events=[{"key": "a", "x": 1.5}, {"key": "", "x": 2.5}])
     with pytest.raises(ConfigError, match="column 'x' of type double cannot be a partition column"):
         run(partition_by=("x",))

@@ -50,12 +50,7 @@ def writing(client: PravegaClient, stream: StreamName, write: Write) -> Iterator
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_random_kills_and_two_runs_at_a_time(
-    client: PravegaClient,
-    stream: StreamName,
-    lake: Lake,
-    run: Run,
-    write: Write,
-    start_process: StartProcess,
+    client: PravegaClient, stream: StreamName, lake: Lake, run: Run, write: Write, start_process: StartProcess
 ) -> None:
     choice = random.Random(7)
     storage = [part for item in lake.storage.items() for part in ("--storage", "=".join(item))]

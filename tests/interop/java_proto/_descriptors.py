@@ -33,5 +33,5 @@ def everything() -> FileDescriptorSet:
 
 @cache
 def older() -> FileDescriptorSet:
-    """What proto2 has besides."""
+    """Features that only proto2 has."""
     return compile_protos(_FOLDER, "older.proto")

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pravega_connector.local import registry_jars
 from pravega_connector.local.jvm import find_java
 from tests.interop._javac import compile_java
-from tests.jvm import SOON_READY
+from tests.support.jvm import SOON_READY
 
 __all__ = ["ProtoPeer"]
 
@@ -22,7 +22,7 @@ _SECONDS: Final = 120
 
 
 class ProtoPeer:
-    """The compiled program; ``newer`` are jars that go before those of the registry."""
+    """The compiled program; ``newer`` are jars before the registry's."""
 
     def __init__(self, folder: Path, newer: Sequence[Path] = ()) -> None:
         self._folder = folder
@@ -40,7 +40,7 @@ class ProtoPeer:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def verify(self, files: FileDescriptorSet, events: Sequence[tuple[str, bytes]]) -> list[dict[str, Any]]:
-        """What Java reads in each event, a message name with it: ``value`` as JSON and ``hex``, or ``error``."""
+        """Values that Java reads in each event, with the message name: ``value`` as JSON and ``hex``, or ``error``."""
         return self._run("verify", files, text="".join(f"{name} {event.hex()}\n" for name, event in events))
 
     def generate(self, files: FileDescriptorSet, seed: int, count: int, *names: str) -> list[dict[str, Any]]:

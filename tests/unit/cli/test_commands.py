@@ -1,4 +1,4 @@
-"""What the command line says without servers: wrong words, wrong values, exit codes, profiles."""
+"""Messages of the command line without servers: wrong words, wrong values, exit codes, profiles."""
 
 import contextlib
 import errno
@@ -31,7 +31,7 @@ from pravega_serde import DeserializationError
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch, tmp_path):
-    """No profile and no server but those of the test."""
+    """Only the profile and the server of the test."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "nowhere://")
     monkeypatch.delenv("PRAVEGA_PROFILE", raising=False)

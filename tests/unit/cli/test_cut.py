@@ -44,7 +44,7 @@ def test_other_forms_are_read():
 @pytest.mark.parametrize(
     "text", ["", "{", "{}", "[]", '{"a": 1}', '{"s/t": 1}', "s/t:0", "s/t:0=x", "s/t:=1", "t:0=1", "UNBOUNDED", "AAAA"]
 )
-def test_what_is_no_cut(text: str):
+def test_what_is_not_a_cut(text: str):
     with pytest.raises(MalformedStreamCutError):
         read_cut(text)
 

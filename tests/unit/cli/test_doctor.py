@@ -1,4 +1,4 @@
-"""``pravega-serde doctor``: what it finds, what to do about it, and what it leaves alone."""
+"""``pravega-serde doctor``: what it finds, what to do about it, and what it does not touch."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ from pravega_connector.testing.controller_service import Controller
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch, tmp_path):
-    """No profile and no server but those of the test."""
+    """Only the profile and the server of the test."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name in ("PRAVEGA_PROFILE", "PRAVEGA_SCOPE", "PRAVEGA_CONTROLLER_URI", "PRAVEGA_REGISTRY_URI"):
         monkeypatch.delenv(name, raising=False)

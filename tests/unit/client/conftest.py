@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from pravega_connector.client import PravegaClient
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,7 @@ class Hangs(BaseException):
 
 
 class Kind(NamedTuple):
-    """Object of the matrix, with the calls that a user makes of it."""
+    """Object of the matrix, with a user's calls."""
 
     uses: dict[str, Callable[[], object]]
     """Calls, tried in the parent and in the child. A name that ends in * may work in the child, too."""
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 
 
 class Acknowledged:
-    """Values that the parent was told are durable."""
+    """Values that were reported durable to the parent."""
 
     def __init__(self) -> None:
         self.values: list[str] = []
@@ -107,7 +107,7 @@ def kinds(uri: str, registry_uri: str) -> dict[str, Callable[[], Kind]]:
         def another() -> None:
             if shared_client(config) is client:
                 client.head(stream)
-            else:  # a child has one of its own
+            else:  # a child has a separate one
                 shared_client(config).close()
 
         return Kind({"shared_client*": another}, another, lambda: None)
@@ -442,11 +442,7 @@ def kinds(uri: str, registry_uri: str) -> dict[str, Callable[[], Kind]]:
         def ask() -> None:
             assert list(made.groups()) == []
 
-        return Kind(
-            {"groups*": ask, "shared*": lambda: list(shared_registry(made.config).groups())},
-            ask,
-            made.close,
-        )
+        return Kind({"groups*": ask, "shared*": lambda: list(shared_registry(made.config).groups())}, ask, made.close)
 
     return {
         name: value
@@ -458,7 +454,7 @@ def kinds(uri: str, registry_uri: str) -> dict[str, Callable[[], Kind]]:
 def asyncio_kinds(
     config: PravegaConfig, registry_uri: str, stream: str, new_stream: Callable[[], str], plain: PravegaClient
 ) -> dict[str, Callable[[], Kind]]:
-    """Objects of an event loop, which runs in a thread of its own."""
+    """Objects of an event loop, which runs in its own thread."""
     loop = asyncio.new_event_loop()
     parent = os.getpid()
 

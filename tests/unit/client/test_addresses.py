@@ -1,4 +1,4 @@
-"""Hosts whose name has several addresses, some of them dead, and names that nobody resolves."""
+"""Hosts whose name has several addresses, some of them dead, and names that do not resolve."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from pravega_connector.core import addresses
 from pravega_connector.core.connection import open_socket
 from pravega_connector.errors import ConnectionLostError
 from pravega_connector.testing.requests import frame
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 HOST = "store.example"
 
@@ -95,7 +95,7 @@ def test_an_address_that_refuses_is_left_at_once(resolve, closed_port, store):
     assert began.within(2)
 
 
-def test_where_all_addresses_refuse_the_error_says_so(resolve, closed_port):
+def test_where_all_addresses_refuse_the_error_reports_it(resolve, closed_port):
     resolve(lambda: [("127.0.0.1", closed_port)] * 3)
     with pytest.raises(ConnectionLostError, match=r"store\.example:1: .*refused"):
         open_socket((HOST, 1), None, 5)

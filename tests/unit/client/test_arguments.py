@@ -102,7 +102,7 @@ def pravega() -> Iterator[InProcessPravega]:
 
 @pytest.mark.parametrize(("call", "says"), WRONG.values(), ids=WRONG)
 def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
-    with PravegaClient("tcp://localhost:1") as client, pytest.raises(PravegaError) as caught:  # nobody answers there
+    with PravegaClient("tcp://localhost:1") as client, pytest.raises(PravegaError) as caught:  # no server answers there
         call(client)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -112,11 +112,7 @@ def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
 @pytest.mark.parametrize(
     ("arguments", "named", "says"),
     [
-        (
-            (5,),
-            {},
-            "a controller URI such as 'tcp://localhost:9090' or a PravegaConfig, not a int",
-        ),
+        ((5,), {}, "a controller URI such as 'tcp://localhost:9090' or a PravegaConfig, not a int"),
         ((), {"timeout": "long"}, "argument 'timeout' must be a positive number of seconds, not 'long'"),
         ((), {"failover_timeout": None}, "argument 'failover_timeout' must be a positive number of seconds, not None"),
         ((), {"contoller": "tcp://a"}, "did you mean 'controller'?"),

@@ -24,15 +24,15 @@ from pravega_connector.errors import ConfigError, ControllerError, StreamNotFoun
 from pravega_connector.testing.requests import Append, frame
 from pravega_connector.wire import GetStreamSegmentInfo, ReadSegment, StreamCut
 from pravega_serde.errors import DeserializationError, UnsupportedFormatError
-from tests.fake_stream import FakeStream
-from tests.fakes import FakeController
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeStream
+from tests.support.fakes import FakeController
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import YES
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request):
-    """Run a coroutine function in a new loop. An error of a task that nobody awaits fails the test."""
+    """Run a coroutine function in a new loop. An error of a task that is not awaited fails the test."""
 
     def in_loop(main):
         untold = []
@@ -169,7 +169,7 @@ def test_a_reader_that_is_closed_while_it_is_polled_leaves_no_deaf_one(run, stre
     run(main)
 
 
-def test_a_reader_goes_on_across_scaling_and_ends_with_the_stream(run, stream, store):
+def test_a_reader_continues_across_scaling_and_ends_with_the_stream(run, stream, store):
     async def main():
         async with connected(stream) as client, client.follow(stream.name, str) as reader:
             store.append(stream.segment(0), frame(b"a") + frame(b"b"))
@@ -390,7 +390,7 @@ def test_a_block_that_is_cancelled_in_its_flush_still_writes_what_was_written(ru
             await until(give.count)
             writing.cancel()
             await asyncio.sleep(0.01)
-            writing.cancel()  # in the end of the block, too: what it began goes on, and the client waits for it
+            writing.cancel()  # in the end of the block, too: what it began continues, and the client waits for it
             with pytest.raises(asyncio.CancelledError):
                 await writing
             assert not store.segments[stream.segment(0)].events
@@ -443,7 +443,7 @@ def test_no_connection_with_an_answer_outstanding_is_used_again(run, stream, sto
             asking = asyncio.create_task(client.tail(stream.name))
             await until(give.count)
             await cancelled(asking)
-            give()  # the answer to the one that is gone
+            give()  # the answer to the closed one
             store.append(stream.segment(0), frame(b"a"))
             assert (await client.tail(stream.name)).positions == {0: 9}
 
@@ -460,7 +460,7 @@ def test_a_loop_that_ends_ends_what_is_under_way_in_it(run, stream, store):
         reader = client.follow(stream.name)
         tasks = [asyncio.create_task(reader.poll(100))]
         await until(store.parked)
-        return tasks, [reader._made.close, writer._made.abandon, client._client.close]  # which nobody has called
+        return tasks, [reader._made.close, writer._made.abandon, client._client.close]  # which has no caller
 
     tasks, ends = run(main)
     assert all(task.cancelled() for task in tasks)

@@ -1,4 +1,4 @@
-"""A registry that takes its time stops no event loop: other tasks go on while a call of the client waits for it."""
+"""A registry that takes its time stops no event loop: other tasks continue while a call of the client waits for it."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.testing import InProcessPravega
 from pravega_serde.registry import WithSchema, deserializer, event_type, serializer, with_schema_serializer
 from pravega_serde.registry.memory import MockTransport
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 # Steps of another task that an answer of the registry waits for, and the seconds after which it waits no more.
 _STEPS, _STOPPED = 10, 10.0

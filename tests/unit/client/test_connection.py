@@ -12,7 +12,7 @@ from pravega_connector.core.connection import AppendConnection, Connection, Conn
 from pravega_connector.core.deadline import Deadline
 from pravega_connector.errors import ConnectionLostError, DeadlineExceededError, ProtocolError
 from pravega_connector.wire import GetStreamSegmentInfo, Hello, KeepAlive, SegmentRead, StreamSegmentInfo, encode
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 SEGMENT = "scope/stream/0.#epoch.0"
 ASK = encode(GetStreamSegmentInfo(1, SEGMENT, ""))
@@ -82,7 +82,7 @@ def test_a_store_that_does_not_greet_exceeds_the_deadline(peer):
         (encode(Hello(99, 17)), r"versions 17 to 99 of the wire protocol, this client 5 to 16"),
     ],
 )
-def test_what_is_no_segment_store_is_told(peer, greeting, text):
+def test_what_is_not_a_segment_store_is_reported(peer, greeting, text):
     def answer():
         peer.accept(greet=False)
         peer.sock.sendall(greeting)
@@ -188,7 +188,7 @@ def test_a_connection_that_ends_inside_a_message_is_lost(peer, connection, size)
         connection.receive(Deadline(5))
 
 
-def test_waiting_tells_which_connections_can_be_read_and_which_have_failed(peer, connection):
+def test_waiting_reports_which_connections_can_be_read_and_which_have_failed(peer, connection):
     assert wait_ready([connection], [], 0.01) == ([], [])
     assert wait_ready([connection], [connection], 5) == ([], [connection])
     peer.sock.sendall(encode(INFO))
@@ -283,7 +283,7 @@ def test_an_append_connection_queues_what_the_socket_does_not_take(peer):
     connection.close()
 
 
-def test_an_append_connection_tells_since_when_an_answer_is_owed_and_whether_any_came(peer):
+def test_an_append_connection_reports_since_when_an_answer_is_owed_and_whether_any_came(peer):
     connection = AppendConnection(peer.endpoint, None, Deadline(5))
     connection.flush()
     assert connection.owes_since <= time.monotonic()
@@ -319,7 +319,7 @@ def test_later_versions_that_keep_ours_are_taken(peer):
     connection.close()
 
 
-def test_an_append_connection_that_is_lost_says_so_on_both_ways(peer):
+def test_an_append_connection_that_is_lost_reports_it_on_both_ways(peer):
     connection = AppendConnection(peer.endpoint, None, Deadline(5))
     peer.accept(greet=False)
     peer.close()
@@ -362,7 +362,7 @@ def test_bytes_that_keep_coming_keep_an_attempt_alive(peer, connection):
 
 
 def test_a_connection_that_comes_back_after_the_pool_was_closed_is_closed(store, stream, pool):
-    """A look-up in the background may end after the client that it was for."""
+    """A lookup in the background may end after the client that it was for."""
     connection = pool.take(store.endpoint, Deadline(5))
     pool.close()
     pool.give_back(connection)
@@ -370,7 +370,7 @@ def test_a_connection_that_comes_back_after_the_pool_was_closed_is_closed(store,
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".b"])
-def test_a_store_whose_host_is_no_name_is_reported_at_once(host):
+def test_a_store_whose_host_is_not_a_name_is_reported_at_once(host):
     with pytest.raises(
         ProtocolError, match=f"the controller returned '{host}' as a segment store, which is not a valid host"
     ):

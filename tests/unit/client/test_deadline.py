@@ -62,7 +62,7 @@ def attempts(seconds: float | None = None, health: ClusterHealth | None = None) 
     [
         (300, 0, 5.0),  # what a healthy server may be silent
         (300, 49, 5.0),
-        (300, 100, 10.0),  # a tenth of the trouble
+        (300, 100, 10.0),  # a tenth of the attempts
         (9, 0, 3.0),  # a third of a short time
         (2, 0, 1.0),  # but a second
         (0.5, 0, 0.5),  # and never more than there is
@@ -107,7 +107,7 @@ def test_looks_are_soon_at_first_and_end_where_none_can_be_done_in_time(clock):
     assert clock == pytest.approx([0.02, 0.03, 0.045, 0.0675] + [0.1] * 8)
 
 
-def test_looks_with_deadlines_of_their_own_go_on_to_the_end(clock):
+def test_looks_with_their_own_deadlines_continue_to_the_end(clock):
     polls = Polls(Deadline(0.5), 0.1, 1.0, to_the_end=True)
     assert list(itertools.takewhile(bool, (polls.again() for _ in range(10)))) == [True] * 4
     assert clock == pytest.approx([0.1, 0.15, 0.225, 0.025])

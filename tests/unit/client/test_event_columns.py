@@ -81,7 +81,7 @@ def test_a_lazy_frame_reads_what_a_query_asks_for(columns):
     assert lazy.filter(pl.col("id") >= 10).head(3).collect().to_dicts() == ROWS[10:13]
 
 
-def test_duckdb_reads_the_range_anew_for_each_query(columns):
+def test_duckdb_reads_the_range_again_for_each_query(columns):
     with duckdb.connect() as connection:
         relation = columns.to_duckdb(connection)
         for _ in range(2):

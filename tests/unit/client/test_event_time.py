@@ -1,4 +1,4 @@
-"""What watermarks say about positions and times."""
+"""Positions and times from watermarks."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from pravega_connector.errors import TimeUnknownError
 from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.reader.watermarks import WatermarkLog, _last_before
 from pravega_connector.wire import SegmentRange, StreamName, segment_id
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 STREAM = StreamName("scope", "stream")
 # A stream that was split and merged again: 0 in two halves, then one of three thirds.
@@ -67,7 +67,7 @@ def test_the_window_at_a_position(log, position, window) -> None:
     assert log.window(StreamCut(STREAM, position), MARKS) == TimeWindow(*window)
 
 
-def test_no_watermarks_are_no_window(log) -> None:
+def test_no_watermarks_give_no_window(log) -> None:
     assert log.window(StreamCut(STREAM, {WHOLE: 5}), []) == TimeWindow(None, None)
 
 
@@ -154,7 +154,7 @@ def test_nothing_of_a_time_or_later_lies_before_the_cut_for_it(done, millis) -> 
         assert all(time >= at.low for time in stream.events[at.cut.positions[WHOLE] :])
 
 
-def test_the_watermark_before_the_last_earlier_one_is_taken_for_a_single_writer() -> None:
+def test_the_watermark_before_the_last_earlier_one_is_treated_as_a_single_writer() -> None:
     marks = [mark(10 * n, 10 * n, {WHOLE: n}) for n in range(1, 6)]
     assert [_last_before(marks, millis) for millis in (5, 10, 11, 20, 21, 35, 99)] == [
         *[None] * 4,
@@ -199,7 +199,7 @@ def test_what_was_truncated_begins_at_the_head(client, stream, store, marked) ->
     assert client.cut_at(stream.name, 5, end=True).positions == {WHOLE: 150}
 
 
-def test_a_stream_without_watermarks_says_so(client, stream, marked) -> None:
+def test_a_stream_without_watermarks_reports_it(client, stream, marked) -> None:
     marked.marks = []
     for end in (False, True):
         with pytest.raises(TimeUnknownError, match=r"no watermarks.*called note_time.*'earliest' or a stream cut"):

@@ -1,4 +1,4 @@
-"""Stores and controllers that die, freeze and come back: a client goes on by itself, and believes no ghost.
+"""Stores and controllers that die, freeze and come back: a client continues by itself, and believes no ghost.
 
 A frozen store takes connections and says nothing, as a stopped process does; a ghost is one that comes back and has
 forgotten its segments, which live elsewhere by then.
@@ -40,11 +40,11 @@ from pravega_connector.wire import (
     StreamCut,
 )
 from pravega_connector.writer import append_loop
-from tests.fake_stream import FakeSegmentStore, FakeStream
-from tests.fakes import FakeController, SilentServer
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fakes import FakeController, SilentServer
+from tests.support.proxy import Proxy
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import YES
-from tools.faults.proxy import Proxy
 
 QUICK = 3.0  # seconds of a failover here: attempts have one each
 
@@ -109,16 +109,16 @@ class TestFrozenStore:
             assert client.tail(frozen.name) == StreamCut(frozen.name, {0: 18})
         assert other.count(GetStreamSegmentInfo) == 1
 
-    def test_a_read_goes_on_elsewhere(self, frozen):
+    def test_a_read_continues_elsewhere(self, frozen):
         with frozen.client(timeout=QUICK) as client:
             assert list(client.read(frozen.name, end=StreamCut(frozen.name, {0: 18}))) == [b"a", b"b"]
 
-    def test_a_conditional_write_goes_on_elsewhere(self, frozen, other):
+    def test_a_conditional_write_continues_elsewhere(self, frozen, other):
         with frozen.client(timeout=QUICK) as client, client.revisioned(frozen.name) as log:
             assert log.write_conditionally(log.latest_revision(), b"c") is not None
         assert events_in(other, frozen) == [b"a", b"b", b"c"]
 
-    def test_a_writer_goes_on_elsewhere(self, frozen, other, monkeypatch):
+    def test_a_writer_continues_elsewhere(self, frozen, other, monkeypatch):
         monkeypatch.setattr(append_loop, "SILENCE_SECONDS", 0.5)
         with frozen.client() as client, client.writer(frozen.name) as writer:
             writer.write(b"c")
@@ -146,7 +146,7 @@ class TestFrozenStore:
             for number in range(20):
                 other.append(stream.segment(1), frame(b"%d" % number))
                 assert poll_until(reader, 1, seconds=4) == [b"%d" % number]
-            assert began.within(4)  # an attempt at the frozen one alone has 5
+            assert began.within(4)  # one attempt at the frozen one has 5
             assert store.connections
 
     def test_answers_that_are_slow_get_their_time(self, stream, store):
@@ -220,10 +220,10 @@ def test_many_segments_are_looked_up_by_a_few_threads(store):
     assert 1 < max(most) <= 40
 
 
-# ---------------------------------------------------------------- raising and going on
+# ---------------------------------------------------------------- raising and continuing
 
 
-def test_a_follower_that_raised_goes_on_when_it_is_polled_again(stream, store, other):
+def test_a_follower_that_raised_continues_when_it_is_polled_again(stream, store, other):
     with stream.client(timeout=1) as client, client.follow(stream.name, start=start_of(stream)) as reader:
         store.append(stream.segment(0), frame(b"a"))
         move(stream, 0, other)
@@ -306,12 +306,12 @@ class TestGhost:
         with ghost.client() as client:
             assert client.tail(ghost.name) == StreamCut(ghost.name, {0: 9})
 
-    def test_a_read_is_no_data_loss(self, ghost, store):
+    def test_a_read_is_not_a_data_loss(self, ghost, store):
         store.on(ReadSegment, self.deny, times=100)
         with ghost.client() as client:
             assert list(client.read(ghost.name, end=StreamCut(ghost.name, {0: 9}))) == [b"a"]
 
-    def test_following_is_no_data_loss(self, ghost, store):
+    def test_following_is_not_a_data_loss(self, ghost, store):
         store.on(ReadSegment, self.deny, times=100)
         with ghost.client() as client, client.follow(ghost.name, start=start_of(ghost)) as reader:
             assert reader.poll(10).events.to_pylist() == [b"a"]
@@ -323,7 +323,7 @@ class TestGhost:
         with pytest.raises(DataLossError):
             list(client.read(stream.name, start=StreamCut(stream.name, {0: 0}), end=StreamCut(stream.name, {0: 9})))
 
-    def test_a_transaction_that_is_open_goes_on(self, stream, store):
+    def test_a_transaction_that_is_open_continues(self, stream, store):
         store.on(SetupAppend, self.deny, times=3)
         with stream.client() as client, client.transactions(stream.name).begin() as transaction:
             transaction.write(b"a")
@@ -331,7 +331,7 @@ class TestGhost:
         assert store.unused_rules == 0
         assert events_in(store, stream) == [b"a"]
 
-    def test_a_revisioned_stream_goes_on(self, ghost, store, other):
+    def test_a_revisioned_stream_continues(self, ghost, store, other):
         store.on(SetupAppend, self.deny, times=100)
         with ghost.client() as client, client.revisioned(ghost.name) as log:
             log.write_unconditionally(b"b")
@@ -398,7 +398,7 @@ def test_tokens_of_a_short_life_are_used(stream, store, seconds):
 
 
 class TestPatience:
-    def test_the_first_contact_is_short_and_going_on_is_long(self):
+    def test_the_first_contact_is_short_and_continuing_is_long(self):
         with FakeController() as fake:
             fake.on("checkScopeExists", YES)
             client = ControllerClient(PravegaConfig(controller=fake.uri), timeout=1, failover_timeout=77)
@@ -407,13 +407,13 @@ class TestPatience:
             assert client.health.seconds == 77
         assert ClusterHealth(1, 77, service=True).seconds == 77
 
-    def test_what_failed_is_no_contact(self, closed_port):
+    def test_what_failed_is_not_a_contact(self, closed_port):
         client = ControllerClient(PravegaConfig(controller=f"tcp://127.0.0.1:{closed_port}"), timeout=0.5)
         with pytest.raises(ControllerUnavailableError):
             client.scope_exists("scope")
         assert client.health.seconds == 0.5
 
-    def test_a_call_that_goes_on_outlives_the_first_timeout(self):
+    def test_a_call_that_continues_outlives_the_first_timeout(self):
         back = threading.Event()
         with FakeController() as fake, Proxy(("127.0.0.1", fake.port)) as way:
             fake.on("checkScopeExists", YES)
@@ -426,7 +426,7 @@ class TestPatience:
         assert back.is_set()
 
 
-# ---------------------------------------------------------------- what is told
+# ---------------------------------------------------------------- reports
 
 
 class TestTold:
@@ -465,7 +465,7 @@ class TestTold:
         retries = [r for r in caplog.records if r.getMessage().startswith("stream scope/stream: trying again after")]
         assert len(retries) == 1
 
-    def test_a_short_trouble_is_no_outage(self, stream, store, client, caplog):
+    def test_a_short_failure_is_not_an_outage(self, stream, store, client, caplog):
         store.on(GetStreamSegmentInfo, lambda session, _: session.drop(), times=2)
         with caplog.at_level(logging.WARNING, logger="pravega_connector"):
             client.tail(stream.name)

@@ -29,7 +29,7 @@ def servers() -> Iterator[tuple[InProcessPravega, InProcessRegistry]]:
 
 @pytest.mark.parametrize("name", [*OBJECTS, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)])
 def test_an_object_that_was_used_before_a_fork(name, servers, start_process):
-    """In the child it works or raises ForkedError at once; the parent goes on, and loses nothing."""
+    """In the child it works or raises ForkedError at once; the parent continues, and loses nothing."""
     pravega, registry = servers
     program = start_process(
         ["-W", "ignore", "-m", "tests.unit.client.forked", name, pravega.uri, registry.uri],

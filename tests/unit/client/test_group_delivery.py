@@ -73,9 +73,7 @@ def several(reader: GroupReader[Any]) -> list[GroupEvent[Any]]:
     return events
 
 
-def test_a_list_has_a_limit_and_events_have_their_offsets(
-    join: Callable[..., GroupReader[Any]], offsets: list[int]
-) -> None:
+def test_a_list_has_a_limit_and_events_have_their_offsets(join, offsets):
     reader, seen = join(), list[GroupEvent[Any]]()
     while len(seen) < COUNT:
         seen += (events := reader.poll(1.0))
@@ -88,9 +86,7 @@ def test_a_list_has_a_limit_and_events_have_their_offsets(
     assert not seen[0].is_checkpoint
 
 
-def test_all_ways_to_read_continue_after_each_other(
-    client: PravegaClient, join: Callable[..., GroupReader[Any]], offsets: list[int]
-) -> None:
+def test_all_ways_to_read_continue_after_each_other(client, join, offsets):
     reader, segment, seen = join("string"), Segment(StreamName("d", "s"), 0), list[int]()
 
     def check() -> None:
@@ -134,9 +130,7 @@ class Picky:
 
 
 @pytest.mark.parametrize("take", [several, lambda reader: [one(reader)]], ids=["lists", "one by one"])
-def test_a_malformed_event_is_one_error_after_all_events_before_it(
-    join: Callable[..., GroupReader[Any]], offsets: list[int], take: Callable[..., list[GroupEvent[Any]]]
-) -> None:
+def test_a_malformed_event_is_one_error_after_all_events_before_it(join, offsets, take):
     reader, seen = join(Picky(DeserializationError("malformed"))), list[int]()
     while len(seen) < BAD:
         seen += numbers(take(reader))
@@ -148,9 +142,7 @@ def test_a_malformed_event_is_one_error_after_all_events_before_it(
 
 
 @pytest.mark.parametrize("take", [several, lambda reader: [one(reader)]], ids=["lists", "one by one"])
-def test_an_event_waits_while_its_serializer_fails(
-    join: Callable[..., GroupReader[Any]], take: Callable[..., list[GroupEvent[Any]]]
-) -> None:
+def test_an_event_waits_while_its_serializer_fails(join, take):
     serializer = Picky(ValueError("not now"))
     reader, seen = join(serializer), list[int]()
     while len(seen) < BAD:
@@ -164,7 +156,7 @@ def test_an_event_waits_while_its_serializer_fails(
     assert seen == list(range(COUNT))
 
 
-def test_a_checkpoint_is_delivered_between_events_that_were_decoded_together(client: PravegaClient) -> None:
+def test_a_checkpoint_is_delivered_between_events_that_were_decoded_together(client):
     with (
         client.reader_group(f"d/{uuid.uuid4().hex}", "d/s", checkpoint_interval=None, refresh=0.1) as group,
         group.reader("r") as reader,
@@ -205,9 +197,7 @@ def calls() -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("serializer", [None, "json"])
-def test_what_a_list_costs_depends_on_lists_not_on_events(
-    join: Callable[..., GroupReader[Any]], serializer: str | None
-) -> None:
+def test_what_a_list_costs_depends_on_lists_not_on_events(join, serializer):
     reader = join(serializer)
     seen = len(several(reader))
     with calls() as counted:
@@ -216,7 +206,7 @@ def test_what_a_list_costs_depends_on_lists_not_on_events(
     assert counted[0] < 100 * COUNT / MAX_EVENTS + COUNT * (serializer is not None)
 
 
-def test_an_event_costs_two_calls_in_a_loop(join: Callable[..., GroupReader[Any]]) -> None:
+def test_an_event_costs_two_calls_in_a_loop(join):
     reader = join()
     one(reader)
     with calls() as counted:

@@ -23,9 +23,9 @@ from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.testing import InProcessRegistry
 from pravega_serde import AsyncSchemaRegistryClient, CredentialUnavailableError, KeycloakProvider, SchemaRegistryClient
 from pravega_serde.kept_credentials import KeptCredential
-from tests.fakes import FakeController
-from tests.keycloak import SECRET, Endpoint, Keycloak
-from tests.stopwatch import Stopwatch
+from tests.support.fakes import FakeController
+from tests.support.keycloak import SECRET, Endpoint, Keycloak
+from tests.support.stopwatch import Stopwatch
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_token_is_got_in_two_steps_and_kept(keycloak, controller, tmp_path):
     assert bearer == "Bearer token1"
 
 
-def test_a_public_client_is_told_by_its_name(keycloak, tmp_path):
+def test_a_public_client_is_reported_by_its_name(keycloak, tmp_path):
     assert KeycloakProvider(keycloak.file(tmp_path, **{"public-client": True}))().authorization == "Bearer token2"
     (_, form, authorization), _ = keycloak.asked
     assert (form["client_id"], authorization) == (["spark-jobs"], "")
@@ -75,7 +75,7 @@ def test_a_token_is_renewed_before_it_ends(keycloak, tmp_path, monkeypatch):
     assert tokens.authorization(10) == "Bearer token2"
     now[0] += 2.0
     assert tokens.authorization(10) == "Bearer token4"
-    keycloak.life = 30.0  # shorter than what is to be left of it: half of it is used
+    keycloak.life = 30.0  # shorter than what must be left of it: half of it is used
     now[0] += 300.0
     assert tokens.authorization(10) == "Bearer token6"
     now[0] += 14.0
@@ -143,7 +143,7 @@ def test_a_refusal_is_one_line_without_the_secret(keycloak, controller, tmp_path
         ),
     ],
 )
-def test_a_wrong_file_is_told(tmp_path, content, said):
+def test_a_wrong_file_is_reported(tmp_path, content, said):
     path = tmp_path / "keycloak.json"
     if content is not None:
         path.write_text(content)
@@ -232,13 +232,13 @@ def test_an_answer_that_drips_ends_at_the_deadline(tmp_path, beginning):
     ],
     ids=["nan", "inf", "negative", "newline", "not ASCII", "number", "large"],
 )
-def test_an_answer_that_is_no_token_is_told(keycloak, tmp_path, answer):
+def test_an_answer_that_is_not_a_token_is_reported(keycloak, tmp_path, answer):
     keycloak.answers = [(200, json.dumps(answer).encode())]
     with pytest.raises(CredentialUnavailableError, match=r"has no token|is larger than 1048576 bytes"):
         KeycloakProvider(keycloak.file(tmp_path))()
 
 
-def test_an_event_loop_goes_on_while_a_token_is_got(keycloak, controller, tmp_path):
+def test_an_event_loop_continues_while_a_token_is_got(keycloak, controller, tmp_path):
     asked = threading.Event()
     handle = Endpoint.do_POST
 
@@ -304,7 +304,7 @@ def test_the_file_is_a_setting_like_the_others(tmp_path):
     assert PravegaConfig.from_env({"KEYCLOAK_SERVICE_ACCOUNT_FILE": file}).keycloak_file is None
     assert PravegaConfig.from_properties({"pravega.client.auth.keycloak": file}) == config
     assert pickle.loads(pickle.dumps(config)) == config
-    # Explicit credentials replace those of the environment as a whole.
+    # Explicit credentials replace the environment's as a whole.
     named = PravegaConfig.resolve(environment=environment, username="ann", password="secret")
     assert named == PravegaConfig(username="ann", password="secret")
     known = {"pravega_client_auth_method": "Basic", "pravega_client_auth_token": "old"}

@@ -1,4 +1,4 @@
-"""Transactions are kept open in the background, and it is told when that fails."""
+"""Transactions are kept open in the background, and a failure is reported to them."""
 
 import threading
 import time
@@ -61,7 +61,7 @@ def test_a_transaction_given_back_is_pinged_no_more(keeper, opened, stream, even
     eventually(lambda: stream.asked["ping_transaction"] > before)
 
 
-def test_one_that_is_lost_is_told_and_the_others_are_kept(keeper, opened, client, stream, eventually):
+def test_one_that_is_lost_is_reported_and_the_others_are_kept(keeper, opened, client, stream, eventually):
     lost = client.transaction(stream.name, uuid.uuid4())
     other = client.transactions(stream.name).begin()
     other.detach()
@@ -87,7 +87,7 @@ def test_one_that_is_committed_needs_no_lease(keeper, opened, stream, eventually
     assert keeper.failures == {}
 
 
-def test_a_controller_that_is_away_is_asked_again(keeper, opened, stream, eventually, monkeypatch):
+def test_a_controller_that_is_unavailable_is_asked_again(keeper, opened, stream, eventually, monkeypatch):
     monkeypatch.setattr(module, "_RETRY", 0.01)
     away = threading.Event()
     away.set()

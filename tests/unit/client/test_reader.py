@@ -31,8 +31,8 @@ from pravega_connector.wire import (
     WrongHost,
 )
 from pravega_serde.errors import DeserializationError
-from tests.fake_stream import FakeStream
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeStream
+from tests.support.stopwatch import Stopwatch
 
 EVENTS = [b"%d:" % i + bytes(i % 700) for i in range(9000)]  # about three chunks
 DATA = b"".join(map(frame, EVENTS))
@@ -104,7 +104,7 @@ def test_answers_out_of_order_are_put_in_order(client, full, store):
 
 
 @pytest.mark.parametrize("at", [5, 16, 17, 100, 1 << 20, (1 << 20) + 77, 2_500_000])
-def test_a_connection_cut_inside_an_answer_is_mended(client, full, store, at):
+def test_a_connection_cut_inside_an_answer_is_fixed(client, full, store, at):
     client.tail(full.name)
     before = store.connections
     store.drop_all()
@@ -165,7 +165,7 @@ def test_a_moved_segment_and_a_refused_token_are_settled(client, full, store):
     assert store.requests[-1].token == "new"
 
 
-def test_a_token_that_is_refused_for_good_is_an_error_in_time(full, store):
+def test_a_token_that_is_refused_permanently_is_an_error_in_time(full, store):
     store.on(ReadSegment, lambda s, r: s.reply(AuthTokenCheckFailed(r.offset, "stack", 0)), times=1000)
     began = Stopwatch()
     with full.client(timeout=0.5) as client, pytest.raises(TokenExpiredError, match=r"scope/stream/0"):
@@ -194,13 +194,13 @@ def test_leaving_a_read_early_leaves_no_answer_for_the_next_one(client, full):
     assert read(client, full) == EVENTS
 
 
-def test_a_missing_stream_is_told_at_the_call(client, stream):
+def test_a_missing_stream_is_reported_at_the_call(client, stream):
     stream.exists = False
     with pytest.raises(StreamNotFoundError):
         client.read(stream.name)
 
 
-# ---------------------------------------------------------------- data that is gone
+# ---------------------------------------------------------------- data loss
 
 
 def test_truncated_bytes_are_data_loss_with_segment_and_offset(client, full, store):
@@ -325,7 +325,7 @@ def test_an_event_that_cannot_be_deserialized_is_named_by_its_place(client, full
 
 
 class TestPlacesThatAnotherProcessKnew:
-    """What a planning client knows of a segment is pickled, and a reading client takes it."""
+    """Knowledge of a planning client about a segment is pickled, and a reading client takes it."""
 
     def known(self, full):
         with full.client() as planner:

@@ -69,7 +69,7 @@ from pravega_connector.wire import (
     replies,
 )
 from pravega_serde import serializer_for
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -244,11 +244,7 @@ class Deed:
 
 DEEDS = [
     Deed(append_an_event, (SetupAppend, Append), MINE),
-    Deed(
-        append_a_large_event,
-        (CreateTransientSegment, SetupAppend, ConditionalBlockEnd, MergeSegments),
-        frame(LARGE),
-    ),
+    Deed(append_a_large_event, (CreateTransientSegment, SetupAppend, ConditionalBlockEnd, MergeSegments), frame(LARGE)),
     Deed(commit_a_transaction, (SetupAppend, Append), MINE),
     Deed(write_conditionally, (SetupAppend, ConditionalAppend), MINE),
     Deed(write_unconditionally, (SetupAppend, Append), MINE),
@@ -425,7 +421,7 @@ def test_a_false_reply_ends_its_connection_and_the_request_is_made_again(pravega
     ("deed", "kind"),
     [pytest.param(deed, kind, id=f"{deed.run.__name__}-{kind.__name__}") for deed in DEEDS for kind in deed.requests],
 )
-def test_a_reply_that_comes_twice_is_no_reply_to_the_next_request(pravega, stream, deed, kind):
+def test_a_reply_that_comes_twice_is_not_a_reply_to_the_next_request(pravega, stream, deed, kind):
     def repeat(session, request):
         session.copies = 2
         pravega.store.serve(session, request)

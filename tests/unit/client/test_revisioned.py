@@ -1,4 +1,4 @@
-"""Conditional writes: what a write says is true, whatever happens to connections and answers."""
+"""Conditional writes: the result of a write is true, also if connections and answers are lost."""
 
 import itertools
 import threading
@@ -37,7 +37,7 @@ from pravega_connector.wire import (
 )
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def lose(session, request):
 
 
 def keep_silent(session, request):
-    """The append is lost, and nobody says so."""
+    """The append is lost without a report."""
     session.deaf = True
 
 
@@ -100,7 +100,7 @@ def test_a_sealed_stream_takes_nothing(client, stream, log):
         client.revisioned(stream.name)
 
 
-def test_a_stream_that_was_deleted_is_told(log, stream, store):
+def test_a_stream_that_was_deleted_is_reported(log, stream, store):
     start = log.latest_revision()
     store.segments.clear()
     stream.exists = False
@@ -120,7 +120,7 @@ def test_an_entry_over_the_limit_is_not_taken(log, stream):
     assert entries(stream) == []
 
 
-def test_what_cannot_be_decoded_is_told_with_its_place(client, stream, store):
+def test_what_cannot_be_decoded_is_reported_with_its_place(client, stream, store):
     store.append(stream.segment(0), frame(b"{}") + frame(b"{"))
     log = client.revisioned(stream.name, serializer_for("json"))
     values = log.read_from(log.oldest_revision())
@@ -201,7 +201,7 @@ def test_of_two_who_race_while_a_connection_is_lost_the_right_one_wins(log, stre
 
 @pytest.mark.parametrize("conditional", [True, False])
 def test_an_append_that_lands_after_the_new_set_up_is_not_repeated(log, stream, store, conditional):
-    """The old connection's append is still on its way when the new one asks what has arrived."""
+    """The old connection's append is still in flight when the new one asks what has arrived."""
     late = []
 
     def delay(session, request):
@@ -232,7 +232,7 @@ def refuse(session, request):
     session.reply(ConditionalCheckFailed(request.writer_id, request.event_number, request.request_id))
 
 
-def test_a_refusal_is_told_once_the_entry_before_can_be_read(log, stream, store):
+def test_a_refusal_is_reported_once_the_entry_before_can_be_read(log, stream, store):
     """A store refuses for an append that it has not made durable yet."""
 
     def grow_later(session, request):
@@ -356,7 +356,7 @@ def test_another_process_finds_out_by_bytes_that_are_unique(hasty, client, strea
     assert entries(stream) == [b"nonce 1"]
 
 
-def test_what_was_never_sent_is_no_unknown_outcome(stream):
+def test_unsent_data_has_no_unknown_outcome(stream):
     with stream.client(timeout=1.0) as client, client.revisioned(stream.name) as log:
         start = log.oldest_revision()
         stream.store.close()
@@ -484,6 +484,6 @@ def test_revisions_are_in_order():
 @pytest.mark.parametrize(
     "text", ["", "x", "scope/stream/0.#epoch.0:1", "scope/stream/0.#epoch.0:a:0", "scope/stream:1:0", "a/b/0:1:2:3"]
 )
-def test_other_text_is_no_revision(text):
+def test_other_text_is_not_a_revision(text):
     with pytest.raises(ConfigError, match="invalid revision"):
         Revision.parse(text)

@@ -1,4 +1,4 @@
-"""From segments to their successors: when a reader may go on, and what its position is then."""
+"""From segments to their successors: when a reader may continue, and what its position is then."""
 
 import itertools
 from types import SimpleNamespace
@@ -84,7 +84,7 @@ def test_what_one_scaling_ties_together_is_replaced_as_a_whole():
     assert positions == dict.fromkeys(new, 0)
 
 
-def test_segments_of_one_scaling_that_share_nothing_go_on_alone():
+def test_segments_of_one_scaling_that_share_nothing_continue_alone():
     history = History(2)
     first, second, third, fourth = history.scale([0, 1], 0.0, 0.25, 0.5, 0.75, 1.0)
     lineage, positions = history.lineage(), {0: 1, 1: 2}

@@ -6,7 +6,7 @@ from typing import Any
 from pravega_connector.client import Subscriber
 from pravega_connector.core.values import SubscriberId
 from pravega_connector.wire import StreamCut, StreamName
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 STREAM = StreamName("scope1", "stream2")
 # createReaderGroup with MANUAL_RELEASE_AT_USER_STREAMCUT and Java's defaults, without the zeros behind it.
@@ -21,7 +21,7 @@ MADE = SubscriberId("sales.stream2", "34f0b56a-b02e-4b9e-b295-77e5db5075df", 0)
 
 
 class Groups(FakeStream):
-    """A controller that makes the group; the stream on its store is that of the group's state."""
+    """A controller that makes the group; the stream on its store holds the group's state."""
 
     known = True
 
@@ -49,7 +49,7 @@ def test_the_first_entry_is_javas_and_a_renewal_is_an_update() -> None:
             subscriber.publish(StreamCut(STREAM, {0: 20}))
             entries = store.segments[groups.segment(0)].events
             assert entries == [JAVA]
-            groups.known = False  # the stream was made anew
+            groups.known = False  # the stream was made again
             subscriber.publish(StreamCut(STREAM, {0: 30}))
             value = JAVA[4:]
             assert store.segments[groups.segment(0)].events == [JAVA, struct.pack(">ii", 2, len(value)) + value]

@@ -1,4 +1,4 @@
-"""States that several share: the same entries, the same states, whoever compacts meanwhile."""
+"""States that several share: the same entries, the same states, with any process compacting."""
 
 import struct
 import threading
@@ -18,7 +18,7 @@ TEXT = serializer_for("string")
 
 
 def synchronizer(client, stream):
-    """A list of words, made of a first one and more."""
+    """A list of words: a first one and more."""
     return client.synchronizer(
         stream.name,
         create=lambda word: (word,),
@@ -70,11 +70,7 @@ def test_updates_follow_from_the_current_state(make, stream):
     assert first.state == second.state == ("a", "b1", "c", "b3", "c")
     assert first.revision == second.revision
     assert first.revision.update == 1
-    assert entries(stream) == [
-        b"\0\0\0\1a",
-        b"\0\0\0\2\0\0\0\2b1\0\0\0\1c",
-        b"\0\0\0\2\0\0\0\2b3\0\0\0\1c",
-    ]
+    assert entries(stream) == [b"\0\0\0\1a", b"\0\0\0\2\0\0\0\2b1\0\0\0\1c", b"\0\0\0\2\0\0\0\2b3\0\0\0\1c"]
 
 
 def test_no_updates_write_nothing(make, stream):
@@ -153,7 +149,7 @@ def compact_twice(one):
         one.compact("".join)
 
 
-def test_a_state_whose_successors_were_truncated_begins_again_at_the_mark(make):
+def test_a_state_whose_successors_were_truncated_restarts_at_the_mark(make):
     one, other = make(), make()
     one.initialize("a")
     other.fetch_updates()
@@ -194,7 +190,7 @@ def test_a_beginning_that_always_escapes_is_an_error(make, stream, store, monkey
         newcomer.fetch_updates()
 
 
-def test_an_update_of_unknown_outcome_is_told(stream, store):
+def test_an_update_of_unknown_outcome_is_reported(stream, store):
     with stream.client(timeout=1.0) as client, synchronizer(client, stream) as one:
         one.initialize("a")
 
@@ -263,7 +259,7 @@ def test_entries_are_the_same_after_their_bytes(updates):
         struct.pack(">ii", 2, 2**31 - 1),
     ],
 )
-def test_other_bytes_are_no_entries(make, stream, store, data):
+def test_other_bytes_are_not_entries(make, stream, store, data):
     one = make()
     one.initialize("a")
     store.append(stream.segment(0), frame(data))

@@ -73,7 +73,7 @@ def version_of(table: Table[str]) -> Version:
 # ---------------------------------------------------------------- lost answers
 
 
-def test_an_unconditional_update_is_repeated(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_an_unconditional_update_is_repeated(pravega, table):
     pravega.faults.drop_after("update table", times=2)
     version = table.put("anna", "2")
     assert table.get("anna") is not None
@@ -84,7 +84,7 @@ def test_an_unconditional_update_is_repeated(pravega: InProcessPravega, table: T
     assert pravega.faults.pending == 0
 
 
-def test_a_conditional_update_that_did_not_arrive_is_made_once(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_a_conditional_update_that_did_not_arrive_is_made_once(pravega, table):
     first = version_of(table)
     pravega.faults.drop_before("update table", times=2)
     second = table.put("anna", "2", first)
@@ -108,9 +108,7 @@ def test_a_conditional_update_that_did_not_arrive_is_made_once(pravega: InProces
     ],
     ids=["put", "insert", "remove", "update", "update that removes"],
 )
-def test_a_conditional_update_without_its_answer_is_of_unknown_outcome(
-    pravega: InProcessPravega, table: Table[str], change, values: tuple[str | None, str | None]
-) -> None:
+def test_a_conditional_update_without_its_answer_is_of_unknown_outcome(pravega, table, change, values):
     pravega.faults.drop_after("update table")
     with pytest.raises(OutcomeUnknownError, match="get the entry to find out"):
         change(table)
@@ -118,7 +116,7 @@ def test_a_conditional_update_without_its_answer_is_of_unknown_outcome(
     assert (value_of(table), value_of(table, "bert")) == values
 
 
-def test_a_refusal_of_the_first_attempt_is_certain(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_a_refusal_of_the_first_attempt_is_certain(pravega, table):
     old = version_of(table)
     table.put("anna", "2")
     pravega.faults.segment_moved("update table")  # it was refused, so it cannot have taken effect
@@ -128,9 +126,7 @@ def test_a_refusal_of_the_first_attempt_is_certain(pravega: InProcessPravega, ta
 
 
 @pytest.mark.parametrize(("conditional", "advice"), [(True, "get the entry to find out"), (False, "update it again")])
-def test_an_update_that_is_never_answered_is_of_unknown_outcome(
-    pravega: InProcessPravega, table: Table[str], conditional: bool, advice: str
-) -> None:
+def test_an_update_that_is_never_answered_is_of_unknown_outcome(pravega, table, conditional, advice):
     with PravegaClient(pravega.config, timeout=5, failover_timeout=0.5) as hasty:
         mine = hasty.table(table.name, key="string", value="string")
         version = version_of(table)
@@ -140,7 +136,7 @@ def test_an_update_that_is_never_answered_is_of_unknown_outcome(
     assert value_of(table) == "1"
 
 
-def test_reads_are_repeated(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_reads_are_repeated(pravega, table):
     for fault in (pravega.faults.drop_before, pravega.faults.drop_after, pravega.faults.segment_moved):
         for read in (lambda: value_of(table), lambda: next(entry.value for entry in table.entries())):
             fault("read table")
@@ -150,7 +146,7 @@ def test_reads_are_repeated(pravega: InProcessPravega, table: Table[str]) -> Non
     assert pravega.faults.pending == 0
 
 
-def test_many_keys_are_read_with_several_requests_at_once(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_many_keys_are_read_with_several_requests_at_once(pravega, table):
     names = [f"k{number:03}" for number in range(200)]
     for name in names[::2]:
         table.insert(name, name)
@@ -179,7 +175,7 @@ def test_many_keys_are_read_with_several_requests_at_once(pravega: InProcessPrav
     assert pravega.faults.pending == 0
 
 
-def test_more_requests_are_sent_at_once_for_short_values(pravega: InProcessPravega, numbers: Table[str]) -> None:
+def test_more_requests_are_sent_at_once_for_short_values(pravega, numbers):
     names = [f"{number:04}" for number in range(200)]
     held: list[ReadTable] = []
 
@@ -198,7 +194,7 @@ def test_more_requests_are_sent_at_once_for_short_values(pravega: InProcessPrave
     assert len(held) == 14
 
 
-def test_a_failure_of_the_server_is_raised(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_a_failure_of_the_server_is_raised(pravega, table):
     pravega.faults.fail("update table")
     with pytest.raises(SegmentStoreError, match="asked for by the test"):
         table.put("anna", "2")
@@ -241,28 +237,24 @@ def begin_iteration(pravega: InProcessPravega, table: Table[str]) -> Generator[T
     return entries
 
 
-def test_the_next_page_is_requested_while_the_caller_has_one(pravega: InProcessPravega, numbers: Table[str]) -> None:
+def test_the_next_page_is_requested_while_the_caller_has_one(pravega, numbers):
     entries = begin_iteration(pravega, numbers)
     assert [entry.value for entry in entries] == NUMBERS[15:]
 
 
-def test_an_iteration_that_is_left_keeps_no_answer_for_the_next_request(
-    pravega: InProcessPravega, numbers: Table[str]
-) -> None:
+def test_an_iteration_that_is_left_keeps_no_answer_for_the_next_request(pravega, numbers):
     begin_iteration(pravega, numbers).close()
     assert value_of(numbers, "0007") == "0007"
     assert [entry.value for entry in numbers.entries(batch_size=10)] == NUMBERS
 
 
-def test_a_page_that_was_requested_ahead_and_lost_is_requested_again(
-    pravega: InProcessPravega, numbers: Table[str]
-) -> None:
+def test_a_page_that_was_requested_ahead_and_lost_is_requested_again(pravega, numbers):
     entries = begin_iteration(pravega, numbers)
     pravega.faults.drop_connections()
     assert [entry.value for entry in entries] == NUMBERS[15:]
 
 
-def test_a_forked_child_requests_the_page_again(pravega: InProcessPravega, numbers: Table[str]) -> None:
+def test_a_forked_child_requests_the_page_again(pravega, numbers):
     entries = begin_iteration(pravega, numbers)
     reading, writing = os.pipe()
     child = os.fork()
@@ -277,7 +269,7 @@ def test_a_forked_child_requests_the_page_again(pravega: InProcessPravega, numbe
     assert [entry.value for entry in entries] == NUMBERS[15:]
 
 
-def test_pages_of_several_segments_are_merged(client: PravegaClient) -> None:
+def test_pages_of_several_segments_are_merged(client):
     name = TableName("scope", f"table{next(_numbers)}")
     client.create_table(name, 4, partitions=5)
     table = client.table(name, key="string", value="string")
@@ -291,7 +283,7 @@ def test_pages_of_several_segments_are_merged(client: PravegaClient) -> None:
 # ---------------------------------------------------------------- false answers
 
 
-def test_a_store_that_does_not_know_the_segment_is_not_believed(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_a_store_that_does_not_know_the_segment_is_not_believed(pravega, table):
     def deny(session, request):
         session.reply(NoSuchSegment(request.request_id, request.segment, "", -1))
 
@@ -311,9 +303,7 @@ def test_a_store_that_does_not_know_the_segment_is_not_believed(pravega: InProce
     ],
     ids=["of another length", "twice", "out of order", "outside the range"],
 )
-def test_entries_that_were_not_requested_are_not_believed(
-    pravega: InProcessPravega, table: Table[str], entries: tuple[WireEntry, ...]
-) -> None:
+def test_entries_that_were_not_requested_are_not_believed(pravega, table, entries):
     def lie(session, request):
         session.reply(TableEntriesRead(request.request_id, request.segment, entries, b""))
 
@@ -322,7 +312,7 @@ def test_entries_that_were_not_requested_are_not_believed(
     assert pravega.faults.pending == 0
 
 
-def test_versions_of_other_entries_are_not_believed(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_versions_of_other_entries_are_not_believed(pravega, table):
     def lie(session, request):
         session.reply(TableEntriesUpdated(request.request_id, (1, 2)))
 
@@ -334,7 +324,7 @@ def test_versions_of_other_entries_are_not_believed(pravega: InProcessPravega, t
 # ---------------------------------------------------------------- moves, forks, event loops
 
 
-def test_a_table_outlives_a_restart_of_its_store(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_a_table_outlives_a_restart_of_its_store(pravega, table):
     pravega.faults.drop_connections()
     assert value_of(table) == "1"
     pravega.faults.drop_connections()
@@ -342,7 +332,7 @@ def test_a_table_outlives_a_restart_of_its_store(pravega: InProcessPravega, tabl
     assert value_of(table) == "2"
 
 
-def test_a_forked_child_uses_the_table_on_connections_of_its_own(table: Table[str]) -> None:
+def test_a_forked_child_uses_the_table_on_connections_of_its_own(table):
     table.get("anna")
     reading, writing = os.pipe()
     child = os.fork()
@@ -358,7 +348,7 @@ def test_a_forked_child_uses_the_table_on_connections_of_its_own(table: Table[st
     assert value_of(table) == "2"
 
 
-def test_coroutines_use_a_table(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_coroutines_use_a_table(pravega, table):
     async def main() -> None:
         async with AsyncPravegaClient(pravega.config) as client:
             name = TableName("scope", f"table{next(_numbers)}")
@@ -403,13 +393,13 @@ def test_coroutines_use_a_table(pravega: InProcessPravega, table: Table[str]) ->
         (bytes(range(256)), 0.7101550448669356),
     ],
 )
-def test_the_position_of_a_key_is_that_of_java(key: bytes, position: float) -> None:
+def test_the_position_of_a_key_is_that_of_java(key, position):
     """As HashHelper.seededWith("KeyValueTableRouter").hashToRange of 0.13 returns it."""
     assert key_position(key) == position
 
 
 @pytest.mark.parametrize("length", [1, 8, 15, 16, 17, 32, 255])
-def test_columns_of_keys_have_the_same_segments(length: int) -> None:
+def test_columns_of_keys_have_the_same_segments(length):
     chance = random.Random(length)
     given = [chance.randbytes(length) for _ in range(200)]
     ranges = [SegmentRange(number, number / 7, (number + 1) / 7) for number in range(7)]
@@ -420,7 +410,7 @@ def test_columns_of_keys_have_the_same_segments(length: int) -> None:
     assert positions == [key_position(key) for key in given]
 
 
-def test_the_upper_bound_of_a_segment_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_upper_bound_of_a_segment_belongs_to_it(monkeypatch):
     segments = TableSegments([SegmentRange(2, 0.5, 1.0), SegmentRange(1, 0.0, 0.5)])
     for position, expected in ((0.0, 1), (0.5, 1), (0.5000001, 2)):
         monkeypatch.setattr(keys, "key_position", lambda _, at=position: at)
@@ -431,18 +421,18 @@ def test_the_upper_bound_of_a_segment_belongs_to_it(monkeypatch: pytest.MonkeyPa
     ("key", "following"),
     [(b"\x00", b"\x01"), (b"\x00\xff", b"\x01\x00"), (b"\xff\xff", None), (b"a\xff\xff", b"b\0\0")],
 )
-def test_the_next_key_has_the_same_length(key: bytes, following: bytes | None) -> None:
+def test_the_next_key_has_the_same_length(key, following):
     assert after(key) == following
 
 
-def test_a_version_is_read_from_its_text() -> None:
+def test_a_version_is_read_from_its_text():
     assert Version.parse("4294967296:27") == Version(1 << 32, 27)
     for text in ("", "1", "1:", ":1", "a:b", "1:2:3", "-1:2", None):
         with pytest.raises(ConfigError, match="segment:number"):
             Version.parse(text)  # type: ignore[arg-type]
 
 
-def test_an_unreachable_store_is_named(pravega: InProcessPravega, table: Table[str]) -> None:
+def test_an_unreachable_store_is_named(pravega, table):
     with PravegaClient(pravega.config, timeout=5, failover_timeout=0.5) as hasty:
         mine = hasty.table(table.name, key="string", value="string")
         pravega.faults.drop_before("read table", times=1000)

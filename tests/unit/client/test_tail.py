@@ -1,4 +1,4 @@
-"""Following a tail: order across scaling, positions, and stores that fail meanwhile."""
+"""Following a tail: order across scaling, positions, and stores that fail in the meantime."""
 
 import itertools
 import math
@@ -20,8 +20,8 @@ from pravega_connector.wire import (
     WrongHost,
     encode,
 )
-from tests.fake_stream import FakeStream
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeStream
+from tests.support.stopwatch import Stopwatch
 
 
 def take(reader, count, seconds=10):
@@ -36,7 +36,7 @@ def take(reader, count, seconds=10):
 
 
 def parked(store, count=1):
-    """Wait until so many reads wait at a tail."""
+    """Wait until this many reads wait at a tail."""
     end = time.monotonic() + 5
     while store.parked() < count:
         assert time.monotonic() < end, "no read came"
@@ -50,7 +50,7 @@ def reader(client, stream):
 
 
 def asked(reader, store, count=1):
-    """Poll until so many reads wait at a tail."""
+    """Poll until this many reads wait at a tail."""
     end = time.monotonic() + 5
     while store.parked() < count:
         assert time.monotonic() < end, "no read came"
@@ -191,7 +191,7 @@ def test_a_segment_that_never_is_where_it_should_be_is_an_error_in_time(stream, 
         assert began.within(5)
 
 
-def test_a_store_that_stalls_inside_an_answer_is_asked_anew(stream, store, monkeypatch):
+def test_a_store_that_stalls_inside_an_answer_is_asked_again(stream, store, monkeypatch):
     monkeypatch.setattr(tail, "_PING_AFTER", 0.2)
 
     def half(session, request):
@@ -208,7 +208,7 @@ def test_a_store_that_stalls_inside_an_answer_is_asked_anew(stream, store, monke
     assert store.connections == 2
 
 
-def test_a_store_that_forgot_a_parked_read_is_asked_anew(reader, stream, store, monkeypatch):
+def test_a_store_that_forgot_a_parked_read_is_asked_again(reader, stream, store, monkeypatch):
     monkeypatch.setattr(tail, "_PARKED_SECONDS", 0.3)
 
     def forget(session, request):
@@ -221,7 +221,7 @@ def test_a_store_that_forgot_a_parked_read_is_asked_anew(reader, stream, store, 
     assert store.unused_rules == 0
 
 
-def test_a_read_that_waits_for_long_on_a_quiet_segment_goes_on_waiting(reader, stream, store, monkeypatch):
+def test_a_read_that_waits_for_long_on_a_quiet_segment_continues_waiting(reader, stream, store, monkeypatch):
     """The server holds it for ever where others use the segment."""
     monkeypatch.setattr(tail, "_PARKED_SECONDS", 0.2)
     asked(reader, store)
@@ -259,7 +259,7 @@ def test_a_store_that_never_answers_a_parked_read_exceeds_the_deadline(reader, s
 
 
 def test_a_reader_that_is_polled_seldom_takes_no_answer_for_missing(reader, stream, store, monkeypatch):
-    """Longer than the server holds a read, and nothing was there to be read: it waits in the socket since then."""
+    """Longer than the server holds a read, and there was nothing to read: it waits in the socket since then."""
     monkeypatch.setattr(tail, "_PARKED_SECONDS", 0.2)
 
     def nothing(session, request):
@@ -330,7 +330,7 @@ def stream_start(stream):
     return StreamCut(stream.name, {0: 0})
 
 
-def test_a_reader_that_is_closed_says_so_at_once(stream, store):
+def test_a_reader_that_is_closed_reports_it_at_once(stream, store):
     store.append(stream.segment(0), frame(b"a") + frame(b"b"))
     with stream.client() as client:
         at_head = client.head(stream.name)

@@ -1,4 +1,4 @@
-"""Reads held at the ends of segments tell what arrives."""
+"""Reads held at the ends of segments report arrivals."""
 
 import threading
 import time
@@ -51,19 +51,19 @@ def test_nothing_arrives(client, arrivals):
 
 
 @pytest.mark.parametrize("stream", [A, B])
-def test_an_event_is_told_at_once(client, arrivals, stream):
+def test_an_event_is_reported_at_once(client, arrivals, stream):
     before = ends(client, A, B)
     assert arrivals.wait(before, 0.01) is False
     timer = soon(lambda: write(client, stream))
     assert arrivals.wait(before, LONG) is True
     timer.join()
-    # One that was there before the question as well.
+    # One that existed before the question as well.
     after = ends(client, A, B)
     write(client, stream)
     assert arrivals.wait(after, LONG) is True
 
 
-def test_what_has_been_seen_is_told_no_more(client, arrivals):
+def test_what_has_been_seen_is_not_reported_again(client, arrivals):
     before = ends(client, B)
     assert arrivals.wait(before, 0.01) is False
     write(client, B)
@@ -73,7 +73,7 @@ def test_what_has_been_seen_is_told_no_more(client, arrivals):
     assert arrivals.wait(ends(client, A), 0.2) is False, "another stream's, which nobody asked for"
 
 
-def test_a_scaled_and_a_sealed_stream_are_told(client, arrivals):
+def test_a_scaled_and_a_sealed_stream_are_reported(client, arrivals):
     before = ends(client, B)
     timer = soon(lambda: client.scale_stream(B, 2))
     assert arrivals.wait(before, LONG) is True

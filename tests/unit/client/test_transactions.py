@@ -19,7 +19,7 @@ from pravega_connector.errors import (
 from pravega_connector.testing.requests import Append
 from pravega_connector.wire import NoSuchSegment
 from pravega_serde.routing import segment_key
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 EVENTS = [b"%d" % i for i in range(120)]
 Status = TransactionStatus
@@ -82,7 +82,7 @@ def test_an_error_in_the_block_is_seen_even_if_the_abort_fails(stream, transacti
         fail_within(transaction)
 
 
-def test_events_go_beside_the_segments_of_their_keys_and_keep_their_order(store):
+def test_events_go_next_to_the_segments_of_their_keys_and_keep_their_order(store):
     stream = FakeStream(store, segments=4)
     keys = [f"key {i % 9}" for i in range(len(EVENTS))]
     with stream.client() as client, client.transactions(stream.name).begin() as transaction:
@@ -162,7 +162,7 @@ def test_a_lease_that_ended_is_told_apart_from_an_abort(client, stream):
     for attempt in (transaction.commit, transaction.ping):
         with pytest.raises(TransactionExpiredError, match=r"lease of 0\.01 s"):
             attempt()
-    # By its id alone nobody knows when it was begun.
+    # The id does not show when it was begun.
     with pytest.raises(TransactionAbortedError) as caught:
         client.transaction(stream.name, transaction.id).commit()
     assert type(caught.value) is TransactionAbortedError
@@ -178,7 +178,7 @@ def test_a_ping_moves_the_end_of_the_lease(client, stream):
     assert type(caught.value) is TransactionAbortedError
 
 
-def test_a_missing_segment_of_an_open_transaction_is_no_end_of_it(stream, store, transaction):
+def test_a_missing_segment_of_an_open_transaction_is_not_an_end_of_it(stream, store, transaction):
     store.on(Append, lambda session, request: session.reply(NoSuchSegment(1, store_name(session), "stack", -1)))
     transaction.write(b"x")
     transaction.commit()
@@ -263,7 +263,7 @@ def test_a_lease_is_a_time(client, stream, lease):
 
 
 @pytest.mark.parametrize("timeout", [float("nan"), float("inf"), True, "5"])
-def test_a_timeout_that_is_no_time_is_refused_and_ends_nothing(stream, transaction, timeout):
+def test_a_timeout_that_is_not_a_time_is_refused_and_ends_nothing(stream, transaction, timeout):
     transaction.write(b"a")
     for call in (transaction.flush, transaction.commit, transaction.abort):
         with pytest.raises(ConfigError, match="argument 'timeout' must be a number of seconds, not "):

@@ -1,4 +1,4 @@
-"""What a writer promises, on a store that works."""
+"""Promises of a writer, on a store that works."""
 
 import json
 import math
@@ -22,8 +22,8 @@ from pravega_connector.testing.requests import Append
 from pravega_connector.wire import MAX_EVENT_SIZE, SetupAppend
 from pravega_serde.errors import SerializationError
 from pravega_serde.routing import segment_key
-from tests.fake_stream import FakeSegmentStore, FakeStream
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.stopwatch import Stopwatch
 
 
 def events_of(stream, number=0):
@@ -156,7 +156,7 @@ def test_an_event_over_the_limit_is_refused_with_both_sizes(client, stream):
 
 
 @pytest.mark.parametrize(("key", "text"), [(5, "str(key)"), (b"bytes", "key.decode()")], ids=["int", "bytes"])
-def test_a_key_that_is_no_text_is_refused_and_loses_no_other_event(client, stream, key, text):
+def test_a_key_that_is_not_text_is_refused_and_loses_no_other_event(client, stream, key, text):
     with client.writer(stream.name) as writer:
         writer.write(b"before", "k")
         with pytest.raises(ConfigError, match=f"routing key.*{type(key).__name__}: write {re.escape(text)}"):
@@ -185,7 +185,7 @@ def test_a_limit_of_nothing_is_refused(client, stream, options):
         client.writer(stream.name, **options)
 
 
-def test_a_closed_writer_says_so(client, stream):
+def test_a_closed_writer_reports_it(client, stream):
     writer = client.writer(stream.name)
     writer.close()
     writer.close()
@@ -235,7 +235,7 @@ def test_rows_that_are_not_durable_are_bounded(client, stream, store, event):
 
     with pytest.raises(DeadlineExceededError, match="not acknowledged"):
         write_on()
-    # What may wait: the bound, the rows that reached it, and those that wait for company.
+    # These may wait: the bound, the rows that reached it, and those that wait for company.
     assert count * len(event) <= limit + (2 << 20) + len(event)
     go.set()
     writer.flush(10)
@@ -370,7 +370,7 @@ def test_threads_that_wait_for_room_wait_as_long_as_one(client, stream, store):
 
 
 @pytest.mark.parametrize("as_column", [False, True])
-def test_what_other_threads_write_while_it_is_closed_is_there_or_refused(client, stream, as_column):
+def test_what_other_threads_write_while_it_is_closed_exists_or_refused(client, stream, as_column):
     accepted: list[list[bytes]] = [[] for _ in range(3)]
 
     def write(number):
@@ -409,7 +409,7 @@ def test_an_event_that_no_reader_can_pass_is_refused_whatever_the_limit(client, 
 
 
 @pytest.mark.parametrize("timeout", [math.nan, math.inf, -math.inf, 1e300, True, "5"])
-def test_a_timeout_that_is_no_time_is_refused_and_ends_nothing(client, stream, timeout):
+def test_a_timeout_that_is_not_a_time_is_refused_and_ends_nothing(client, stream, timeout):
     with client.writer(stream.name) as writer:
         writer.write(b"a")
         for call in (writer.flush, writer.close):

@@ -12,7 +12,7 @@ from pravega_connector.wire import MergeSegments, SetupAppend
 from pravega_connector.writer import event_writer
 from pravega_serde.errors import SerializationError
 from pravega_serde.routing import ByFunction, segment_key
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 SECONDS = 20
 

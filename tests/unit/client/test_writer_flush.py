@@ -10,7 +10,7 @@ from pravega_connector.testing import InProcessPravega
 from pravega_connector.testing.requests import Append
 from pravega_connector.wire import StreamName
 from pravega_serde.routing import segment_key
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 LOW, HIGH = (next(k for k in map(str, range(100)) if (segment_key(k) < 0.5) is low) for low in (True, False))
 

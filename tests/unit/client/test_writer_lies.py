@@ -10,7 +10,7 @@ from pravega_connector.errors import DeadlineExceededError
 from pravega_connector.testing.requests import Append
 from pravega_connector.wire import MergeSegments, SegmentIsSealed
 from pravega_connector.writer import append_loop
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 EVENTS = [b"a", b"b", b"c"]
 
@@ -59,7 +59,7 @@ def test_a_transaction_whose_segment_is_falsely_called_sealed_takes_its_events(c
     assert store.segments[stream.segment(0)].events == EVENTS
 
 
-def test_a_segment_that_is_called_sealed_each_time_is_an_error_in_time_that_says_so(client, stream, store, append):
+def test_a_segment_that_is_called_sealed_each_time_is_an_error_in_time_that_reports_it(client, stream, store, append):
     store.on(append, refuse_as_sealed, times=1_000_000)
     with client.writer(stream.name, timeout=20) as writer:
         write_all(writer)

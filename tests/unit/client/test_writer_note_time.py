@@ -8,7 +8,7 @@ import pytest
 from pravega_connector.errors import ConfigError, ControllerUnavailableError
 from pravega_connector.testing.requests import Append
 from pravega_connector.writer import append_loop
-from tests.fake_stream import FakeStream
+from tests.support.fake_stream import FakeStream
 
 SECONDS = 20
 

@@ -1,4 +1,4 @@
-"""What a writer makes of a store that fails: every event once, in order, or an error that says why not."""
+"""A writer on a store that fails: every event once, in order, or an error that says why not."""
 
 import threading
 
@@ -27,8 +27,8 @@ from pravega_connector.wire import (
 )
 from pravega_connector.writer import append_loop
 from pravega_serde.routing import segment_key
-from tests.fake_stream import FakeStream
-from tests.stopwatch import Stopwatch
+from tests.support.fake_stream import FakeStream
+from tests.support.stopwatch import Stopwatch
 
 COUNT = 120
 EVENTS = [b"%d" % i for i in range(COUNT)]
@@ -39,7 +39,7 @@ def events_of(stream, number=0):
 
 
 def write_in_steps(client, stream, events=EVENTS, step=10):
-    """Each step is a block of its own."""
+    """Each step is its own block."""
     with client.writer(stream.name, timeout=20) as writer:
         for at in range(0, len(events), step):
             writer.write_column(pa.array(events[at : at + step]))
@@ -359,7 +359,7 @@ def do_and_drop(store):
     return rule
 
 
-def test_a_large_event_whose_merge_was_not_answered_is_there_once(client, stream, store):
+def test_a_large_event_whose_merge_was_not_answered_exists_once(client, stream, store):
     store.on(MergeSegments, do_and_drop(store))
     with client.writer(stream.name, max_event_size=10 << 20, timeout=20) as writer:
         writer.write_column(pa.array([b"before", LARGE, b"after"]))
@@ -390,7 +390,7 @@ def test_a_merge_that_a_store_does_late_is_not_repeated(client, stream, store):
     assert events_of(stream) == [b"before", LARGE, b"after"]
 
 
-def test_a_large_event_that_was_merged_before_its_segment_was_sealed_is_there_once(client, stream, store):
+def test_a_large_event_that_was_merged_before_its_segment_was_sealed_exists_once(client, stream, store):
     new = []
 
     def merge_and_seal(session, request):
@@ -405,7 +405,7 @@ def test_a_large_event_that_was_merged_before_its_segment_was_sealed_is_there_on
     assert events_of(stream, new[0]) == [b"after"]
 
 
-def test_a_large_event_of_a_transaction_whose_merge_was_not_answered_is_there_once(client, stream, store):
+def test_a_large_event_of_a_transaction_whose_merge_was_not_answered_exists_once(client, stream, store):
     store.on(MergeSegments, do_and_drop(store))
     with client.transactions(stream.name, max_event_size=10 << 20).begin() as transaction:
         transaction.write_column(pa.array([b"before", LARGE, b"after"]))

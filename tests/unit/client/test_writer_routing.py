@@ -12,7 +12,7 @@ from pravega_connector.errors import ColumnTypeError, ConfigError, DeadlineExcee
 from pravega_connector.testing.requests import Append
 from pravega_serde import SchemaError, SerializationError, serializer_for
 from pravega_serde.routing import ByColumn, ByConstant, ByField, ByFunction, Unrouted, segment_key
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 ROWS = [{"n": i, "order": {"customer": f"customer-{i % 17}"}} for i in range(300)]
 BATCH = pa.RecordBatch.from_pylist(ROWS)

@@ -203,7 +203,7 @@ def frozen():
 
 @pytest.mark.parametrize("body", ["w = write(client, 3)", "write(client, 3)"], ids=["alive", "collected"])
 @pytest.mark.parametrize("shown", [True, False])
-def test_events_that_a_process_takes_with_it_are_told(frozen, start_python, body, shown):
+def test_events_that_a_process_takes_with_it_are_reported(frozen, start_python, body, shown):
     process = start_python(PROGRAM.format(body), frozen, PYTHONWARNINGS="default" if shown else "ignore")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0

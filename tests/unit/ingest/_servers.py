@@ -12,7 +12,7 @@ from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import STATE_TAG, CreatedTransaction, StreamConfig, Successor
 from pravega_connector.operations.ingest.run import state_name
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 __all__ = ["TARGET", "Servers"]
 
@@ -45,7 +45,7 @@ class Servers(ControllerClient):
 
     @property
     def events(self) -> list[bytes]:
-        """What readers of the target see."""
+        """Events for readers of the target."""
         return self.store.segments[self.target.segment(0)].events
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.client import PravegaClient
-from tests.fake_stream import FakeSegmentStore
+from tests.support.fake_stream import FakeSegmentStore
 from tests.unit.client.conftest import again_soon  # noqa: F401 - a fixture
 from tests.unit.ingest._servers import Servers
 

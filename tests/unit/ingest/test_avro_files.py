@@ -192,7 +192,7 @@ def test_malformed_values_are_named_or_handed_over(tmp_path: Path):
     assert [(bad.record, bad.text) for bad in chunk.rejected] == [(1, "0402ff")]
 
 
-def test_a_null_in_the_place_of_a_record_is_no_event(tmp_path: Path):
+def test_a_null_in_the_place_of_a_record_is_not_an_event(tmp_path: Path):
     data = header(["null", A]) + block([b"\2\2", b"\0"])
     with pytest.raises(BadRecordError, match=r"x.avro, record 2: the record is null"):
         chunks(tmp_path, data)

@@ -14,8 +14,8 @@ from pravega_connector.exactly_once.steps import Step, StepLog
 from pravega_connector.operations.ingest import FileSource, Sizes, ingest
 from pravega_connector.operations.ingest.run import open_steps, state_name
 from pravega_connector.testing.requests import Append
-from tests.fake_stream import FakeSegmentStore
-from tests.ingest_steps import record
+from tests.support.fake_stream import FakeSegmentStore
+from tests.support.ingest_steps import record
 from tests.unit.ingest._servers import TARGET, Servers
 
 
@@ -28,16 +28,14 @@ def servers(store: FakeSegmentStore) -> Servers:
 @pytest.mark.parametrize(
     "sizes", [Sizes(), Sizes(files=2), Sizes(variant="count", records=3), Sizes(variant="length", bytes=64)]
 )
-def test_steps_are_visible_in_their_order(servers: Servers, client: PravegaClient, six_files: Path, sizes: Sizes):
+def test_steps_are_visible_in_their_order(servers, client, six_files, sizes):
     summary = ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"}, sizes=sizes)
     assert servers.overtaken == []
     assert len(servers.committed) == summary.counts.transactions >= 3
     assert servers.numbers == list(range(30))
 
 
-def test_the_next_step_is_written_while_one_becomes_visible(
-    store: FakeSegmentStore, servers: Servers, client: PravegaClient, six_files: Path
-):
+def test_the_next_step_is_written_while_one_becomes_visible(store, servers, client, six_files):
     meanwhile = []
 
     def see(session, request):
@@ -68,9 +66,7 @@ def steps(client: PravegaClient) -> Iterator[StepLog]:
         yield opened
 
 
-def test_a_step_that_another_run_has_committed_comes_before_ours(
-    servers: Servers, client: PravegaClient, steps: StepLog, six_files: Path
-):
+def test_a_step_that_another_run_has_committed_comes_before_ours(servers, client, steps, six_files):
     step = left(client, steps, six_files / "0.csv")
     servers.commit_transaction(TARGET, step.transaction)
     summary = ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"})
@@ -79,9 +75,7 @@ def test_a_step_that_another_run_has_committed_comes_before_ours(
     assert servers.numbers == list(range(30))
 
 
-def test_so_does_the_one_before_a_step_that_is_done_again(
-    servers: Servers, client: PravegaClient, steps: StepLog, six_files: Path
-):
+def test_so_does_the_one_before_a_step_that_is_done_again(servers, client, steps, six_files):
     """A run was killed while it wrote a step, and the one that it had committed before is not visible yet."""
     first = left(client, steps, six_files / "0.csv")
     servers.commit_transaction(TARGET, first.transaction)
@@ -92,14 +86,14 @@ def test_so_does_the_one_before_a_step_that_is_done_again(
     assert servers.numbers == list(range(30))
 
 
-def test_nothing_left_to_do_means_visible(servers: Servers, client: PravegaClient, steps: StepLog, six_files: Path):
+def test_nothing_left_to_do_means_visible(servers, client, steps, six_files):
     step = left(client, steps, six_files / "0.csv")
     servers.commit_transaction(TARGET, step.transaction)
     assert ingest(six_files / "0.csv", TARGET, client=client).counts.events == 0
     assert servers.numbers == list(range(5))
 
 
-def test_what_does_not_become_visible_in_time(servers: Servers, client: PravegaClient, six_files: Path):
+def test_what_does_not_become_visible_in_time(servers, client, six_files):
     servers.looks = 10**9
     late = pytest.raises(DeadlineExceededError, match=r"committed transaction .* is not visible within 1 s")
     with late, servers.client(failover_timeout=1.0) as impatient:

@@ -88,7 +88,7 @@ texts = st.text(st.sampled_from('ab,," \té'), min_size=1, max_size=8)
 
 @given(st.lists(texts, min_size=1, max_size=6), st.booleans())
 def test_a_record_is_broken_in_any_company(records: list[str], quotes: bool):
-    """Whether pyarrow can read a record alone decides for the record in its file, too."""
+    """If pyarrow can read a record by itself, it can read the record in its file."""
     whole = rows("\n".join(records) + "\n", quotes=quotes)
     found = broken(whole, 2, ",")
     for row in range(len(whole)):

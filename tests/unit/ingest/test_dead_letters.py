@@ -1,4 +1,4 @@
-"""Bad records in files of their own."""
+"""Bad records in their own files."""
 
 import errno
 import json
@@ -14,7 +14,7 @@ from pravega_connector.errors import IngestError
 from pravega_connector.operations.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
 from pravega_connector.operations.ingest.content import DeadLetters
 from pravega_connector.operations.ingest.feed import Piece
-from tests.small_files import no_file_beyond
+from tests.support.small_files import no_file_beyond
 from tests.unit.ingest._servers import TARGET, Servers
 
 PIECE = Piece("folder/a.csv", 3, None, "mark")
@@ -31,7 +31,7 @@ def letters(folder: Path) -> DeadLetters:
     return DeadLetters(folder)
 
 
-def test_they_are_there_once_they_are_published(letters: DeadLetters, folder: Path) -> None:
+def test_they_exist_once_they_are_published(letters: DeadLetters, folder: Path) -> None:
     letters.add(PIECE, [BAD])
     letters.add(PIECE, [BAD])
     assert list(folder.glob("*.jsonl")) == []
@@ -73,7 +73,7 @@ def test_a_folder_that_is_gone(letters: DeadLetters, folder: Path) -> None:
     "found", [pytest.param("while they are read", marks=pytest.mark.long), "when they are put in place"]
 )
 def test_a_full_disk(client: PravegaClient, servers: Servers, tmp_path: Path, folder: Path, found: str) -> None:
-    """One line; nothing of the step is in the stream or in the folder; the same again does all of it."""
+    """One line. Nothing of the step is in the stream or in the folder, and a repetition does all of it."""
     data = tmp_path / "data"
     data.mkdir()
     text = "x" * (2000 if found == "while they are read" else 20)  # beyond what is buffered, or not

@@ -1,4 +1,4 @@
-"""Values of CSV and JSON lines: inference changes none of them, and what a column would lose is an error."""
+"""Values of CSV and JSON lines: inference keeps them, and what a column would lose is an error."""
 
 import json
 from decimal import Decimal
@@ -185,7 +185,7 @@ def second(files: FileSource) -> tuple[Any, str]:
 
 
 def same(found: Any, text: str) -> bool:
-    """True if a value of an event is that of its text."""
+    """True if a value of an event equals its text's."""
     if isinstance(found, bool):
         return str(found).lower() == text.lower()
     if found == text:
@@ -373,7 +373,7 @@ def test_line_ends_in_quotes_are_not_those_of_the_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.txt"])
-def test_a_byte_order_mark_is_no_text(tmp_path: Path, name: str):
+def test_a_byte_order_mark_is_not_text(tmp_path: Path, name: str):
     texts = {"x.csv": "näme\nx\n", "x.jsonl": '{"näme":"x"}\n', "x.txt": "x\n"}
     assert "\ufeff" not in events(source(tmp_path / name, "\ufeff" + texts[name]))[0]
 

@@ -19,11 +19,7 @@ from pravega_connector.operations.ingest.file_source import parse_types
 ROWS = [{"a": number, "b": f"text {number}"} for number in range(2500)]
 CSV = "a,b\n" + "".join(f"{row['a']},{row['b']}\n" for row in ROWS)
 JSON = "".join(f'{{"a": {row["a"]}, "b": "{row["b"]}"}}\n' for row in ROWS)
-AVRO = {
-    "type": "record",
-    "name": "Row",
-    "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}],
-}
+AVRO = {"type": "record", "name": "Row", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}]}
 
 
 def write_avro(path: Path) -> None:
@@ -76,7 +72,7 @@ def test_records_are_read_from_any_place(path: Path):
         assert read(source, id_, offset) == ROWS[offset:]
 
 
-def test_a_file_cut_in_half_is_no_shorter_file(path: Path):
+def test_a_file_cut_in_half_is_not_a_shorter_file(path: Path):
     whole = path.read_bytes()
     source = FileSource([path])
     (id_,) = source.ids()
@@ -179,7 +175,7 @@ def test_a_field_that_no_column_is_for_is_a_bad_record(tmp_path: Path):
         read(source, *source.ids())
 
 
-def test_a_quoted_line_end_is_told_and_can_be_allowed(tmp_path: Path):
+def test_a_quoted_line_end_is_reported_and_can_be_allowed(tmp_path: Path):
     path = tmp_path / "x.csv"
     path.write_text('a,b\n1,"two\nlines"\n3,4\n')
     with pytest.raises(BadRecordError, match="line 2"):
@@ -253,7 +249,7 @@ def test_types_are_read_from_text():
 
 
 @pytest.mark.parametrize("first", ["null", " null", "nullx", "[1]", '"x"', "1"])
-def test_a_first_line_that_is_no_object_is_rejected(tmp_path: Path, first: str):
+def test_a_first_line_that_is_not_an_object_is_rejected(tmp_path: Path, first: str):
     path = tmp_path / "x.jsonl"
     path.write_text(f'{first}\n{{"a":1}}\n')
     source = FileSource([path], FileOptions(reject=True, types=parse_types(["a=int64"])))

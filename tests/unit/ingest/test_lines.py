@@ -1,4 +1,4 @@
-"""Lines: whatever the blocks are that they come in, the records are the same."""
+"""Lines: the records are the same with any blocks."""
 
 import csv
 import io
@@ -77,8 +77,5 @@ def test_the_bytes_of_a_long_record_are_searched_once(monkeypatch: pytest.Monkey
             return search(part, *arguments, **named)
 
         monkeypatch.setattr(module, name, counted)
-    assert records(data + b'"\nb', 100, quotes=True, returns=returns) == [
-        (1, (data + b'"').decode()),
-        (3002, "b"),
-    ]
+    assert records(data + b'"\nb', 100, quotes=True, returns=returns) == [(1, (data + b'"').decode()), (3002, "b")]
     assert sum(searched) <= 4 * len(data)

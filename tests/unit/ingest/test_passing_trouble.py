@@ -1,4 +1,4 @@
-"""Trouble with the servers that passes, and what is none: a store that woke up, streams that are gone."""
+"""Transient failures of the servers, and lasting ones: a store that resumed, deleted streams."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from pravega_connector.wire import (
     WrongHost,
 )
 from pravega_connector.writer.transactions import OpenTransaction
-from tests.fake_stream import FakeSegmentStore
-from tests.unit.ingest._servers import TARGET, Servers
+from tests.support.fake_stream import FakeSegmentStore
+from tests.unit.ingest._servers import TARGET
 
 Run = Callable[..., IngestSummary]
 
@@ -101,15 +101,7 @@ def trouble(store: FakeSegmentStore, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 @pytest.mark.parametrize("part", ["#transaction", "scope/stream-ingest/"])
 @pytest.mark.parametrize(("answer", "times"), [(no_segment, 4), (wrong_host, 4), (token_ended, 4), (nothing, 1)])
-def test_it_goes_on_by_itself(
-    servers: Servers,
-    run: Run,
-    trouble: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: Callable[..., None],
-    times: int,
-    part: str,
-):
+def test_it_continues_by_itself(servers, run, trouble, monkeypatch, answer, times, part):
     monkeypatch.setattr("pravega_connector.writer.append_loop._KEEP_ALIVE_SECONDS", 0.2)
     monkeypatch.setattr("pravega_connector.writer.append_loop.SILENCE_SECONDS", 1.0)
     asked = trouble(answer, part, times)
@@ -144,9 +136,7 @@ NO_SEGMENT = NoSuchSegmentError("segment 7 is not there")
 
 
 @pytest.mark.parametrize("error", [NO_SEGMENT, SegmentSealedError("sealed"), ConnectionLostError("lost")])
-def test_a_step_whose_transaction_is_open_is_done_again(
-    servers: Servers, run: Run, deny: Any, caplog: pytest.LogCaptureFixture, error: ConnectorError
-):
+def test_a_step_whose_transaction_is_open_is_done_again(servers, run, deny, caplog, error):
     denied = deny(error, 3)
     with caplog.at_level(logging.INFO, "pravega_connector.operations.ingest"):
         summary = run()
@@ -158,29 +148,29 @@ def test_a_step_whose_transaction_is_open_is_done_again(
     ]
 
 
-def test_a_stream_that_was_deleted(servers: Servers, run: Run, deny: Any):
+def test_a_stream_that_was_deleted(servers, run, deny):
     denied = deny(NO_SEGMENT, 10**9, lambda: setattr(servers.target, "exists", False))
     with pytest.raises(StreamNotFoundError, match="stream scope/stream does not exist"):
         run()
     assert len(denied) == 1
 
 
-def test_a_stream_that_was_sealed(servers: Servers, run: Run, deny: Any):
+def test_a_stream_that_was_sealed(servers, run, deny):
     denied = deny(StreamSealedError("stream scope/stream is sealed"), 10**9, servers.target.seal_all)
     with pytest.raises(StreamSealedError):
         run()
     assert len(denied) == 1
 
 
-def test_a_sealed_stream_that_the_controller_knows_to_be_open(servers: Servers, run: Run, deny: Any):
+def test_a_sealed_stream_that_the_controller_knows_to_be_open(servers, run, deny):
     denied = deny(StreamSealedError("stream scope/stream is sealed"), 1)
     run()
     assert len(denied) == 1
     assert servers.numbers == list(range(30))
 
 
-def test_time_runs_out(servers: Servers, run: Run, deny: Any):
-    """From the last thing that went well on, and with the last reason."""
+def test_time_runs_out(servers, run, deny):
+    """It counts from the last success, and names the last reason."""
     deny(NO_SEGMENT, 10**9)
     began = time.monotonic()
     out = pytest.raises(NoSuchSegmentError, match="segment 7 is not there")
@@ -190,8 +180,8 @@ def test_time_runs_out(servers: Servers, run: Run, deny: Any):
     assert servers.numbers == []
 
 
-def test_a_transaction_whose_begin_got_no_answer(servers: Servers, run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Nobody knows it: it has no events, and ends with its lease."""
+def test_a_transaction_whose_begin_got_no_answer(servers, run, monkeypatch):
+    """It is unknown: it has no events, and ends with its lease."""
     create, orphans = servers.create_transaction, []
 
     def lossy(stream: StreamName, lease_ms: int) -> CreatedTransaction:
@@ -207,9 +197,7 @@ def test_a_transaction_whose_begin_got_no_answer(servers: Servers, run: Run, mon
     assert not set(orphans) & set(servers.committed)
 
 
-def test_a_transaction_that_the_controller_does_not_find_at_first(
-    servers: Servers, run: Run, deny: Any, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_transaction_that_the_controller_does_not_find_at_first(servers, run, deny, monkeypatch):
     """It reads its records from segments, too."""
     monkeypatch.setattr("pravega_connector.exactly_once.steps.runner._UNKNOWN_PAUSE", 0.01)
     status, unknown = servers.transaction_status, []
@@ -227,7 +215,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
     assert servers.numbers == list(range(30))
 
 
-def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+def test_the_log_reports_a_standstill(monkeypatch, caplog):
     now = [1000.0]
     monkeypatch.setattr("pravega_connector.operations.ingest.ingester.time.monotonic", lambda: now[0])
     trouble = Trouble(f"ingestion into {TARGET}", 60.0, logging.getLogger("pravega_connector.operations.ingest"))

@@ -1,4 +1,4 @@
-"""A little of what ``python -m tools.fuzz.files`` does at length: every value is itself, its text, or a named error."""
+"""A little of what ``python -m tests.fuzz.files`` does at length: every value is itself, its text, or a named error."""
 
 import random
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.testing import InProcessPravega
-from tools.fuzz._tables import COLUMNS
-from tools.fuzz.files import KINDS, LATE, Totals, check_exports, check_files, check_late
+from tests.fuzz._tables import COLUMNS
+from tests.fuzz.files import KINDS, LATE, Totals, check_exports, check_files, check_late
 
 ROWS = 20
 

@@ -1,4 +1,4 @@
-"""Ingesters that take each other for gone, since their steps take longer than they wait: work goes on all the same."""
+"""Ingesters that consider each other ended, because steps last longer than the wait: work continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file is there as a whole or not at all."""
+"""A file exists as a whole or not at all."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ import pytest
 
 from pravega_connector.atomic_file import WholeFile
 from pravega_connector.errors import OutputFileError
-from tests.small_files import no_file_beyond
+from tests.support.small_files import no_file_beyond
 
 
 def test_the_name_appears_when_the_file_is_whole(tmp_path):

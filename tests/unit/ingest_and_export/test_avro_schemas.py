@@ -1,4 +1,4 @@
-"""The schema of exported Avro files: that of the events, not one that follows from the columns."""
+"""The schema of exported Avro files: the events' schema, not one derived from the columns."""
 
 import io
 import json

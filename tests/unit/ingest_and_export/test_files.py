@@ -116,7 +116,7 @@ def test_parquet_holds_back_no_more_than_a_row_group():
         ("anything", ("avro", "none"), ("avro", "none")),
     ],
 )
-def test_a_name_tells_the_format(name, given, expected):
+def test_the_format_follows_from_the_name(name, given, expected):
     assert file_format(Path(name), *given) == expected
 
 

@@ -44,7 +44,7 @@ def test_a_line_that_is_too_long_ends_the_input_and_not_what_came_before(more, a
     assert "over the limit of 100 bytes" in str(frames.broken)
 
 
-def test_a_line_that_goes_on_and_on_is_not_kept():
+def test_an_endless_line_is_not_kept():
     frames = LineFrames(1000)
     fed_bytes = 0
     while frames.broken is None:

@@ -20,7 +20,7 @@ def test_a_field_of_json():
 @pytest.mark.parametrize(
     "event", [b"no json", b"{}", b'{"order": null}', b'{"order": 1}', b'{"order": {"customer": []}}']
 )
-def test_no_such_field_is_no_key(event):
+def test_an_unknown_field_is_not_a_key(event):
     assert keys(ByJsonField("order.customer"), event) == [None]
 
 
@@ -32,10 +32,10 @@ def test_what_a_pattern_finds(pattern, key):
     assert keys(ByPattern(pattern), b"id=42 of \xff 43") == [key]
 
 
-def test_a_key_that_is_no_text_is_mended():
+def test_a_key_that_is_not_text_is_fixed():
     assert keys(ByPattern("^(..)"), b"\xffa", "✓".encode()) == ["\ufffda", "\ufffd"]
 
 
-def test_what_is_no_pattern():
+def test_what_is_not_a_pattern():
     with pytest.raises(ConfigError, match="invalid regular expression"):
         ByPattern("(")

@@ -1,4 +1,4 @@
-"""What a dead letter says."""
+"""Fields of a dead letter."""
 
 import base64
 import json
@@ -36,7 +36,7 @@ def test_letters_come_in_order_one_for_each_row():
     assert (second["scope"], second["stream"], second["segment_id"], second["offset"]) == ("shop", "orders", 7, 1022)
 
 
-def test_an_event_that_makes_a_letter_too_large_is_told_by_its_place():
+def test_an_event_that_makes_a_letter_too_large_is_reported_by_its_place():
     ((_, letter),) = letters_of(batch(bytes(7 << 20)), [DeserializationError("bad", row=0)])
     said = json.loads(letter)
     assert (said["event"], said["size"], said["offset"]) == (None, 7 << 20, 1000)
@@ -53,5 +53,5 @@ def test_repetitions_are_the_same_and_others_are_not():
     ]
     assert len({each.id for each in same}) == 1
     assert len({each.id for each in [reading, *others]}) == 5
-    # Letters that are there already were numbered under this very id.
+    # Letters that exist already were numbered under this very id.
     assert str(reading.id) == "3c1401fa-6a83-5d86-8d45-91e25f259034"

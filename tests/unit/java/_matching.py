@@ -190,7 +190,7 @@ class _Matcher:
                 self.field(value, name, each, f"{path}.{name}")
 
     def field(self, value: java.JavaObject, name: str, expected: Any, path: str) -> None:
-        """A field by its plain name, that of the topmost class; in a subclass again, it is ``SubClass.name``."""
+        """A field of the topmost class by its plain name; in a subclass again, it is ``SubClass.name``."""
         simple, _, bare = name.rpartition(".")
         for at, (owner, each) in enumerate(value.descriptor.all_fields):
             owner_name = owner.name.rpartition(".")[2].rpartition("$")[2]

@@ -1,4 +1,4 @@
-"""Columns of Java events: the same values and bytes as the rows, whatever stands in them."""
+"""Columns of Java events: the same values and bytes as the rows, for all contents."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_slices_and_chunks() -> None:
     assert serializer.encode_column(column[50:]).equals(events[50:])
 
 
-# What Arrow or Python cannot hold
+# Values outside Arrow or Python
 
 
 FAR = dt.timedelta(days=200_000_000)
@@ -254,7 +254,7 @@ def test_a_value_that_arrow_cannot_hold_is_a_bad_row_like_any_other() -> None:
         durations.decode_column(events)
 
 
-def test_the_place_of_such_a_value_is_told() -> None:
+def test_the_place_of_such_a_value_is_reported() -> None:
     tasks = JavaSerializer(TASK)
     events = pa.array([ANY.serialize(TASK.new(id=1, takes=FAR)), ANY.serialize(TASK.new(id=2))])
     errors: list[DeserializationError] = []
@@ -288,7 +288,7 @@ def test_nanoseconds_are_rounded_down_whatever_the_class() -> None:
         assert JavaSerializer(name).decode_column(events).cast(pa.int64()).to_pylist() == [1]
     value = ANY.deserialize(ANY.encode_column(column)[0].as_py())
     assert value == dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC)
-    assert value.tzinfo is dt.UTC  # an Instant, whatever zone the column shows it in
+    assert value.tzinfo is dt.UTC  # an Instant, with any zone of the column
 
 
 def test_a_number_that_the_field_cannot_hold_is_refused_though_the_column_type_could() -> None:
@@ -303,7 +303,7 @@ def test_a_number_that_the_field_cannot_hold_is_refused_though_the_column_type_c
         JavaSerializer("java.lang.Integer", arrow_type=pa.int64()).encode_column(pa.array([1 << 40]))
 
 
-def test_bytes_are_no_string_and_numbers_no_date() -> None:
+def test_bytes_are_not_a_string_and_numbers_not_a_date() -> None:
     named = ClassDescriptor.of("com.example.Named", 1, {"name": "java.lang.String", "at": "java.util.Date"})
     serializer = JavaSerializer(named)
     with pytest.raises(SerializationError, match="row 0"):
@@ -344,7 +344,7 @@ def _cart() -> bytes:
     return ANY.serialize(value)
 
 
-def test_a_sample_tells_what_the_class_does_not() -> None:
+def test_a_sample_reports_what_the_class_does_not() -> None:
     serializer = pickle.loads(pickle.dumps(JavaSerializer(sample=_cart())))
     line = {"count": 2, "color": "BLUE"}
     rows = [
@@ -359,10 +359,7 @@ def test_a_sample_tells_what_the_class_does_not() -> None:
     events = serializer.encode_column(column)
     assert [
         sorted(each["seen"]) if each["seen"] else None for each in serializer.decode_column(events).to_pylist()
-    ] == [
-        ["BLUE", "RED"],
-        None,
-    ]
+    ] == [["BLUE", "RED"], None]
     value = ANY.deserialize(events[0].as_py())
     assert value["color"] == JavaEnum(COLOR, "BLUE")
     assert value["first"]["color"] == JavaEnum(COLOR, "BLUE")
@@ -430,11 +427,11 @@ def test_a_field_of_an_own_class_takes_no_value_that_java_could_not_put_there(va
 
 
 @pytest.mark.parametrize("wrong", [str, dict, 5, JavaSerializer])
-def test_what_is_no_class_is_said_when_the_serializer_is_made(wrong: Any) -> None:
+def test_what_is_not_a_class_is_said_when_the_serializer_is_made(wrong: Any) -> None:
     with pytest.raises(SchemaError, match="invalid java_type"):
         JavaSerializer(wrong)
 
 
-def test_what_is_no_sample_is_said_when_the_serializer_is_made() -> None:
+def test_what_is_not_a_sample_is_said_when_the_serializer_is_made() -> None:
     with pytest.raises(SchemaError, match="invalid sample"):
         JavaSerializer(sample="not hex")

@@ -1,4 +1,4 @@
-"""Bytes that nobody should send: only the library's own errors come out, soon, and without much memory."""
+"""Hostile bytes: only the library's own errors come out, soon, and without much memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError
 from pravega_serde.java import JavaObject, JavaSerializer, Limits, dump_stream, load_stream
-from tools.fuzz.java_bombs import BOMBS
+from tests.fuzz.java_bombs import BOMBS
 
 LINES = (Path(__file__).parents[2] / "vectors/java_serializer.jsonl").read_text().splitlines()
 EVENTS = [
@@ -67,7 +67,7 @@ def test_spliced_events(left: bytes, right: bytes, data: st.DataObject) -> None:
 @given(st.lists(st.sampled_from(EVENTS) | st.binary(max_size=90) | st.none(), max_size=12), st.sampled_from(EVENTS))
 @settings(max_examples=200, deadline=None)
 def test_columns_are_rows(events: list[bytes | None], sample: bytes) -> None:
-    """Whatever stands in a column, the fast path and the plain one agree."""
+    """The fast path and the plain one agree for all columns."""
     for serializer in COLUMNS:
         errors: list[DeserializationError] = []
         found = serializer.decode_column(pa.array([*events, sample], pa.binary()), on_error=errors.append)
@@ -152,7 +152,7 @@ def test_errors_say_where() -> None:
         SERIALIZER.deserialize(HEADER + b"\x01")
 
 
-def test_a_writer_that_failed_says_so() -> None:
+def test_a_writer_that_failed_reports_it() -> None:
     thrown = next(event for event in EVENTS if b"RuntimeException" in event)
     with pytest.raises(DeserializationError, match=r"the Java writer failed .*java\.lang\.RuntimeException: boom"):
         SERIALIZER.deserialize(HEADER + b"\x7b" + thrown[4:] + b"\x79")

@@ -1,4 +1,4 @@
-"""Classes whose ``writeObject`` does not begin with ``defaultWriteObject``: streams do not say so."""
+"""Classes whose ``writeObject`` does not begin with ``defaultWriteObject``: streams do not report it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from pravega_serde.java import (
     dump_stream,
 )
 
-WRITES_ITSELF = 0x03
 ANY = JavaSerializer()
 MAP = ClassDescriptor.of("com.example.OwnMap", 1, {"entries": "java.util.Map", "size": "java.lang.Object"}, flags=3)
 COUNTED = ClassDescriptor.of("com.example.Counted", 1, {"count": "int", "name": "java.lang.String"}, flags=3)
@@ -39,7 +38,7 @@ def test_fields_that_are_not_written_are_seen_by_the_next_byte(notes: tuple[obje
 
 
 def test_an_event_that_cannot_be_read_with_the_fields_is_read_without() -> None:
-    # As fields the first four bytes are a number, and what follows is no object.
+    # As fields the first four bytes are a number, and what follows is not an object.
     event = _event(JavaObject(SUB, [0, None, 7], [OwnOrder((BlockData(b"\1\2\3"), "x"), None)]))
     value = ANY.deserialize(event)
     assert (value["count"], value["name"], value["id"]) == (NOT_WRITTEN, NOT_WRITTEN, 7)

@@ -12,7 +12,7 @@ import pytest
 
 from pravega_serde import DeserializationError, SerializationError
 from pravega_serde.java import BlockData, ClassDescriptor, JavaObject, JavaSerializer
-from tests.each import each_case
+from tests.support.each import each_case
 from tests.unit.java._matching import assert_matches
 
 LINES = [
@@ -46,7 +46,7 @@ def put_fields(value: JavaObject) -> dict[str, Any]:
 
 
 def outside(value: JavaObject) -> dict[str, Any]:
-    # What the constructor of a superclass that is not serializable sets; a stream does not have it.
+    # Fields set by the constructor of a superclass that is not serializable; a stream lacks them.
     return {**value.fields, "lost": 5}
 
 
@@ -106,12 +106,12 @@ def test_every_cut_is_an_error() -> None:
         for size in range(len(event)):
             with pytest.raises(DeserializationError):
                 SERIALIZER.deserialize(event[:size])
-        # The bytes after the object belong to nobody: Java does not look at them either.
+        # The bytes after the object have no owner: Java does not look at them either.
         assert_matches(vector["java_value"], SERIALIZER.deserialize(event + b"\0\0"), unpack=UNPACK)
 
     each_case(named(vector for vector in VECTORS if len(vector["hex"]) < 6000), check)
 
 
-def test_block_data_has_a_type_of_its_own() -> None:
+def test_block_data_has_its_own_type() -> None:
     event = next(bytes.fromhex(vector["hex"]) for vector in VECTORS if vector["case"] == "externalizable")
     assert type(SERIALIZER.deserialize(event).annotations[0][0]) is BlockData

@@ -19,7 +19,7 @@ COMMANDS = {
     "absent": ["/no/such/program"],
 }
 
-# Starts a cluster in the folder given, tells that it is up, and stays.
+# Starts a cluster in the folder given, reports that it is up, and stays.
 STARTER = """
 import sys, time
 from pathlib import Path
@@ -120,7 +120,7 @@ def test_signals_need_a_process(processes, command):
         getattr(processes["steady"], command)()
 
 
-def test_one_that_ends_by_itself_is_noticed_and_its_log_goes_on(processes, eventually):
+def test_one_that_ends_by_itself_is_noticed_and_its_log_continues(processes, eventually):
     brief = processes["brief"]
     for runs in (1, 2):
         brief.start()

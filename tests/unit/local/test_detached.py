@@ -1,4 +1,4 @@
-"""What is written about a server in the background."""
+"""Records about a server in the background."""
 
 import fcntl
 import json

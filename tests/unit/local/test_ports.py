@@ -36,7 +36,7 @@ def test_a_port_in_use_on_any_interface_is_not_free(family, address):
 
 
 @pytest.mark.parametrize("port", [-1, 65536, "9090", None, True, 9090.0])
-def test_what_is_no_port_is_told_before_anything_starts(port):
+def test_what_is_not_a_port_is_reported_before_anything_starts(port):
     with pytest.raises(ConfigError, match=rf"invalid port {re.escape(repr(port))}; a port must be a whole number"):
         check_port_number(port)
     for good in (0, 9090, 65535):

@@ -12,7 +12,7 @@ LOOK = 120
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_the_segment_store_is_told_when_it_is_asked_for(quick, tmp_path: Path):
+def test_the_segment_store_is_reported_when_it_is_asked_for(quick, tmp_path: Path):
     settings = _settings(ServerOptions(quick_scaling=quick), tmp_path, 1, 2, 3)
     assert {name for name in settings if name.startswith("autoScale.")} == (set(QUICK_SCALING) if quick else set())
 

@@ -13,9 +13,9 @@ def segment(number, epoch=0):
 
 
 class Group:
-    """What all processes share; ``entries`` are the updates in the order of the log, an entry a list.
+    """State that all processes share; ``entries`` are the updates in the order of the log, an entry a list.
 
-    Without automatic checkpoints, unless the test says so.
+    Without automatic checkpoints, unless the test asks for them.
     """
 
     def __init__(self, segments=4, *, end=(), checkpoint_ms=-1, **settings):
@@ -70,7 +70,7 @@ class Member:
         return {s.id & 0xFFFFFFFF: at for s, at in self.reader.reading.items()}
 
     def turn(self, seconds=0.0):
-        """A turn, so many seconds later; what it asked."""
+        """A turn, this many seconds later; what it asked."""
         self.group.now += seconds
         self.asked = []
         self.reader = self.reader.turn(self.seen, self.now)

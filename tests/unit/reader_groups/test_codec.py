@@ -65,10 +65,7 @@ CONFIG_BYTES = raw(
     "|02 00000019 00 0000000000000007 00000000000000010000000000000002"
 )
 CONFIG = GroupConfig(
-    start={STREAM: Bound(StreamCut(STREAM, {0: 5}))},
-    end={STREAM: Bound()},
-    generation=7,
-    id=uuid.UUID(int=1 << 64 | 2),
+    start={STREAM: Bound(StreamCut(STREAM, {0: 5}))}, end={STREAM: Bound()}, generation=7, id=uuid.UUID(int=1 << 64 | 2)
 )
 EMPTY_CHECKPOINTS = "000002 00 00000004 00000000 01 00000001 01"
 

@@ -26,7 +26,7 @@ from pravega_connector.reader_groups.protocol import (
 from pravega_connector.reader_groups.protocol.machine import Now
 from pravega_connector.wire import ConditionalAppend, SegmentRange, StreamCut, StreamName
 from pravega_serde.errors import DeserializationError
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 DATA = StreamName("scope", "data")
 S0, S1, S2 = Segment(DATA, 0), Segment(DATA, 1), Segment(DATA, 1 << 32 | 2)
@@ -34,7 +34,7 @@ CONFIG = GroupConfig(start={DATA: Bound()}, generation=0, checkpoint_ms=-1)
 
 
 class Controller(FakeStream):
-    """That of the state's stream, which knows what follows the segments of the data."""
+    """The controller of the state's stream. It knows the successors of the data's segments."""
 
     def successors(self, stream: StreamName, segment_id: int, **options: Any) -> list[Successor]:
         assert stream == DATA

@@ -1,4 +1,4 @@
-"""What is done to a group from outside: readers taken offline, checkpoints asked for, another beginning."""
+"""Changes of a group from outside: readers taken offline, checkpoints asked for, another beginning."""
 
 import uuid
 from dataclasses import replace
@@ -48,7 +48,7 @@ def test_a_checkpoint_is_asked_for_and_taken():
         administration.checkpoint_positions(group.state, "c")
 
 
-def test_only_so_many_checkpoints_may_be_under_way():
+def test_only_this_many_checkpoints_may_be_under_way():
     group = Group(max_outstanding=2)
     group.member("r1")
     for name in ("a", administration.silent_name(bytes(32)), "b"):

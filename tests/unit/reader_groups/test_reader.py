@@ -1,4 +1,4 @@
-"""What a reader does next: with segments, checkpoints, other readers, and when others are faster."""
+"""Next action of a reader: with segments, checkpoints, other readers, and when others are faster."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ P = Phase
 
 
 def checkpoint(group, *members, seconds=0.0):
-    """Everybody takes a checkpoint; its name."""
+    """All readers take a checkpoint; its name."""
     group.now += seconds
     name = f"asked-{len(group.entries)}"
     group.write(CreateCheckpoint(name))
@@ -70,7 +70,7 @@ def test_a_reader_that_waits_at_first():
     assert len(one.reading) == 4
 
 
-def test_a_reader_goes_and_tells_where_it_was():
+def test_a_reader_goes_and_reports_where_it_was():
     group = Group(segments=2)
     one = group.member("r1")
     one.turn()
@@ -331,7 +331,7 @@ def test_only_one_of_several_readers_begins_a_checkpoint():
     assert list(group.state.checkpoints.positions) == [one.reader.delivered]
 
 
-def test_the_last_checkpoint_is_told_where_retention_waits_for_it():
+def test_the_last_checkpoint_is_reported_where_retention_waits_for_it():
     group = Group(segments=2, retention=Retention.AUTOMATIC)
     one = group.member("r1")
     one.turn()
@@ -343,7 +343,7 @@ def test_the_last_checkpoint_is_told_where_retention_waits_for_it():
     assert len(group.published) == 2
 
 
-def test_nothing_is_told_where_retention_does_not_wait():
+def test_nothing_is_reported_where_retention_does_not_wait():
     group = Group(segments=2, retention=Retention.MANUAL)
     one = group.member("r1")
     one.turn()
@@ -386,7 +386,7 @@ def test_the_end_of_a_segment_waits_for_a_checkpoint():
     assert one.reader.position == Ranged.of({segment(0): -1, segment(1): 0})
 
 
-def test_a_checkpoint_that_begins_meanwhile_holds_back_the_end_of_a_segment():
+def test_a_checkpoint_that_begins_in_the_meantime_holds_back_the_end_of_a_segment():
     group = Group(segments=1)
     group.seal(0, 1)
     one = group.member("r1")

@@ -1,4 +1,4 @@
-"""What each update does to a group's state; the cases are those of the rules that Java's clients follow."""
+"""Effect of each update on a group's state; the cases follow the rules of Java's clients."""
 
 import uuid
 from dataclasses import replace
@@ -67,7 +67,7 @@ def test_a_group_begins_with_all_segments_waiting():
 
 
 def test_a_group_cannot_begin_without_segments():
-    """Java's clients could not go on with it."""
+    """Java's clients could not continue with it."""
     with pytest.raises(GroupStateError, match="cannot begin without segments"):
         create(Init(CONFIG, Ranged()))
     with pytest.raises(GroupStateError, match="cannot begin without segments"):

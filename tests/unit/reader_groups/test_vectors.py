@@ -17,8 +17,8 @@ from pravega_connector.reader_groups.protocol import (
 )
 from pravega_connector.reader_groups.protocol.serialization import TYPES
 from pravega_serde.errors import DeserializationError
-from tests.each import each_case
-from tests.group_values import plain, plain_checkpoint
+from tests.support.each import each_case
+from tests.support.group_values import plain, plain_checkpoint
 
 VECTORS = [
     json.loads(line) for line in (Path(__file__).parents[2] / "vectors/reader_groups.jsonl").read_text().splitlines()
@@ -32,7 +32,7 @@ def read_and_write(kind, data):
         return plain(config := decode_config(data)), encode_config(config)
     if kind == "position":
         return plain(position := decode_position(data)), encode_position(position)
-    if kind == "checkpoint":  # those of the vectors have no cut of several segments, whose order would be lost
+    if kind == "checkpoint":  # the vectors have no cut of several segments, whose order would be lost
         return plain_checkpoint(*(checkpoint := decode_checkpoint(data))), encode_checkpoint(*checkpoint)
     serializer = StateSerializer() if kind == "update" else InitSerializer()
     return plain(value := serializer.deserialize(data)), serializer.serialize(value)
@@ -61,7 +61,7 @@ def test_the_vectors_have_what_there_is():
 
 
 def test_entries_of_initial_values_are_longer_than_what_java_writes_into_them():
-    """Else nobody would notice that it is not read any more."""
+    """Otherwise the vector could be unread without a failure."""
     entries = [bytes.fromhex(vector["hex"]) for vector in VECTORS if vector["kind"] == "entry"]
     assert any(entry.endswith(bytes(20)) for entry in entries)
     padded = entries[0][len(BEGINS) :]

@@ -1,4 +1,4 @@
-"""Short times in tests that hold on a busy machine, too: nothing that the machine does is taken for the client's."""
+"""Short times in tests that hold on a busy machine, too: other work of the machine does not count as the client's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Meter:
 
     @property
     def starved(self) -> bool:
-        """Whether the machine kept this process from running for so long that short times mean nothing."""
+        """Return True if the machine kept this process from running long enough that short times mean nothing."""
         return self._lost > _STARVED
 
     @contextlib.contextmanager
@@ -57,7 +57,7 @@ class Meter:
 def paced(check: Callable[..., None]) -> Callable[..., None]:
     """A test that takes its times, and the client's pauses, times ``pace``, which is 1 unless the machine is busy.
 
-    It may fail and is repeated, with all times longer, if the process was starved meanwhile.
+    It may fail and is repeated, with all times longer, if the process was starved in the meantime.
     """
 
     @functools.wraps(check)

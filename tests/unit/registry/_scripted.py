@@ -1,4 +1,4 @@
-"""A registry that does as it is told, over real sockets, and counts: for faults that a real one has not on demand."""
+"""A scripted registry, over real sockets, that counts: for faults that a real one has not on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = {"type": "n.R", "serializationFormat": "Avro", "version": 0, "id": 0}
 ENCODING = {"schemaInfo": SCHEMA, "versionInfo": VERSION, "codecType": {"name": "", "properties": {}}}
 LATEST = {"schemas": [{"schemaInfo": SCHEMA, "versionInfo": VERSION}]}
 
-#: What is done with a request: a status with a body (JSON unless bytes), or a function that is given the handler.
+#: Answer to a request: a status with a body (JSON unless bytes), or a function of the handler.
 Action = tuple[int, Any] | Callable[[BaseHTTPRequestHandler], None]
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the registry's client share: every one of them runs with and without asyncio."""
+"""Shared by the tests of the registry's client: every one of them runs with and without asyncio."""
 
 import asyncio
 import inspect

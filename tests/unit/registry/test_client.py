@@ -160,7 +160,7 @@ def test_a_method_of_other_registries_clients_is_named():
     assert not hasattr(client, "__array__")
 
 
-def test_what_is_meant_is_there():
+def test_what_is_meant_exists():
     for name, hint in clients._MEANT.items():
         assert not hasattr(SchemaRegistryClient, name)
         assert hasattr(SchemaRegistryClient, hint.removeprefix("write ").partition("(")[0]), hint

@@ -40,7 +40,7 @@ LONG = 100
 
 
 def failing(client, *, within=2.0):
-    """The error of a lookup, which has to come within so many seconds."""
+    """The error of a lookup, which has to come within this many seconds."""
     with Meter().running() as meter, pytest.raises(RegistryError) as caught:
         client.encoding_info("g", 7)
     assert meter.seconds < within
@@ -170,7 +170,7 @@ def test_what_the_server_said_outlasts_a_try_that_the_deadline_cuts_short(connec
         go_on.set()
     assert type(error) is RegistryUnavailableError
     assert error.status == 500
-    # What was left of the time may have been too short even to connect.
+    # The remaining time may have been too short even to connect.
     assert re.search(r"status 500: out of luck, then it .+ in time, after ", str(error))
 
 
@@ -211,7 +211,7 @@ def test_an_id_that_is_known_is_not_found(connect, monkeypatch):
             error = failing(client)
         assert type(error) is RegistryNotFoundError
         assert "encoding id 7 in group 'g'" in str(error)
-        # Events with this id come by the thousand; one call tells of all of them for a moment, and only for that.
+        # Events with this id come by the thousand; one call reports all of them for a moment, and only for that.
         assert len(registry.requests) == 1
         clock.now += clients.MISSING_SECONDS - 0.01
         failing(client)
@@ -237,7 +237,7 @@ MAKE_IT = "the group does not exist: create it with 'pravega-serde registry crea
         (lambda client: client.schema_for_id("g", 7), "the group, or an item of it, does not exist"),
     ],
 )
-def test_a_missing_group_is_told_with_the_way_to_make_it(connect, ask, said):
+def test_a_missing_group_is_reported_with_the_way_to_make_it(connect, ask, said):
     with scripted((404, b"")) as registry:
         client = connect(registry.uri)
         with pytest.raises(RegistryNotFoundError) as caught:

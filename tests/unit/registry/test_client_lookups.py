@@ -1,4 +1,4 @@
-"""What is kept, for how long, and how many calls are made when many ask at once."""
+"""The cache: its entries, their lifetime, and the number of calls for many askers at once."""
 
 import asyncio
 import threading
@@ -71,7 +71,7 @@ def test_many_that_ask_for_one_id_make_one_call(ask, pace):
 @pytest.mark.parametrize(("status", "kind"), [(404, RegistryNotFoundError), (503, RegistryUnavailableError)])
 @paced
 def test_many_that_ask_in_vain_share_the_tries_of_one(ask, status, kind, monkeypatch, pace):
-    monkeypatch.setattr(lookups, "time", Clock())  # who comes late is told what is kept
+    monkeypatch.setattr(lookups, "time", Clock())  # a late caller gets the cached value
     with scripted(slowly(status, b"", pace)) as registry:
         found = ask(registry.uri, (5 if status == 404 else 0.6) * pace)
     assert {type(error) for error in found} == {kind}
@@ -79,14 +79,14 @@ def test_many_that_ask_in_vain_share_the_tries_of_one(ask, status, kind, monkeyp
 
 
 @paced
-def test_encoding_ids_are_kept_for_good(connect, pace):
+def test_encoding_ids_are_kept_permanently(connect, pace):
     with scripted((200, ENCODING), (200, {"encodingId": 5}), (500, b"")) as registry:
         client = connect(registry.uri, timeout=0.8 * pace)
         version = VersionInfo.from_json(VERSION)
         for _ in range(100):
             assert client.encoding_info("g", 0).version == version
             assert client.encoding_id("g", version, "gzip") == 5
-        # Nobody can change what an id stands for.
+        # The meaning of an id never changes.
         with pytest.raises(RegistryUnavailableError):
             client.add_schema("g", SCHEMA)
         assert client.encoding_id("g", version, "gzip") == 5

@@ -47,7 +47,7 @@ def test_fields_of_protobuf_keep_their_numbers() -> None:
                          ("item", pa.string())])  # fmt: skip
     second = of(columns, first.info)
     assert numbers(second.info) == {"new": 5, "lines": 3, "id": 1, "item": 2}
-    # What the one writes is what the other reads.
+    # Each reads what the other writes.
     row = {"id": 7, "item": "tea", "lines": [("a", {"sku": "x", "count": 3})], "at": None}
     written = first.payloads.encode_column(first.fitted(pa.array([row], pa.struct(list(FIRST)))))
     assert second.payloads.decode_column(written).to_pylist() == [
@@ -71,7 +71,7 @@ def registered(columns: pa.Schema) -> SchemaInfo:
     return event_type(avro_schema_of(columns, "shop.Order"), format="avro").info
 
 
-def test_an_avro_reader_of_the_columns_that_are_there_is_the_registered_schema() -> None:
+def test_an_avro_reader_of_the_columns_that_exist_is_the_registered_schema() -> None:
     schema = registered(FIRST)
     wanted = pa.struct([FIRST.field("at"), FIRST.field("id")])
     assert avro_reader_for(schema, wanted).info is schema
@@ -100,7 +100,7 @@ NESTED = {"type": "record", "name": "shop.Order", "fields": [
 ]}  # fmt: skip
 
 
-def test_what_stands_inside_a_column_stays_as_it_is_registered() -> None:
+def test_what_is_inside_a_column_stays_as_it_is_registered() -> None:
     schema = event_type(NESTED, format="avro").info
     point = pa.struct([("later", pa.string()), ("x", pa.int64()), ("kind", pa.string()),
                        ("at", pa.timestamp("us", "UTC"))])  # fmt: skip

@@ -143,7 +143,7 @@ def test_an_id_is_only_malformed_if_its_subject_exists() -> None:
         events = [EVENT, b"\0\0\0\0\x08\x02", b"\0\0\0\0\x09\x02"]
         errors: list[DeserializationError] = []
         reader = deserializer(uri, group="s", unknown_ids="corrupt")
-        # Of a registry, a later id may exist.
+        # A registry may have a later id.
         assert reader.decode_column(pa.array(events), on_error=errors.append).to_pylist() == [None, {"a": 1}, None]
         assert [(error.row, error.encoding_id) for error in errors] == [(0, 7), (2, 9)]
         other = deserializer(uri, group="other", schema=AVRO, format="avro", unknown_ids="corrupt")
@@ -203,7 +203,7 @@ def test_credentials_are_of_one_registry() -> None:
         ({**SCHEMA, "references": [{"name": "x"}]}, RegistryProtocolError, "'subject'"),
     ],
 )
-def test_answers_that_are_no_schema(body: Any, error: type[PravegaError], words: str) -> None:
+def test_answers_without_a_schema(body: Any, error: type[PravegaError], words: str) -> None:
     with scripted((200, body)) as registry:
         reader = deserializer(f"confluent+{registry.uri}", group="s", schema=AVRO, format="avro")
         with pytest.raises(error, match=words):
@@ -302,8 +302,7 @@ def test_the_number_of_requests_for_one_schema_is_limited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "error"),
-    [(409, RegistryConflictError), (422, RegistryRequestError), (401, RegistryAuthenticationError)],
+    ("status", "error"), [(409, RegistryConflictError), (422, RegistryRequestError), (401, RegistryAuthenticationError)]
 )
 def test_a_schema_that_is_refused(status: int, error: type[PravegaError]) -> None:
     refuse = by_path({"/subjects/s/versions": (status, {"error_code": status, "message": "no, because"})})

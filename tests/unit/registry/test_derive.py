@@ -418,7 +418,7 @@ def test_a_json_schema_in_a_file(tmp_path: Path) -> None:
     assert event_type(path, format="json").info == event_type(str(path), format="json").info
 
 
-def test_what_is_no_json_schema() -> None:
+def test_what_is_not_a_json_schema() -> None:
     for schema in ("nothing", "[]", 5, {"a": object()}):
         with pytest.raises(SchemaError, match="JSON schema"):
             event_type(schema, format="json", type="R")

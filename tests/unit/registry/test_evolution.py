@@ -32,11 +32,7 @@ REQUIRED = avro(A, field("b", "string"))
 PROMOTED = avro(field("a", "long"))
 NARROWED = avro(field("a", ["null", "int"]))
 OTHER = avro(field("a", "string"))
-POLICIES = {
-    "Backward": Compatibility.BACKWARD,
-    "Forward": Compatibility.FORWARD,
-    "Full": Compatibility.FULL,
-}
+POLICIES = {"Backward": Compatibility.BACKWARD, "Forward": Compatibility.FORWARD, "Full": Compatibility.FULL}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""JSON schemas that follow one another: what is said of them, and what a validator says of documents."""
+"""JSON schemas that follow one another: what is said of them, and what a validator says about documents."""
 
 import json
 
@@ -137,7 +137,7 @@ def test_a_schema_of_jackson():
     [b"{", b"[]", b"1", {"properties": []}, obj(a=1), {"anyOf": {}}, {"$ref": "#/nowhere"}, {"$ref": "http://x"}],
     ids=str,
 )
-def test_what_is_no_schema(schema):
+def test_what_is_not_a_schema(schema):
     with pytest.raises(SchemaError):
         check_compatibility(info(obj(a=INTEGER)), info(schema), Compatibility.FULL)
 

@@ -242,7 +242,7 @@ def test_types_that_are_not_in_the_set():
     assert "cannot be compared" in backward(imported("elsewhere.T"), imported("elsewhere.U"))[0]
 
 
-def test_what_is_no_descriptor_set():
+def test_what_is_not_a_descriptor_set():
     good = info(message())
     for data, reason in [(b"\xff", "invalid Protobuf descriptor set"), (b"", "has no message type 'p.M'")]:
         with pytest.raises(SchemaError, match=reason):

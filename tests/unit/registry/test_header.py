@@ -42,7 +42,7 @@ def test_an_id_is_read_again(framing: Framing, encoding_id: int, payload: bytes)
 
 @pytest.mark.parametrize("event", [b"", b"\x01", b"\x01\0\0\0", b"\x02\0\0\0\0", b"{}   ", b"\x01\xff\xff\xff\xff"])
 @pytest.mark.parametrize("framings", [(PRAVEGA,), ALL])
-def test_what_is_no_header_is_bad_data(event: bytes, framings: tuple[Framing, ...]) -> None:
+def test_what_is_not_a_header_is_bad_data(event: bytes, framings: tuple[Framing, ...]) -> None:
     with pytest.raises(DeserializationError, match="header"):
         read_header(event, framings)
     assert HeaderColumn.of(pa.array([event]), framings).bad.tolist() == [0]

@@ -18,7 +18,7 @@ MALFORMED = (b"", b"\x80", b"\x01", b"\xff\xff\xff\xff\xff", b"\x7f")
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.data())
 def test_the_rows_of_each_prefix(kind: str, data: st.DataObject) -> None:
-    """The number of prefixes is often larger than that of those whose rows are found at once."""
+    """The number of prefixes is often larger than the number of those whose rows are found at once."""
     of = KINDS[kind].of
     prefixes = [of((number, number % 3) if number % 2 else (number,), f"shop.M{number}") for number in range(24)]
     valid = st.tuples(st.sampled_from(prefixes), st.binary(max_size=4)).map(b"".join)

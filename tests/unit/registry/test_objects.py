@@ -237,7 +237,7 @@ def test_values_can_carry_their_schema(uri: str, events: list[bytes]) -> None:
     found = [reader.deserialize(event) for event in events]
     assert [each.schema.type for each in found] == list(CLASSES)
     assert found[1].value["id"] == 2
-    # What was read is written again as it was.
+    # Values are written again unchanged.
     again = with_schema_serializer(uri, group="shop")
     assert [again.serialize(each) for each in found[::2]] == events[::2]
     with pytest.raises(

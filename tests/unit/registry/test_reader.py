@@ -101,7 +101,7 @@ EVENTS = [
 ]
 
 
-def test_a_row_is_what_was_written(uri: str) -> None:
+def test_a_row_is_what_was_written(uri):
     reader = deserializer(uri, group="g")
     rows = [reader.deserialize(each) for each in EVENTS]
     assert rows[:4] == [
@@ -116,7 +116,7 @@ def test_a_row_is_what_was_written(uri: str) -> None:
     ]
 
 
-def test_a_column_has_a_member_for_each_type(uri: str) -> None:
+def test_a_column_has_a_member_for_each_type(uri):
     reader = deserializer(uri, group="g")
     assert [field.name for field in reader.arrow_type] == ["J", "M", "Other", "R"]
     column = reader.decode_column(pa.array([*EVENTS, None, *EVENTS[::-1]]))
@@ -132,7 +132,7 @@ def test_a_column_has_a_member_for_each_type(uri: str) -> None:
     assert found == [*expected, None, *expected[::-1]]
 
 
-def test_a_chosen_type_leaves_the_others_null(uri: str) -> None:
+def test_a_chosen_type_leaves_the_others_null(uri):
     reader = deserializer(uri, group="g", type="n.R")
     column = reader.decode_column(pa.array(EVENTS))
     assert column.type == pa.struct([("a", pa.int64()), ("s", pa.string()), ("b", pa.string())])
@@ -148,7 +148,7 @@ def test_a_chosen_type_leaves_the_others_null(uri: str) -> None:
         deserializer(uri, group="g", type="n.Nothing").arrow_type  # noqa: B018
 
 
-def test_a_type_without_a_column_is_not_lost_silently(uri: str) -> None:
+def test_a_type_without_a_column_is_not_lost_silently(uri):
     reader = deserializer(uri, group="g", schema=V2, format="avro")
     errors: list[DeserializationError] = []
     column = reader.decode_column(pa.array(EVENTS), on_error=errors.append)
@@ -159,7 +159,7 @@ def test_a_type_without_a_column_is_not_lost_silently(uri: str) -> None:
     assert reader.deserialize(EVENTS[3]) == {"x": 0.5}
 
 
-def test_a_readers_schema_resolves_rows_and_columns(uri: str) -> None:
+def test_a_readers_schema_resolves_rows_and_columns(uri):
     reader = deserializer(uri, group="g", schema=V2, format="avro")
     assert reader.deserialize(EVENTS[0]) == {"a": 1, "s": "one", "b": "none"}
     renamed = record(("a", "int"), ("s", "string"), name="m.New", aliases=["n.R"])
@@ -173,7 +173,7 @@ def test_a_readers_schema_resolves_rows_and_columns(uri: str) -> None:
     assert rows == [{"a": 1, "s": "one"}, {"a": 2, "s": "two"}, {"a": 3, "s": "three"}]
 
 
-def test_numbers_are_narrowed_one_by_one(uri: str) -> None:
+def test_numbers_are_narrowed_one_by_one(uri):
     narrow = deserializer(uri, group="g", schema=V1, format="avro")
     limits = [2**31 - 1, -(2**31), 2**31, -(2**31) - 1, 2**63 - 1]
     events = [event(1 + i % 2, {"a": number, "s": "x", "b": "y"}) for i, number in enumerate(limits)]
@@ -207,9 +207,7 @@ TOO_LONG = 2**53 + 1
         ({"type": "map", "values": "long"}, {"type": "map", "values": ["null", "double"]}, [{"k": TOO_LONG}], {0}),
     ],
 )
-def test_a_number_that_a_column_cannot_hold_exactly_is_malformed(
-    written: Any, read: Any, values: list[Any], bad: set[int]
-) -> None:
+def test_a_number_that_a_column_cannot_hold_exactly_is_malformed(written, read, values, bad):
     writer = AvroSerializer(schema=record(("a", written)))
     with served({0: encoding(typed(record(("a", written)), format="avro"))}) as registry:
         reader = deserializer(registry.uri, group="g", schema=record(("a", read)), format="avro", check_readable=False)
@@ -225,7 +223,7 @@ def test_a_number_that_a_column_cannot_hold_exactly_is_malformed(
     ("written", "read", "chosen"),
     [("long", ["string", "double"], 1), ("long", ["long", "double"], 0), ("long", ["int", "float"], 1)],
 )
-def test_a_number_keeps_the_branch_that_resolution_chooses(written: str, read: list[str], chosen: int) -> None:
+def test_a_number_keeps_the_branch_that_resolution_chooses(written, read, chosen):
     with served({0: encoding(typed(record(("a", written)), format="avro"))}) as registry:
         reader = deserializer(registry.uri, group="g", schema=record(("a", read)), format="avro", check_readable=False)
         assert reader.arrow_type == AvroSerializer(schema=record(("a", read))).arrow_type
@@ -233,7 +231,7 @@ def test_a_number_keeps_the_branch_that_resolution_chooses(written: str, read: l
     assert row["a"] == {f"member{i}": 3 if i == chosen else None for i in range(2)}
 
 
-def test_a_record_inside_itself_has_versions() -> None:
+def test_a_record_inside_itself_has_versions():
     node = record(("v", "int"), ("next", ["null", "n.R"]))
     newer = record(*((field["name"], field["type"]) for field in node["fields"]))
     newer["fields"].append({"name": "w", "type": "string", "default": "new"})
@@ -245,7 +243,7 @@ def test_a_record_inside_itself_has_versions() -> None:
             reader.decode_column(pa.array([event]))
 
 
-def test_numbers_are_widened_once_for_each_pair_of_records() -> None:
+def test_numbers_are_widened_once_for_each_pair_of_records():
     def twofold(number: str) -> Any:
         inner = record(("a", number), name="n.L0")
         for level in range(1, 20):
@@ -258,7 +256,7 @@ def test_numbers_are_widened_once_for_each_pair_of_records() -> None:
             reader.decode_column(pa.array([b"\1\0\0\0\0\0\0"]))
 
 
-def test_other_versions_can_be_bad_records(uri: str) -> None:
+def test_other_versions_can_be_bad_records(uri):
     reader = deserializer(uri, group="g", schema=json.dumps(V2, indent=1), format="avro", evolution="corrupt")
     errors: list[DeserializationError] = []
     rows = reader.decode_column(pa.array(EVENTS[:3]), on_error=errors.append).to_pylist()
@@ -266,7 +264,7 @@ def test_other_versions_can_be_bad_records(uri: str) -> None:
     assert [(error.row, error.encoding_id) for error in errors] == [(0, 0)]
 
 
-def test_types_of_the_same_name_have_columns_that_tell_them_apart() -> None:
+def test_types_of_the_same_name_have_columns_that_tell_them_apart():
     text = {"type": "object", "properties": {"a": {"type": "integer"}}}
     schemas = [
         R1,
@@ -281,19 +279,19 @@ def test_types_of_the_same_name_have_columns_that_tell_them_apart() -> None:
     assert [field.name for field in kind] == ["value", "m_X", "In", "n_R_Avro", "n_R_Json", "o_X"]
 
 
-def test_the_registry_can_refuse_a_readers_schema() -> None:
+def test_the_registry_can_refuse_a_readers_schema():
     with served(ENCODINGS, can_read=False) as registry, pytest.raises(SchemaError, match="compatibility policy"):
         deserializer(registry.uri, group="g", schema=V1, format="avro")
 
 
-def test_columns_of_json_can_be_given(uri: str) -> None:
+def test_columns_of_json_can_be_given(uri):
     columns = pa.schema([("s", pa.string()), ("missing", pa.int16())])
     reader = deserializer(uri, group="g", schema=columns, format="json")
     assert reader.decode_column(pa.array(EVENTS[5:])).to_pylist() == [{"s": "six", "missing": None}]
     assert reader.arrow_type == pa.struct(columns)
 
 
-def test_the_first_bad_row_is_raised_and_all_are_told_in_order(uri: str) -> None:
+def test_the_first_bad_row_is_raised_and_all_are_reported_in_order(uri):
     reader = deserializer(uri, group="g", type="n.R")
     bad = [EVENTS[2], EVENTS[1][:-1], b"\x01", EVENTS[0], EVENTS[0][:6], None, EVENTS[2][:-9], b"{} no header"]
     with pytest.raises(DeserializationError) as caught:
@@ -306,7 +304,7 @@ def test_the_first_bad_row_is_raised_and_all_are_told_in_order(uri: str) -> None
 
 
 @pytest.mark.parametrize("encoding_id", range(6))
-def test_zeros_behind_a_payload_are_ignored(uri: str, encoding_id: int) -> None:
+def test_zeros_behind_a_payload_are_ignored(uri, encoding_id):
     # Java pads what it compresses; Flink pads whole events.
     reader = deserializer(uri, group="g")
     value = [
@@ -324,7 +322,7 @@ def test_zeros_behind_a_payload_are_ignored(uri: str, encoding_id: int) -> None:
         assert reader.deserialize(plain + bytes(50)) == reader.deserialize(plain)
 
 
-# Whose fault it is
+# Owner of the fault
 
 
 def counted(uri: str, **more: Any) -> RegistryConfig:
@@ -336,7 +334,7 @@ def asked(registry: Scripted) -> list[str]:
     return [request.path.split("?")[0].removeprefix("/v1/groups/g/") for request in registry.requests]
 
 
-def test_each_encoding_id_is_asked_for_once() -> None:
+def test_each_encoding_id_is_asked_for_once():
     with served(ENCODINGS, latest=[R2, OTHERS, MESSAGES, DOCUMENTS]) as registry:
         reader = deserializer(counted(registry.uri), group="g")
         for _ in range(3):
@@ -359,7 +357,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("fault", "kind"), FAULTS)
-def test_a_fault_of_the_registry_is_no_bad_record(fault: Any, kind: type[RegistryError]) -> None:
+def test_a_fault_of_the_registry_is_not_a_bad_record(fault, kind):
     with served(ENCODINGS, latest=[R2]) as registry:
         config = counted(registry.uri)
         reader = deserializer(config, group="g")
@@ -379,7 +377,7 @@ GARBAGE = [b"{}", b"\xff", b"{", b""]
 
 @pytest.mark.parametrize("data", GARBAGE)
 @pytest.mark.parametrize("kind", [R2, MESSAGES], ids=["avro", "protobuf"])
-def test_a_schema_that_is_none_is_no_bad_record(data: bytes, kind: SchemaInfo) -> None:
+def test_a_schema_that_is_none_is_not_a_bad_record(data, kind):
     broken = SchemaInfo(kind.type, kind.format, data)
     with served({0: encoding(broken)}) as registry:
         errors: list[DeserializationError] = []
@@ -396,7 +394,7 @@ def test_a_schema_that_is_none_is_no_bad_record(data: bytes, kind: SchemaInfo) -
         assert errors == []
 
 
-def test_types_that_are_not_wanted_need_no_codec_and_no_format() -> None:
+def test_types_that_are_not_wanted_need_no_codec_and_no_format():
     strange = {
         0: encoding(OTHERS, codec=CodecType("zip")),
         1: encoding(SchemaInfo("t", SerializationFormat.custom("my"), b"")),
@@ -408,7 +406,7 @@ def test_types_that_are_not_wanted_need_no_codec_and_no_format() -> None:
         assert [row is not None for row in reader.decode_column(pa.array(events)).to_pylist()] == [False, False, True]
 
 
-def test_compressed_columns_are_unfolded_piece_by_piece(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressed_columns_are_unfolded_piece_by_piece(uri, monkeypatch):
     reader = deserializer(uri, group="g", type="n.R")
     events = [event(2, {"a": i, "s": "x" * 100, "b": ""}) for i in range(100)]
     events[50] = events[50][:-1]
@@ -419,7 +417,7 @@ def test_compressed_columns_are_unfolded_piece_by_piece(uri: str, monkeypatch: p
     assert [(error.row, error.encoding_id) for error in errors] == [(50, 2)]
 
 
-def test_the_first_events_are_those_that_unfold_into_the_limit(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_events_are_those_that_unfold_into_the_limit(uri, monkeypatch):
     reader = deserializer(uri, group="g", type="n.R")
     events = pa.array([event(2, {"a": i, "s": "x" * 100, "b": ""}) for i in range(25)])
     monkeypatch.setattr(encodings, "MAX_DECOMPRESSED_BYTES", 1000)
@@ -432,9 +430,7 @@ def test_the_first_events_are_those_that_unfold_into_the_limit(uri: str, monkeyp
     assert len(reader.decode_first(events)) == 1
 
 
-def test_events_that_unfold_into_more_than_a_column_are_errors_of_their_own(
-    uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_that_unfold_into_more_than_a_column_are_their_own_errors(uri, monkeypatch):
     reader = deserializer(uri, group="g", type="n.R")
     events = pa.array([event(2, {"a": i, "s": "x" * 100, "b": ""}) for i in range(25)])
     monkeypatch.setattr(encodings, "MAX_DECOMPRESSED_BYTES", 1000)
@@ -448,7 +444,7 @@ def test_events_that_unfold_into_more_than_a_column_are_errors_of_their_own(
         reader.decode_column(events)
 
 
-def test_no_registry_at_all_is_no_bad_record() -> None:
+def test_no_registry_at_all_is_not_a_bad_record():
     with served(ENCODINGS, latest=[R2]) as registry:
         reader = deserializer(counted(registry.uri), group="g")
         assert reader.deserialize(EVENTS[1])["a"] == 2
@@ -456,11 +452,11 @@ def test_no_registry_at_all_is_no_bad_record() -> None:
     with pytest.raises(RegistryUnavailableError):
         reader.decode_column(pa.array(EVENTS), on_error=errors.append)
     assert errors == []
-    # What is known already is read on.
+    # Known schemas are still read.
     assert reader.deserialize(EVENTS[1])["a"] == 2
 
 
-def test_unknown_ids_can_be_bad_records() -> None:
+def test_unknown_ids_can_be_bad_records():
     with served(ENCODINGS, latest=[R2]) as registry:
         unknown = [
             PRAVEGA.header(99),
@@ -484,7 +480,7 @@ def test_unknown_ids_can_be_bad_records() -> None:
             reader.deserialize(unknown[0])
 
 
-def test_a_group_that_is_not_there_is_never_the_events_fault() -> None:
+def test_a_group_that_is_not_there_is_never_the_events_fault():
     with served(ENCODINGS, latest=[R2]) as registry:
         reader = deserializer(registry.uri, group="nothing", unknown_ids="corrupt", fail_on_codec_mismatch=False)
         errors: list[DeserializationError] = []
@@ -500,7 +496,7 @@ def test_a_group_that_is_not_there_is_never_the_events_fault() -> None:
     assert errors == []
 
 
-def test_a_codec_that_is_not_known_is_an_error_from_the_start() -> None:
+def test_a_codec_that_is_not_known_is_an_error_from_the_start():
     with served({0: encoding(R1, codec=CodecType("zip"))}, latest=[R1]) as registry:
         with pytest.raises(UnsupportedCodecError, match="codecs zip"):
             deserializer(registry.uri, group="g")
@@ -511,7 +507,7 @@ def test_a_codec_that_is_not_known_is_an_error_from_the_start() -> None:
         assert errors == []
 
 
-def test_custom_formats_need_a_serializer() -> None:
+def test_custom_formats_need_a_serializer():
     info = SchemaInfo("t", SerializationFormat.custom("my"), b"")
     with served({0: encoding(info)}) as registry:
         with pytest.raises(UnsupportedFormatError, match="custom format 'my'"):
@@ -522,7 +518,7 @@ def test_custom_formats_need_a_serializer() -> None:
         assert reader.decode_column(pa.array([PRAVEGA.header(0) + b"x"])).to_pylist() == ["x"]
 
 
-def test_a_deserializer_writes_nothing(uri: str) -> None:
+def test_a_deserializer_writes_nothing(uri):
     reader = deserializer(uri, group="g")
     with pytest.raises(SerializationError):
         reader.serialize({})
@@ -532,7 +528,7 @@ def test_a_deserializer_writes_nothing(uri: str) -> None:
     assert "RegistryDeserializer(group='g'" in repr(reader)
 
 
-def test_settings_that_cannot_be_meant(uri: str) -> None:
+def test_settings_that_cannot_be_meant(uri):
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"group": ""}, "name of a group"),
         ({"group": "g", "schema": V1}, "set format"),
@@ -578,7 +574,7 @@ F = FieldDescriptorProto
         ({"s": F.TYPE_INT32}, {}, False),
     ],
 )
-def test_a_message_is_read_by_numbers_or_not_at_all(written: Any, read: Any, fits: bool) -> None:
+def test_a_message_is_read_by_numbers_or_not_at_all(written, read, fits):
     encodings = {0: encoding(typed(changed(**written)))}
     value = {"a": True if written.get("a") == F.TYPE_BOOL else 1, "s": 7 if "s" in written else "x"}
     with served(encodings) as registry:
@@ -600,9 +596,7 @@ def test_a_message_is_read_by_numbers_or_not_at_all(written: Any, read: Any, fit
         (F.TYPE_DOUBLE, F.TYPE_FLOAT, [0.5, float("inf")], [0.1, 1e300]),
     ],
 )
-def test_numbers_of_messages_are_narrowed_one_by_one(
-    wide: int, narrow: int, fits: list[Any], beyond: list[Any]
-) -> None:
+def test_numbers_of_messages_are_narrowed_one_by_one(wide, narrow, fits, beyond):
     encodings = {0: encoding(typed(changed(a=narrow))), 1: encoding(typed(changed(a=wide)), version=1)}
     with served(encodings) as registry:
         reader = deserializer(registry.uri, group="g", schema=changed(a=narrow))
@@ -624,7 +618,7 @@ def imported(kind: int) -> FileDescriptorSet:
     return FileDescriptorSet(file=[common, main])
 
 
-def test_a_message_whose_imports_java_left_out_needs_its_class() -> None:
+def test_a_message_whose_imports_java_left_out_needs_its_class():
     whole = imported(F.TYPE_INT32)
     own = event_type(whole, type="n.Main")
     assert [file.name for file in FileDescriptorSet.FromString(own.info.data).file] == ["main.proto"]
@@ -644,7 +638,7 @@ def test_a_message_whose_imports_java_left_out_needs_its_class() -> None:
             other.deserialize(data)
 
 
-# Whatever comes
+# Any input
 
 
 MIXED = st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**31), 2**31 - 1), st.text(max_size=5)), max_size=40)
@@ -652,7 +646,7 @@ MIXED = st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**31), 2**31 - 1), 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(MIXED, st.randoms())
-def test_columns_are_the_rows_in_any_mixture(uri: str, given_values: Any, chance: random.Random) -> None:
+def test_columns_are_the_rows_in_any_mixture(uri, given_values, chance):
     events: list[bytes | None] = []
     for encoding_id, number, text in given_values:
         value = {"x": float(number)} if encoding_id == 3 else {"a": number, "s": text}
@@ -679,7 +673,7 @@ def test_columns_are_the_rows_in_any_mixture(uri: str, given_values: Any, chance
         assert found == (value | {"b": found["b"]} if "b" in found else value)
 
 
-def test_truncated_and_mutated_events_raise_nothing_else(uri: str) -> None:
+def test_truncated_and_mutated_events_raise_nothing_else(uri):
     reader = deserializer(uri, group="g", unknown_ids="corrupt")
     chance = random.Random(11)
     wrong = [each[:size] for each in EVENTS for size in range(len(each))]

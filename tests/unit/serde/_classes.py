@@ -15,10 +15,7 @@ from hypothesis import strategies as st
 
 from pravega_serde.adapters import typed
 from pravega_serde.avro import AvroSerializer
-from pravega_serde.java import (
-    ClassDescriptor,
-    JavaSerializer,
-)
+from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
 
 

@@ -266,10 +266,7 @@ VALUES: list[tuple[Any, Any]] = [
     (Holder, Holder(Inner(0, "x"), Inner())),
     (Node, Node(Node(Node()))),
     (Tree, Tree(1, [Tree(2), Tree(0, [Tree(3)])], {"a": None, "b": Tree(4)})),
-    (
-        Words,
-        Words(Id(3), Pair(1), Box(Kinds.SMALL, [Kinds.LARGE]), Box("x"), (1, "a"), (0.5, 1.5), "a b", None),
-    ),
+    (Words, Words(Id(3), Pair(1), Box(Kinds.SMALL, [Kinds.LARGE]), Box("x"), (1, "a"), (0.5, 1.5), "a b", None)),
     (Box[list[Inner | None]], Box([Inner(), None], [[]])),
     (Pair, Pair(0, -0.0)),
     (Keys, {"x": 1}),

@@ -50,12 +50,11 @@ class Stream:
 STREAMS: list[Stream] = []
 
 
-def stream(formats: str, framing: str = "", *more: Holds, share: float = 1.0, n: int = EVENTS):
-    """Add a stream: the decorated function returns the event with an index."""
+def stream(name: str, formats: str, framing: str = "", *more: Holds, share: float = 1.0, n: int = EVENTS):
+    """Add a stream: the function returns the event with an index."""
 
     def add(make: Callable[[random.Random, int], bytes]) -> Callable[[random.Random, int], bytes]:
         truth = (Holds(formats, framing, share), *more)
-        name = make.__name__.strip("_").replace("_", " ")
         STREAMS.append(Stream(name, truth, lambda rng: [make(rng, i) for i in range(n)]))
         return make
 
@@ -180,40 +179,28 @@ def apicurio(schema: int, payload: bytes) -> bytes:
 
 
 # ---- formats without framing ----
+stream("json objects", "json")(lambda rng, i: text_json(reading(rng, i)))
+stream("json of arrays of objects", "json")(
+    lambda rng, i: text_json([reading(rng, i) for _ in range(rng.randint(1, 3))])
+)
+stream("json pretty printed with a byte order mark", "json")(
+    lambda rng, i: b"\xef\xbb\xbf" + json.dumps(reading(rng, i), indent=2, ensure_ascii=False).encode()
+)
+stream("json with a map of uuids", "json")(
+    lambda rng, i: text_json(
+        {"seen": {str(uuid.UUID(int=rng.getrandbits(128))): rng.random() for _ in range(4)}, "id": i}
+    )
+)
+stream("cbor maps", "cbor")(lambda rng, i: cbor2.dumps(reading(rng, i)))
 
 
-@stream("json")
-def _json_objects(rng, i):
-    return text_json(reading(rng, i))
-
-
-@stream("json")
-def _json_of_arrays_of_objects(rng, i):
-    return text_json([reading(rng, i) for _ in range(rng.randint(1, 3))])
-
-
-@stream("json")
-def _json_pretty_printed_with_a_byte_order_mark(rng, i):
-    return b"\xef\xbb\xbf" + json.dumps(reading(rng, i), indent=2, ensure_ascii=False).encode()
-
-
-@stream("json")
-def _json_with_a_map_of_uuids(rng, i):
-    return text_json({"seen": {str(uuid.UUID(int=rng.getrandbits(128))): rng.random() for _ in range(4)}, "id": i})
-
-
-@stream("cbor")
-def _cbor_maps(rng, i):
-    return cbor2.dumps(reading(rng, i))
-
-
-@stream("cbor")
+@stream("cbor with dates and bytes", "cbor")
 def _cbor_with_dates_and_bytes(rng, i):
     at = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=i)
     return cbor2.dumps({"at": at, "raw": rng.randbytes(9), "nested": {"depth": [1, 2, {"x": words(rng)}]}})
 
 
-@stream("avro", "avro-container", n=30)
+@stream("avro container files", "avro", "avro-container", n=30)
 def _avro_container_files(rng, i):
     out = io.BytesIO()
     rows = [{"station": words(rng), "value": rng.random(), "count": i, "note": None, "at": i} for _ in range(5)]
@@ -221,148 +208,66 @@ def _avro_container_files(rng, i):
     return out.getvalue()
 
 
-@stream("avro", "avro-single-object")
-def _avro_single_objects(rng, i):
-    return b"\xc3\x01" + bytes.fromhex("5d6b07f1e4a2c893") + avro_body(rng, i)
+stream("avro single objects", "avro", "avro-single-object")(
+    lambda rng, i: b"\xc3\x01" + bytes.fromhex("5d6b07f1e4a2c893") + avro_body(rng, i)
+)
+stream("avro without a schema", "unknown")(avro_body)
+stream("protobuf with messages inside", "protobuf")(proto_body)
+stream("protobuf of numbers", "protobuf")(
+    lambda rng, i: (
+        field(1, rng.randint(0, 1 << rng.randint(1, 40))) + field(2, rng.random()) + field(5, rng.randint(0, 300))
+    )
+)
+stream("protobuf that is all printable", "protobuf")(lambda rng, i: field(1, words(rng, 5, 14)[:90].ljust(33, ".")))
 
 
-@stream("unknown")
-def _avro_without_a_schema(rng, i):
-    return avro_body(rng, i)
-
-
-@stream("protobuf")
-def _protobuf_with_messages_inside(rng, i):
-    return proto_body(rng, i)
-
-
-@stream("protobuf")
-def _protobuf_of_numbers(rng, i):
-    return field(1, rng.randint(0, 1 << rng.randint(1, 40))) + field(2, rng.random()) + field(5, rng.randint(0, 300))
-
-
-@stream("protobuf")
-def _protobuf_that_is_all_printable(rng, i):
-    return field(1, words(rng, 5, 14)[:90].ljust(33, "."))
-
-
-@stream("java")
+@stream("java objects", "java")
 def _java_objects(rng, i):
     made = ORDER.new(id=i, owner=words(rng), open=rng.random() < 0.5)
     return _java.serialize(made)
 
 
-@stream("java")
-def _java_strings(rng, i):
-    return _java.serialize(words(rng))
-
-
-@stream("java")
-def _java_boxes_of_two_classes(rng, i):
-    return _java.serialize(rng.choice([Long(i), rng.random()]))
-
-
-@stream("java")
-def _java_maps(rng, i):
-    return _java.serialize({"station": words(rng), "count": i})
-
-
-@stream("string")
-def _text_sentences(rng, i):
-    return f"{words(rng, 3, 9).capitalize()}.".encode()
-
-
-@stream("string")
-def _text_in_other_scripts(rng, i):
-    return "".join(rng.choice("αβγδежзийкл漢字仮名交😀🚀") for _ in range(rng.randint(3, 20))).encode()
-
-
-@stream("string")
-def _log_lines_with_brackets(rng, i):
-    return f"[{rng.choice(['INFO', 'WARN'])}] {i} {{{words(rng)}}}: took {rng.randint(1, 900)} ms".encode()
-
-
-@stream("unknown")
-def _random_bytes(rng, i):
-    return rng.randbytes(rng.randint(20, 200))
-
-
-@stream("unknown")
-def _random_short_bytes(rng, i):
-    return rng.randbytes(rng.randint(2, 8))
-
-
-@stream("unknown")
-def _encrypted_blocks_of_16_bytes(rng, i):
-    return rng.randbytes(16 * rng.randint(1, 6))
-
+stream("java strings", "java")(lambda rng, i: _java.serialize(words(rng)))
+stream("java boxes of two classes", "java")(lambda rng, i: _java.serialize(rng.choice([Long(i), rng.random()])))
+stream("java maps", "java")(lambda rng, i: _java.serialize({"station": words(rng), "count": i}))
+stream("text sentences", "string")(lambda rng, i: f"{words(rng, 3, 9).capitalize()}.".encode())
+stream("text in other scripts", "string")(
+    lambda rng, i: "".join(rng.choice("αβγδежзийкл漢字仮名交😀🚀") for _ in range(rng.randint(3, 20))).encode()
+)
+stream("log lines with brackets", "string")(
+    lambda rng, i: f"[{rng.choice(['INFO', 'WARN'])}] {i} {{{words(rng)}}}: took {rng.randint(1, 900)} ms".encode()
+)
+stream("random bytes", "unknown")(lambda rng, i: rng.randbytes(rng.randint(20, 200)))
+stream("random short bytes", "unknown")(lambda rng, i: rng.randbytes(rng.randint(2, 8)))
+stream("encrypted blocks of 16 bytes", "unknown")(lambda rng, i: rng.randbytes(16 * rng.randint(1, 6)))
 
 # ---- framings ----
-
-
-@stream("json", "pravega-registry")
-def _registry_json(rng, i):
-    return registry(rng.choice([0, 1]), text_json(reading(rng, i)))
-
-
-@stream("unknown", "pravega-registry")
-def _registry_avro(rng, i):
-    return registry(3, avro_body(rng, i))
-
-
-@stream("protobuf", "pravega-registry")
-def _registry_protobuf(rng, i):
-    return registry(2, proto_body(rng, i))
-
-
-@stream("json", "pravega-registry+gzip")
-def _registry_json_gzip(rng, i):
-    return registry(4, gzip.compress(text_json(reading(rng, i))))
-
-
-@stream("json", "pravega-registry+snappy")
-def _registry_json_snappy(rng, i):
-    return registry(5, bytes(cramjam.snappy.compress_raw(text_json(reading(rng, i)))))
-
-
-@stream("protobuf", "pravega-registry+gzip")
-def _registry_protobuf_gzip_padded(rng, i):
-    return registry(1, gzip.compress(proto_body(rng, i) + bytes(17)))
-
-
-@stream("unknown", "confluent")
-def _confluent_avro(rng, i):
-    return confluent(41, avro_body(rng, i))
-
-
-@stream("json", "confluent")
-def _confluent_json(rng, i):
-    return confluent(rng.choice([7, 9]), text_json(reading(rng, i)))
-
-
-@stream("protobuf", "confluent")
-def _confluent_protobuf_first_message(rng, i):
-    return confluent(12, b"\0" + proto_body(rng, i))
-
-
-@stream("protobuf", "confluent")
-def _confluent_protobuf_message_indexes(rng, i):
-    return confluent(13, b"\x04\x02\x00" + proto_body(rng, i))
-
-
-@stream("unknown", "apicurio")
-def _apicurio_avro(rng, i):
-    return apicurio(6, avro_body(rng, i))
-
-
-@stream("json", "apicurio")
-def _apicurio_json(rng, i):
-    return apicurio(8, text_json(reading(rng, i)))
-
-
-@stream("json", "cloudevents")
-def _cloudevents(rng, i):
-    return text_json(
+stream("registry json", "json", "pravega-registry")(
+    lambda rng, i: registry(rng.choice([0, 1]), text_json(reading(rng, i)))
+)
+stream("registry avro", "unknown", "pravega-registry")(lambda rng, i: registry(3, avro_body(rng, i)))
+stream("registry protobuf", "protobuf", "pravega-registry")(lambda rng, i: registry(2, proto_body(rng, i)))
+stream("registry json gzip", "json", "pravega-registry+gzip")(
+    lambda rng, i: registry(4, gzip.compress(text_json(reading(rng, i))))
+)
+stream("registry json snappy", "json", "pravega-registry+snappy")(
+    lambda rng, i: registry(5, bytes(cramjam.snappy.compress_raw(text_json(reading(rng, i)))))
+)
+stream("registry protobuf gzip padded", "protobuf", "pravega-registry+gzip")(
+    lambda rng, i: registry(1, gzip.compress(proto_body(rng, i) + bytes(17)))
+)
+stream("confluent avro", "unknown", "confluent")(lambda rng, i: confluent(41, avro_body(rng, i)))
+stream("confluent json", "json", "confluent")(lambda rng, i: confluent(rng.choice([7, 9]), text_json(reading(rng, i))))
+stream("confluent protobuf first message", "protobuf", "confluent")(
+    lambda rng, i: confluent(12, b"\0" + proto_body(rng, i))
+)
+stream("confluent protobuf message indexes", "protobuf", "confluent")(
+    lambda rng, i: confluent(13, b"\x04\x02\x00" + proto_body(rng, i))
+)
+stream("apicurio avro", "unknown", "apicurio")(lambda rng, i: apicurio(6, avro_body(rng, i)))
+stream("apicurio json", "json", "apicurio")(lambda rng, i: apicurio(8, text_json(reading(rng, i))))
+stream("cloudevents", "json", "cloudevents")(
+    lambda rng, i: text_json(
         {
             "specversion": "1.0",
             "id": str(uuid.UUID(int=rng.getrandbits(128))),
@@ -372,6 +277,7 @@ def _cloudevents(rng, i):
             "data": reading(rng, i),
         }
     )
+)
 
 
 def _change(rng, i):
@@ -380,210 +286,120 @@ def _change(rng, i):
     return {"before": None, "after": row, "source": source, "op": rng.choice("cu"), "ts_ms": 1_770_000_000_000 + i}
 
 
-@stream("json", "debezium")
-def _debezium_without_schema(rng, i):
-    return text_json(_change(rng, i))
+stream("debezium without schema", "json", "debezium")(lambda rng, i: text_json(_change(rng, i)))
 
 
-@stream("json", "debezium")
+@stream("debezium with schema", "json", "debezium")
 def _debezium_with_schema(rng, i):
     schema = {"type": "struct", "name": "shop.Envelope", "fields": [{"type": "string", "field": "op"}]}
     return text_json({"schema": schema, "payload": _change(rng, i)})
 
 
-@stream("json", "gzip")
-def _gzip_json(rng, i):
-    return gzip.compress(text_json(reading(rng, i)))
+stream("gzip json", "json", "gzip")(lambda rng, i: gzip.compress(text_json(reading(rng, i))))
+stream("gzip text", "string", "gzip")(lambda rng, i: gzip.compress(words(rng, 4, 9).encode()))
+stream("zlib json", "json", "zlib")(lambda rng, i: zlib.compress(text_json(reading(rng, i)), i % 10))
+stream("glue avro", "unknown", "aws-glue")(lambda rng, i: glue(i % 2, avro_body(rng, i)))
 
 
-@stream("string", "gzip")
-def _gzip_text(rng, i):
-    return gzip.compress(words(rng, 4, 9).encode())
-
-
-@stream("json", "zlib")
-def _zlib_json(rng, i):
-    return zlib.compress(text_json(reading(rng, i)), i % 10)
-
-
-@stream("unknown", "aws-glue")
-def _glue_avro(rng, i):
-    return glue(i % 2, avro_body(rng, i))
-
-
-@stream("json", "aws-glue", Holds("json", "aws-glue+zlib", 0.5), share=0.5)
+@stream("glue json partly compressed", "json", "aws-glue", Holds("json", "aws-glue+zlib", 0.5), share=0.5)
 def _glue_json_partly_compressed(rng, i):
     body = text_json(reading(rng, i))
     return glue(0, zlib.compress(body), 5) if i % 2 else glue(0, body)
 
 
-@stream("unknown", "azure")
-def _azure_avro(rng, i):
-    return azure(avro_body(rng, i))
+stream("azure avro", "unknown", "azure")(lambda rng, i: azure(avro_body(rng, i)))
+stream("azure json", "json", "azure")(lambda rng, i: azure(text_json(reading(rng, i))))
+stream("delimited protobuf", "protobuf", "delimited")(lambda rng, i: _delimited(proto_body(rng, i)))
+stream("grpc protobuf", "protobuf", "grpc")(lambda rng, i: grpc(proto_body(rng, i)))
+stream("grpc json", "json", "grpc")(lambda rng, i: grpc(text_json(reading(rng, i))))
+stream("grpc compressed", "protobuf", "grpc+gzip")(lambda rng, i: grpc(gzip.compress(proto_body(rng, i)), 1))
+stream("utf 32", "utf-32")(lambda rng, i: words(rng, 3, 9).encode("utf-32"))
+stream("utf 32 big endian", "utf-32")(lambda rng, i: words(rng, 3, 9).encode("utf-32-be"))
 
 
-@stream("json", "azure")
-def _azure_json(rng, i):
-    return azure(text_json(reading(rng, i)))
-
-
-@stream("protobuf", "delimited")
-def _delimited_protobuf(rng, i):
-    return _delimited(proto_body(rng, i))
-
-
-@stream("protobuf", "grpc")
-def _grpc_protobuf(rng, i):
-    return grpc(proto_body(rng, i))
-
-
-@stream("json", "grpc")
-def _grpc_json(rng, i):
-    return grpc(text_json(reading(rng, i)))
-
-
-@stream("protobuf", "grpc+gzip")
-def _grpc_compressed(rng, i):
-    return grpc(gzip.compress(proto_body(rng, i)), 1)
-
-
-@stream("utf-32")
-def _utf_32(rng, i):
-    return words(rng, 3, 9).encode("utf-32")
-
-
-@stream("utf-32")
-def _utf_32_big_endian(rng, i):
-    return words(rng, 3, 9).encode("utf-32-be")
-
-
-@stream("ion")
+@stream("ion", "ion")
 def _ion(rng, i):
     # A struct of a field with the symbol 10 and a text.
     body = bytes([0x8A, 0x80 | len(word := rng.choice(WORDS).encode()[:12])]) + word
     return b"\xe0\x01\x00\xea" + bytes([0xDE, 0x80 | len(body)]) + body
 
 
-@stream("smile")
+@stream("smile", "smile")
 def _smile(rng, i):
     word = rng.choice(WORDS).encode()
     return b":)\n\x01\xfa\x83item" + bytes([0x40 + len(word) - 1]) + word + b"\xfb"
 
 
 # ---- mixtures ----
+stream("mixture of json and java", "json", "", Holds("java", "", 0.3), share=0.7)(
+    lambda rng, i: text_json(reading(rng, i)) if i % 10 < 7 else _java.serialize(words(rng))
+)
 
 
-@stream("json", "", Holds("java", "", 0.3), share=0.7)
-def _mixture_of_json_and_java(rng, i):
-    return text_json(reading(rng, i)) if i % 10 < 7 else _java.serialize(words(rng))
-
-
-@stream("json", "pravega-registry", Holds("json", "", 0.25), share=0.75)
+@stream("mixture with and without registry", "json", "pravega-registry", Holds("json", "", 0.25), share=0.75)
 def _mixture_with_and_without_registry(rng, i):
     body = text_json(reading(rng, i))
     return registry(0, body) if i % 4 else body
 
 
-@stream("json", "", Holds("string", "", 0.1), share=0.9)
+@stream("mixture of json and truncated json", "json", "", Holds("string", "", 0.1), share=0.9)
 def _mixture_of_json_and_truncated_json(rng, i):
     body = text_json(reading(rng, i))
     return body if i % 10 else body[: len(body) // 2]
 
 
-@stream("json", "", Holds("unknown", "", 0.2), share=0.8)
-def _mixture_of_json_and_random_bytes(rng, i):
-    return text_json(reading(rng, i)) if i % 5 else rng.randbytes(rng.randint(10, 60))
-
-
-@stream("cbor", "", Holds("messagepack|unknown", "", 0.5), share=0.5)
-def _mixture_of_cbor_and_messagepack(rng, i):
-    return (cbor2.dumps if i % 2 else msgspec.msgpack.encode)(reading(rng, i))
-
-
-@stream("json", "pravega-registry", Holds("protobuf", "pravega-registry", 0.4), share=0.6)
-def _mixture_of_formats_in_one_registry_group(rng, i):
-    return registry(0, text_json(reading(rng, i))) if i % 5 < 3 else registry(1, proto_body(rng, i))
-
+stream("mixture of json and random bytes", "json", "", Holds("unknown", "", 0.2), share=0.8)(
+    lambda rng, i: text_json(reading(rng, i)) if i % 5 else rng.randbytes(rng.randint(10, 60))
+)
+stream("mixture of cbor and messagepack", "cbor", "", Holds("messagepack|unknown", "", 0.5), share=0.5)(
+    lambda rng, i: (cbor2.dumps if i % 2 else msgspec.msgpack.encode)(reading(rng, i))
+)
+stream(
+    "mixture of formats in one registry group",
+    "json",
+    "pravega-registry",
+    Holds("protobuf", "pravega-registry", 0.4),
+    share=0.6,
+)(lambda rng, i: registry(0, text_json(reading(rng, i))) if i % 5 < 3 else registry(1, proto_body(rng, i)))
 
 # ---- near-misses ----
+stream("near miss numbers as text", "string|number")(lambda rng, i: str(rng.randint(0, 10**6)).encode())
+stream("near miss words that json knows", "string")(lambda rng, i: rng.choice([b"true", b"false", b"null", b"maybe"]))
+stream("near miss one byte", "unknown")(lambda rng, i: bytes([rng.randrange(256)]))
+stream("near miss csv", "csv|string")(
+    lambda rng, i: f"{i},{rng.choice(WORDS)},{rng.random():.3f},{rng.choice(WORDS)}".encode()
+)
+stream("near miss xml", "xml|string")(lambda rng, i: f'<reading id="{i}"><note>{words(rng)}</note></reading>'.encode())
+stream("near miss messagepack", "messagepack|unknown")(lambda rng, i: msgspec.msgpack.encode(reading(rng, i)))
+stream("near miss java longs of a byte buffer", "unknown")(lambda rng, i: struct.pack(">q", 1_770_000_000_000 + i))
+stream("near miss small big endian pairs", "unknown")(
+    lambda rng, i: struct.pack(">ii", rng.randint(1, 9), rng.randint(0, 500))
+)
 
 
-@stream("string|number")
-def _near_miss_numbers_as_text(rng, i):
-    return str(rng.randint(0, 10**6)).encode()
-
-
-@stream("string")
-def _near_miss_words_that_json_knows(rng, i):
-    return rng.choice([b"true", b"false", b"null", b"maybe"])
-
-
-@stream("unknown")
-def _near_miss_one_byte(rng, i):
-    return bytes([rng.randrange(256)])
-
-
-@stream("csv|string")
-def _near_miss_csv(rng, i):
-    return f"{i},{rng.choice(WORDS)},{rng.random():.3f},{rng.choice(WORDS)}".encode()
-
-
-@stream("xml|string")
-def _near_miss_xml(rng, i):
-    return f'<reading id="{i}"><note>{words(rng)}</note></reading>'.encode()
-
-
-@stream("messagepack|unknown")
-def _near_miss_messagepack(rng, i):
-    return msgspec.msgpack.encode(reading(rng, i))
-
-
-@stream("unknown")
-def _near_miss_java_longs_of_a_byte_buffer(rng, i):
-    return struct.pack(">q", 1_770_000_000_000 + i)
-
-
-@stream("unknown")
-def _near_miss_small_big_endian_pairs(rng, i):
-    return struct.pack(">ii", rng.randint(1, 9), rng.randint(0, 500))
-
-
-@stream("unknown")
+@stream("near miss data output time and text", "unknown")
 def _near_miss_data_output_time_and_text(rng, i):
     raw = words(rng).encode()
     return struct.pack(">qH", 1_770_000_000_000 + i, len(raw)) + raw
 
 
-@stream("unknown")
+@stream("near miss little endian record of version 1", "unknown")
 def _near_miss_little_endian_record_of_version_1(rng, i):
     raw = words(rng).encode()
     return struct.pack("<iI", 1, len(raw)) + raw
 
 
-@stream("unknown")
-def _near_miss_bare_avro_of_two_small_numbers(rng, i):
-    return bytes([0x08, 2 * rng.randint(0, 60)])
-
-
-@stream("unknown")
-def _near_miss_java_magic_before_garbage(rng, i):
-    return b"\xac\xed\x00\x05" + rng.randbytes(rng.randint(5, 40))
-
-
-@stream("json")
-def _near_miss_cloudevents_without_version(rng, i):
-    return text_json({"id": str(i), "source": "/plant/3", "type": "org.example.reading", "data": reading(rng, i)})
-
-
-@stream("string|base64")
-def _near_miss_base64_of_protobuf(rng, i):
-    return base64.b64encode(proto_body(rng, i))
-
-
-@stream("unknown|utf-16")
-def _near_miss_utf_16(rng, i):
-    return words(rng, 2, 5).encode("utf-16-le")
-
+stream("near miss bare avro of two small numbers", "unknown")(lambda rng, i: bytes([0x08, 2 * rng.randint(0, 60)]))
+stream("near miss java magic before garbage", "unknown")(
+    lambda rng, i: b"\xac\xed\x00\x05" + rng.randbytes(rng.randint(5, 40))
+)
+stream("near miss cloudevents without version", "json")(
+    lambda rng, i: text_json(
+        {"id": str(i), "source": "/plant/3", "type": "org.example.reading", "data": reading(rng, i)}
+    )
+)
+stream("near miss base64 of protobuf", "string|base64")(lambda rng, i: base64.b64encode(proto_body(rng, i)))
+stream("near miss utf 16", "unknown|utf-16")(lambda rng, i: words(rng, 2, 5).encode("utf-16-le"))
 
 # ---- added after the detection: what any number of events must not be named ----
 

@@ -30,12 +30,7 @@ from pravega_serde import (
 )
 from pravega_serde.adapters import arrow_type_of, typed
 from pravega_serde.avro import AvroSerializer
-from pravega_serde.java import (
-    ClassDescriptor,
-    JavaEnum,
-    JavaObject,
-    JavaSerializer,
-)
+from pravega_serde.java import ClassDescriptor, JavaEnum, JavaObject, JavaSerializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.protobuf import ProtobufSerializer
 from tests.unit.serde._classes import (

@@ -10,15 +10,7 @@ import pytest
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.adapters import typed
-from pravega_serde.java import (
-    ClassDescriptor,
-    Copies,
-    JavaArray,
-    JavaList,
-    JavaSerializer,
-    Long,
-    NanoDatetime,
-)
+from pravega_serde.java import ClassDescriptor, Copies, JavaArray, JavaList, JavaSerializer, Long, NanoDatetime
 from pravega_serde.java.jdk_classes import jdk_descriptor
 from pravega_serde.json import JsonSerializer
 from tests.unit.serde._classes import JAVA_LINE, JAVA_ORDER, SOME, Base, Line, Node, Order, Renamed, make

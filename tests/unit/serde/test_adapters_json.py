@@ -13,9 +13,7 @@ from hypothesis import given, settings
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError
 from pravega_serde.adapters import typed
-from pravega_serde.java import (
-    JavaSerializer,
-)
+from pravega_serde.java import JavaSerializer
 from pravega_serde.json import JsonSerializer
 from tests.unit.serde._classes import (
     SOME,
@@ -85,7 +83,7 @@ def test_a_bad_event_names_its_field(kind: Any, event: bytes, place: str) -> Non
 @pytest.mark.parametrize(
     "event", [b"", b"{", b'{"id":1}x', b"\xff", b'"\xff"', b'{"id":1,"other":"\xff"}', b"[" * 100_000]
 )
-def test_what_is_not_json_is_told_as_ever(kind: Any, event: bytes) -> None:
+def test_what_is_not_json_is_reported_as_ever(kind: Any, event: bytes) -> None:
     with pytest.raises(DeserializationError) as expected:
         JsonSerializer().deserialize(event)
     with pytest.raises(DeserializationError) as caught:

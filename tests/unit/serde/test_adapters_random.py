@@ -89,10 +89,7 @@ GENERIC: list[Any] = [Box, Wrap, Pair]
 MAKERS: list[tuple[Any, list[Any]]] = [
     (dataclasses.make_dataclass, GENERIC),
     (msgspec.defstruct, GENERIC),
-    (
-        lambda name, fields: attrs.make_class(name, {field: attrs.field(type=kind) for field, kind in fields}),
-        GENERIC,
-    ),
+    (lambda name, fields: attrs.make_class(name, {field: attrs.field(type=kind) for field, kind in fields}), GENERIC),
     (
         lambda name, fields: pydantic.create_model(
             name,

@@ -8,9 +8,7 @@ import re
 from datetime import UTC, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import (
-    Any,
-)
+from typing import Any
 from uuid import UUID
 
 import fastavro
@@ -75,7 +73,7 @@ def check_avro(kind: Any, value: Any, name: str | None = "shop.Event") -> None:
 
 
 def message_class(kind: Any, name: str) -> Any:
-    """Return the class of messages that Google's library builds of a schema alone."""
+    """Return the class of messages that Google's library builds from the schema."""
     files = protobuf_schema_of(kind, name)
     pool = descriptor_pool.DescriptorPool()
     for each in ("google/protobuf/descriptor.proto", *files.file[0].dependency):
@@ -175,7 +173,7 @@ def test_defaults_of_the_class_fill_what_older_events_lack() -> None:
     assert added.deserialize(b"") == Defaults(ratio=1.0)
     read: Any = fastavro.schemaless_reader(io.BytesIO(), old, json.loads(new))
     assert read["either"] == "text"
-    # The first branch of a union is that of the default, as Avro before 1.12 requires.
+    # The first branch of a union has the default, as Avro before 1.12 requires.
     fields = fields_of(new)
     assert (fields["either"]["type"], fields["word"]["type"]) == (["string", "long"], ["string", "null"])
     # A list is never absent in Protobuf, so it is empty.

@@ -6,17 +6,7 @@ import enum
 import math
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import (
-    Annotated,
-    Any,
-    Generic,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    TypedDict,
-    TypeVar,
-    Union,
-)
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar, Union
 from uuid import UUID
 
 import attrs
@@ -229,7 +219,7 @@ def test_a_union_that_pydantic_reads_as_an_equal_number_is_refused(kind: Any, fo
         typed(inner, holder)
 
 
-def test_msgspec_tells_more_numbers_apart() -> None:
+def test_msgspec_distinguishes_more_numbers() -> None:
     for kind, value in ((bool | Decimal, Decimal(1)), (Literal[1] | bool, True), (Literal[1] | float, 1.0)):
         holder = one(kind)
         assert repr(again("json", holder, holder(value))) == repr(holder(value))

@@ -79,7 +79,7 @@ def test_lists_and_maps_are_spelled_as_spark_spells_them() -> None:
     assert all(field.nullable for field in kind)
 
 
-# What stands behind a datum
+# Bytes after a datum
 
 
 @pytest.mark.parametrize("zeros", [1, 7, 97])
@@ -292,7 +292,7 @@ def test_rows_and_columns_refuse_the_same_values(kind: Any, plain: Any, value: A
     with pytest.raises(DeserializationError) as caught:
         serializer.decode_column(pa.array([None, event], pa.binary()))
     assert (caught.value.row, caught.value.field_path) == (1, "$.x")
-    # What is only read over is not looked into, by row or by column.
+    # Skipped values are not checked, by row or by column.
     over = AvroSerializer(record(("x", kind)), reader_schema=READS_OVER)
     assert over.deserialize(event) == {"y": 1}
     assert over.decode_column(pa.array([event])).to_pylist() == [{"y": 1}]

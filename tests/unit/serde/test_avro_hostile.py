@@ -1,4 +1,4 @@
-"""Avro events that nobody should send: bounded in depth, items and memory, on both paths."""
+"""Hostile Avro events: bounded in depth, items and memory, on both paths."""
 
 import time as clock
 from typing import Any

@@ -14,7 +14,7 @@ from pravega_serde.avro.schema import MAX_NESTING
 from pravega_serde.columnar import PlainPath, decode_rows
 from tests.unit.serde._avro import logical, record
 
-#: All rows in rounds; as it is; all rows by walks.
+#: All rows in rounds, as it is, all rows by walks.
 ROUNDS = pytest.mark.parametrize("round_costs", [0, items_vector._ROUND, 1 << 40])
 
 

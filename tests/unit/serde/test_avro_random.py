@@ -134,7 +134,7 @@ def _optional(draw: Any, names: Any, depth: int) -> tuple[Any, Any]:
 
 @st.composite
 def _union(draw: Any, names: Any, depth: int) -> tuple[Any, Any]:
-    """Members are told apart by label where Python's types do not; fastavro does the same."""
+    """Labels distinguish members where Python's types do not; fastavro does the same."""
     members = {}
     for _ in range(draw(st.integers(1, 4))):
         inner, values = draw(schemas(names, depth, True))
@@ -196,7 +196,7 @@ def test_rows_survive_and_fastavro_reads_them(example: tuple[Any, list[Any]]) ->
 
 
 def _ambiguous(schema: Any) -> bool:
-    """Whether some union has two branches whose values look alike, so that writing again may choose the other."""
+    """Return True if a union has two branches with similar values, so that writing again may choose the other."""
     text = str(schema)
     return any(text.count(word) for word in ("int", "float", "bytes", "string", "long", "map", "decimal"))
 
@@ -242,7 +242,7 @@ def test_columns_write_as_rows_do(example: tuple[Any, list[Any]]) -> None:
 
 
 def written(schema: Any, events: list[Any], decoded: pa.Array) -> list[Any]:
-    """A row that is null as a whole is no event, even where null is a value of the schema."""
+    """A row that is null as a whole is not an event, even where null is a value of the schema."""
     return [event if there else None for event, there in zip(events, decoded.is_valid().to_pylist(), strict=True)]
 
 
@@ -252,7 +252,7 @@ FLAT_LOGICAL = [("int", "date"), ("long", "timestamp-millis"), ("long", "timesta
 
 @st.composite
 def flat_examples(draw: Any) -> tuple[Any, list[Any]]:
-    """What the compiled writer takes: records of primitives, dates and timestamps, or null."""
+    """Input of the compiled writer: records of primitives, dates and timestamps, or null."""
     fields, values = [], {}
     for index in range(draw(st.integers(1, 5))):
         name, logical = draw(st.sampled_from([(name, None) for name in FLAT_TYPES] + FLAT_LOGICAL))

@@ -1,4 +1,4 @@
-"""Avro schema resolution: what Java and fastavro make of every case, and we by rows and by columns."""
+"""Avro schema resolution: results of Java, of fastavro, and of our rows and columns, for every case."""
 
 import json
 from typing import Any
@@ -7,9 +7,8 @@ import pytest
 
 from pravega_serde import DeserializationError, SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
-from tests.each import each_case
-from tools import avro_matrix
-from tools.avro_matrix import (
+from tests.support import avro_matrix
+from tests.support.avro_matrix import (
     DIFFERENCES,
     FASTAVRO,
     OURS,
@@ -21,6 +20,7 @@ from tools.avro_matrix import (
     cases,
     known,
 )
+from tests.support.each import each_case
 
 CASES = cases()
 
@@ -54,7 +54,7 @@ def check_result(case: Any, read: Any) -> None:
             read(case)
         assert isinstance(caught.value, SchemaError | DeserializationError)
     elif case["reader"] == ["float", "long", "int"] and read is by_rows:
-        # A bare int does not say that it was read as the third branch.
+        # A bare int does not show that it was read as the third branch.
         assert read(case)[2:] == case["result"][2:]
     else:
         assert read(case) == case["result"]
@@ -64,7 +64,7 @@ def test_every_difference_is_listed_and_is_one() -> None:
     for case in CASES:
         listed = differing(case)
         assert (by_us(case) != by_java(case)) == (OURS in listed), case
-        # Where we differ from Java, nobody has to agree with anybody.
+        # Where we differ from Java, the results may differ.
         assert OURS in listed or (by_fastavro(case) != by_java(case)) == (FASTAVRO in listed), case
     assert all(sum(each in known(case) for case in CASES) == 1 and each.why for each in DIFFERENCES)
     assert len(DIFFERENCES) == 12

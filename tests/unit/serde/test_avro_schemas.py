@@ -153,7 +153,7 @@ def test_a_number_can_be_a_text_in_a_default(default: Any, number: float) -> Non
 
 
 @pytest.mark.parametrize("default", ["nan", "inf", "1_0", "x", ""])
-def test_other_texts_are_no_numbers(default: str) -> None:
+def test_other_texts_are_not_numbers(default: str) -> None:
     reader = record(("f", "double", default))
     with pytest.raises(SchemaError, match="is not a number"):
         AvroSerializer(record(), reader_schema=reader)
@@ -161,11 +161,7 @@ def test_other_texts_are_no_numbers(default: str) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        "R",
-        {"type": "record", "name": "Other", "fields": [{"name": "r", "type": "R", "default": {}}]},
-        ["R", "null"],
-    ],
+    ["R", {"type": "record", "name": "Other", "fields": [{"name": "r", "type": "R", "default": {}}]}, ["R", "null"]],
 )
 def test_a_default_that_contains_itself_is_an_error_of_the_schema(kind: Any) -> None:
     with pytest.raises(SchemaError, match="the default of field 'h' contains itself"):
@@ -204,7 +200,7 @@ def test_names_are_unicode(schema: dict[str, Any]) -> None:
         AvroSerializer(json.dumps(schema))
 
 
-def test_texts_that_are_no_names_may_have_unpaired_surrogates() -> None:
+def test_texts_that_are_not_names_may_have_unpaired_surrogates() -> None:
     schema = {"type": "record", "name": "R", "doc": LONE, "x": LONE, "fields": [{"name": "a", "type": "int"}]}
     assert json.loads(avro_text(schema).encode()) == schema
     fields = [*schema["fields"], {"name": "b", "type": "string", "default": LONE}]

@@ -1,4 +1,4 @@
-"""What is written as Avro: values and columns that fit, and how those are refused that do not."""
+"""Output of the Avro writer: values and columns that fit, and how those are refused that do not."""
 
 import io
 import subprocess
@@ -259,7 +259,7 @@ def test_the_compiled_writers_panics_do_not_escape(monkeypatch: pytest.MonkeyPat
     assert serializer.encode_column(column).to_pylist() == [serializer.serialize({"id": 1, "name": "x", "score": 0.5})]
 
 
-def test_an_interrupt_is_not_taken_for_a_panic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_not_treated_as_a_panic(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 

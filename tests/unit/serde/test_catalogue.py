@@ -17,7 +17,7 @@ from pravega_serde.format_table import FORMATS, imported
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
 RECORD = pa.struct([("id", pa.int64())])
-#: What a serializer needs besides the columns that the table says it needs.
+#: Needs of a serializer besides the columns in the table.
 REQUIRED = {"avro": {"schema": AVRO}, "protobuf": {"schema": FieldMask}}
 PACKAGES = [
     "pravega_serde",

@@ -140,7 +140,7 @@ def test_the_standards_examples_are_read() -> None:
 def test_the_standards_preferred_examples_are_written() -> None:
     for text, value in PREFERRED:
         assert SHORTEST.serialize(value).hex() == text
-        # Floats of finite numbers have eight bytes unless events are to be deterministic.
+        # Floats of finite numbers have eight bytes unless events must be deterministic.
         if not isinstance(value, float) or not math.isfinite(value):
             assert ROWS.serialize(value).hex() == text
 
@@ -333,7 +333,7 @@ def test_what_is_written_is_read(value: Any) -> None:
     assert ROWS.serialize(read) == ROWS.serialize(value)
 
 
-# What is refused
+# Refused input
 
 BAD: list[tuple[str, str]] = [
     ("", "truncated at byte 0"),

@@ -39,7 +39,7 @@ def refused(kind: pa.DataType, value: Any) -> DeserializationError:
     return errors[0]
 
 
-# What is read as what
+# Values by type
 
 READ: list[tuple[pa.DataType, Any, Any]] = [
     (pa.null(), None, None),
@@ -162,7 +162,7 @@ def test_other_values_are_refused_with_their_place() -> None:
         assert (error.field_path or "").startswith("$.a"), (kind, value)
 
 
-def test_the_place_of_a_bad_value_is_told() -> None:
+def test_the_place_of_a_bad_value_is_reported() -> None:
     kind = pa.struct([("l", pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.int8()))])))])
     serializer = CborSerializer(arrow_type=kind)
     with pytest.raises(DeserializationError) as caught:
@@ -170,7 +170,7 @@ def test_the_place_of_a_bad_value_is_told() -> None:
     assert (caught.value.row, caught.value.field_path) == (0, "$.l[1].m['k']")
 
 
-# What is written
+# Output
 
 KIND = pa.schema(
     [

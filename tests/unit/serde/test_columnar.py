@@ -1,4 +1,4 @@
-"""What the columnar paths share: isolating bad rows, opening columns, cutting and joining them."""
+"""Shared by the columnar paths: isolating bad rows, opening columns, cutting and joining them."""
 
 import random
 import re

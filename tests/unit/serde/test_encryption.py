@@ -361,7 +361,7 @@ def test_another_stream_and_another_key_are_errors(flat):
             other.deserialize(events[0].as_py())
 
 
-def test_another_key_encryption_key_is_no_fault_of_the_events(flat):
+def test_another_key_encryption_key_is_not_a_fault_of_the_events(flat):
     events = Encrypted(flat, ["a"], KEYS, stream=STREAM).encode_column(pa.array(FLAT_ROWS, pa.struct(list(FLAT))))
     for service, match in (
         (LocalKeys.generate("main"), "did not wrap this data key"),

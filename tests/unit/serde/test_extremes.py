@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from pravega_serde import DeserializationError, SchemaError, SerializationError, Serializer
-from tests.each import each_case
-from tests.extremes import FORMATS, Format, columns, expected
+from tests.support.each import each_case
+from tests.support.extremes import FORMATS, Format, columns, expected
 
 COLUMNS = [(f"{number}: {column.type}", column) for number, column in enumerate(columns())]
 
@@ -54,7 +54,7 @@ def _encoded(form: Format, serializer: Serializer[Any], value: pa.Array) -> pa.A
     if error is None:
         return serializer.encode_column(form.wrap(pa.concat_arrays([*before, value])))
     assert error.row is not None
-    # A format without nulls inside records refuses the first row, whatever the second is.
+    # A format without nulls inside records refuses the first row, with any second row.
     error = _refusal(serializer, form.wrap(value))
     if error is None:
         return serializer.encode_column(form.wrap(value))

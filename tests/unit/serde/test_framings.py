@@ -30,11 +30,7 @@ from pravega_serde import (
 )
 
 ORDERS = AvroSerializer(
-    {
-        "type": "record",
-        "name": "Order",
-        "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": "string"}],
-    }
+    {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": "string"}]}
 )
 ORDER = {"id": 7, "item": "tea"}
 BODY = ORDERS.serialize(ORDER)

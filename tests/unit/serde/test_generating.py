@@ -137,7 +137,7 @@ def test_generated_code_passes_mypy(golden, tmp_path):
     files = [generate(events, to=style).write(tmp_path / f"{style}_classes.py") for style in ("dataclass", "msgspec")]
     config = tmp_path / "mypy.ini"
     config.write_text("[mypy]\nstrict = True\n[mypy-pravega_serde.*]\nfollow_imports = skip\n")
-    # A process, because mypy raises the recursion limit of its own.
+    # A process, because mypy raises its own recursion limit.
     command = [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(tmp_path / "cache")]
     command += [str(path) for paths in files for path in paths]
     done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=120)
@@ -228,7 +228,7 @@ def test_a_hostile_name_never_becomes_code(name, target):
             code = generate([event], to=target)
         except SchemaError:
             continue
-        # What is left is code without the name: an object of the JDK in a list has no name in the source.
+        # The rest is code without the name: an object of the JDK in a list has no name in the source.
         assert all("Evil" not in text and "import os" not in text for text in code.files.values())
         assert value.class_name == "com.example.Holder" or name == "a/b"
 

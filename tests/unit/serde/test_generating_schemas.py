@@ -133,11 +133,7 @@ def test_classes_read_and_write_the_golden_events(style, load):
 def test_members_without_a_schema_and_absence_are_what_classes_lose(load):
     ((info, (event, *_)),) = [each for each in registered().values() if each[0].type == "Ev"]
     assert json.loads(event).keys() == {"a", "z", "nested"}
-    for style, absent in (
-        ("dataclass", b'{"a":"x"}'),
-        ("msgspec", b'{"a":"x"}'),
-        ("pydantic", b'{"z":null,"a":"x"}'),
-    ):
+    for style, absent in (("dataclass", b'{"a":"x"}'), ("msgspec", b'{"a":"x"}'), ("pydantic", b'{"z":null,"a":"x"}')):
         module = load(generate(info, to=style))
         objects = typed(JsonSerializer(), module.Ev)
         assert json.loads(objects.serialize(objects.deserialize(event))) == {"a": "x", "z": 1}
@@ -511,9 +507,7 @@ def test_a_generator_that_writes_other_code_is_refused(monkeypatch):
     import datamodel_code_generator
 
     monkeypatch.setattr(
-        datamodel_code_generator,
-        "generate",
-        lambda *_, **__: "from __future__ import annotations\n\nimport os\n",
+        datamodel_code_generator, "generate", lambda *_, **__: "from __future__ import annotations\n\nimport os\n"
     )
     with pytest.raises(SchemaError, match="wrote unexpected code in line 3"):
         generate(ROOT / "schemas" / "flight.avsc", to="msgspec")

@@ -101,7 +101,7 @@ def test_every_double_is_read_back(value: float) -> None:
     assert ("E" in text) == (value != 0 and not 1e-3 <= abs(value) < 1e7)
 
 
-# What Python has and Java's JSON does not name
+# Values in Python without a name in Java's JSON
 
 
 @dataclass
@@ -273,7 +273,7 @@ def columns(draw: Any) -> pa.Array:
 
 
 def as_python(kind: pa.DataType, value: Any) -> Any:
-    """The value that the row writer takes for the same text: maps as dicts, float32 as numpy's."""
+    """The row writer's value for the same text: maps as dicts, float32 as numpy's."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
@@ -642,7 +642,7 @@ def test_items_that_take_far_more_than_their_bytes_are_refused(kind: pa.DataType
     assert "use more than" in error.reason
 
 
-def test_braces_in_text_are_no_objects() -> None:
+def test_braces_in_text_are_not_objects() -> None:
     kind = pa.struct([("text", pa.string()), ("items", pa.list_(WIDE))])
     event = b'{"text":"%s","items":[{}]}' % (b"{" * 500_000)
     (value,) = JsonSerializer(arrow_type=kind).decode_column(pa.array([event])).to_pylist()

@@ -313,6 +313,6 @@ def test_false_takes_none(given: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [[], 3, 2.5, b"{}", {"$schema": 5}])
-def test_what_is_no_schema_is_a_schema_error(given: Any) -> None:
+def test_what_is_not_a_schema_is_a_schema_error(given: Any) -> None:
     with pytest.raises(SchemaError):
         JsonSerializer(schema=given)

@@ -13,7 +13,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from kombu.serialization import register, unregister
 
 from pravega_serde import AvroSerializer, DeserializationError, JsonSerializer, ProtobufSerializer, SerializationError
-from tests.kafka_clients import AIOKAFKA, CLIENTS, CONFLUENT, mock_broker, read, write
+from tests.support.kafka_clients import AIOKAFKA, CLIENTS, CONFLUENT, mock_broker, read, write
 
 ORDERS = AvroSerializer({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
 GIVEN = [

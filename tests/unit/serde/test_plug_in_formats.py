@@ -220,7 +220,7 @@ def test_names_do_not_include_places(counter: Path):
     ],
     ids=str,
 )
-def test_a_value_that_is_no_record_is_one_malformed_row(columns: pa.Schema, value: object):
+def test_a_value_that_is_not_a_record_is_one_malformed_row(columns: pa.Schema, value: object):
     class Fixed:
         def deserialize(self, data: bytes) -> object:
             return value
@@ -253,7 +253,7 @@ def test_inference_changes_no_dates_and_times(values: list[date], words: str):
         RowInference(lambda data: {"a": [values[int(data)]]}).add(events)
 
 
-def test_a_format_without_inference_says_so():
+def test_a_format_without_inference_reports_it():
     with pytest.raises(SerdeError, match="'string' cannot infer columns"):
         inference_of("string")
     assert type(inference_of("JSON")) is type(inference_of("json"))

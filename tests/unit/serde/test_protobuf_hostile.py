@@ -107,7 +107,7 @@ BOMBS = [
 MEASURE = """
 import pyarrow as pa
 from pravega_serde import SerdeError
-from tools.fuzz._measure import Meter, settle
+from tests.fuzz._measure import Meter, settle
 from tests.unit.serde.test_protobuf_hostile import ALL, BOMBS
 
 ALL.decode_column(pa.array([b""] * 100))

@@ -19,7 +19,7 @@ RANDOM = settings(max_examples=60)
 SIGNED_32, SIGNED_64 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
 UNSIGNED_32, UNSIGNED_64 = st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 64) - 1)
 
-#: Natural values of each kind, whose numbers are those of ``FieldDescriptorProto.Type``.
+#: Natural values by number in ``FieldDescriptorProto.Type``.
 LEAVES: dict[int, st.SearchStrategy[Any]] = {
     1: st.floats(allow_nan=False),
     2: st.floats(width=32, allow_nan=False),
@@ -89,7 +89,7 @@ class Maker:
     def _map(self, message: Any, name: str, number: int, depth: int) -> Values:
         key = self._draw(st.sampled_from(KEYS))
         kind, type_name, values = self._kind(depth)
-        # Protobuf knows a map by the name of its entries: that of the field in camel case.
+        # Protobuf knows a map by the name of its entries: the field's name in camel case.
         entry = message.nested_type.add(name=f"{name.upper()}Entry")
         entry.options.map_entry = True
         entry.field.add(name="key", number=1, type=key, label=1)
@@ -141,7 +141,7 @@ def shown(serializer: ProtobufSerializer, column: pa.Array) -> str:
 
 
 def plainly(serializer: ProtobufSerializer, events: list[bytes]) -> tuple[pa.Array, dict[int, str]]:
-    """What the plain path makes of events, and its errors."""
+    """Results of the plain path, and its errors."""
     values: list[Any] = []
     errors: dict[int, str] = {}
     for row, event in enumerate(events):
@@ -188,7 +188,7 @@ def test_columns_are_rows_on_both_paths(example: tuple[ProtobufSerializer, list[
 
 @st.composite
 def compiled_examples(draw: Any) -> tuple[ProtobufSerializer, list[Any]]:
-    """What the compiled writer takes: no maps, no oneofs, no unpacked numbers."""
+    """Input of the compiled writer: no maps, no oneofs, no unpacked numbers."""
     maker = Maker(draw, proto2=False)
 
     def message(name: str, depth: int) -> Values:

@@ -20,7 +20,7 @@ FLAT = "everything.Flat"
 
 
 def only(*names: str) -> FileDescriptorSet:
-    """Of the set, the files of these names."""
+    """The set's files with these names."""
     return FileDescriptorSet(file=[file for file in everything().file if file.name in names])
 
 
@@ -50,7 +50,7 @@ def test_a_descriptor_gives_messages_of_its_pool() -> None:
     assert ProtobufSerializer(descriptor).message_class is controller_pb2.NodeUri
 
 
-def test_a_set_has_a_pool_of_its_own() -> None:
+def test_a_set_has_its_own_pool() -> None:
     first = ProtobufSerializer(everything(), message_type=FLAT)
     second = ProtobufSerializer(everything(), message_type=FLAT)
     assert first.message_class is not second.message_class

@@ -1,4 +1,4 @@
-"""What Google's own types become, and what proto2 has besides."""
+"""Columns of Google's own types and of proto2's features."""
 
 from typing import Any
 
@@ -40,12 +40,12 @@ def test_structs_are_json_in_columns_and_python_in_rows() -> None:
 
 
 @pytest.mark.parametrize("value", [{"struct": [1]}, {"struct": {"a": object()}}, {"list": {"a": 1}}])
-def test_values_that_are_no_json(value: Any) -> None:
+def test_values_that_are_not_json(value: Any) -> None:
     with pytest.raises(SerializationError, match=r"field \$\.(struct|list)"):
         DOCUMENTS.serialize(value)
 
 
-def test_columns_that_are_no_json() -> None:
+def test_columns_that_are_not_json() -> None:
     column = pa.array([{"struct": "{"}], struct(struct=pa.string()))
     with pytest.raises(SerializationError, match=r"row 0: .*invalid JSON of a Struct"):
         DOCUMENTS.encode_column(column)

@@ -144,7 +144,7 @@ def test_maps_stand_in_the_order_of_their_keys_and_the_last_of_equal_ones_counts
         assert decoded.field("m_text").to_pylist() == [[("", 1), ("a", 3), ("ab", 2), ("b", 4)]] * rows
 
 
-# What natural values become
+# Results for natural values
 
 CONVERTED = [
     ("level", 5, "HIGH"),

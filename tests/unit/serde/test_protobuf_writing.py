@@ -95,11 +95,7 @@ UNWRITABLE = [
     (struct(u32=pa.int64()), {"u32": 1 << 32}, r"row 1: .*invalid uint32: .* \(field \$\.u32\)"),
     (struct(u64=pa.int64()), {"u64": -1}, r"row 1: .*invalid uint64"),
     (struct(level=pa.string()), {"level": "NO"}, r"row 1: .*invalid value of the enum"),
-    (
-        struct(r_i32=pa.list_(pa.int32())),
-        {"r_i32": [1, None]},
-        r"row 1: .*invalid int32: None .*r_i32\[1\]",
-    ),
+    (struct(r_i32=pa.list_(pa.int32())), {"r_i32": [1, None]}, r"row 1: .*invalid int32: None .*r_i32\[1\]"),
     (struct(m_text=pa.map_(pa.string(), pa.int64())), {"m_text": [("a", None)]}, r"row 1: .*m_text\['a'\]"),
 ]
 

@@ -52,7 +52,7 @@ def test_places_are_javas() -> None:
 
 
 def test_places_of_a_column_are_javas() -> None:
-    # Lone surrogates, legal in Java's and Python's strings, cannot stand in an Arrow column.
+    # Lone surrogates, legal in Java's and Python's strings, cannot be in an Arrow column.
     pairs = [
         (key, place) for key, place in golden() if key.isprintable() or ("\ud800" not in key and "\udc00" not in key)
     ]

@@ -114,7 +114,7 @@ def test_random_bytes_are_unknown(size):
 # ---- golden vectors ----
 
 
-def test_times_with_another_event_are_no_framing():
+def test_times_with_another_event_are_not_a_framing():
     rng = random.Random(8)
     times = [(1_700_000_000_000 + 1000 * i + rng.randrange(1000)).to_bytes(8, "big") for i in range(60)]
     structs = [struct.pack(">IIQQ", 7, 8, 9, i) for i in range(7)]
@@ -122,7 +122,7 @@ def test_times_with_another_event_are_no_framing():
         assert found([*times, *structs[:count]]) == {("", "unknown"): 1.0}
 
 
-def test_one_event_with_a_header_among_others_is_no_framing():
+def test_one_event_with_a_header_among_others_is_not_a_framing():
     rng = random.Random(9)
     for others in (9, 30, 100, 900):
         events = [bytes([rng.randrange(2, 256)]) + rng.randbytes(rng.randrange(10, 50)) for _ in range(others)]
@@ -159,7 +159,7 @@ def test_golden_java_objects():
         (part,) = sniff([event]).parts
         infos = {each.name: each for each in part.class_infos}
         for described in row["classdescs"]:
-            # A vector lists the fields of one class, the result also those of its superclasses.
+            # A vector lists the fields of one class, the result also has the superclasses' fields.
             info = infos[described["name"]]
             assert info.serial_version_uid == int(described["suid"])
             assert {name for name, _ in described["fields"]} <= {name for name, _ in info.fields}

@@ -101,8 +101,7 @@ def test_a_null_and_an_absent_value_are_null_and_a_null_inside_is_kept() -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("1E5", 1e5), ("1.5e-3", Decimal("0.0015")), ("1e300", 1e300), ("5E-324", 5e-324)],
+    ("text", "value"), [("1E5", 1e5), ("1.5e-3", Decimal("0.0015")), ("1e300", 1e300), ("5E-324", 5e-324)]
 )
 def test_numbers_with_an_exponent(text: str, value: object) -> None:
     assert read(b'{"v":%b}' % text.encode()) == [value]

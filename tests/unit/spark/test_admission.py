@@ -1,4 +1,4 @@
-"""What one micro-batch takes of backlogs: always whole events, always at least one, never more than its limits."""
+"""Share of each backlog in one micro-batch: always whole events, always at least one, never more than its limits."""
 
 import itertools
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.spark.source.admission import Admission, Backlog, Limits
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import ReadSegment, SegmentRead, StreamName, segment_name
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 EVENTS = [[b"%d" % i + bytes(i * 37 % 90) for i in range(60)], [b"x" * 300, b"", b"", b"y" * 5000, b"z"], [b"alone"]]
 ENDS = [list(itertools.accumulate(len(frame(event)) for event in events)) for events in EVENTS]
@@ -60,14 +60,12 @@ def rows_of(ends: dict[int, int]) -> dict[int, int]:
     ("most", "rows"),
     [(1, {2: 0, 1: 0, 0: 1}), (3, {2: 1, 0: 1, 1: 1}), (21, {2: 1, 0: 15, 1: 5}), (1000, {2: 1, 0: 60, 1: 5})],
 )
-def test_what_a_segment_does_not_use_goes_to_others(
-    client: PravegaClient, stream: FakeStream, most: int, rows: dict[int, int]
-):
+def test_what_a_segment_does_not_use_goes_to_others(client, stream, most, rows):
     assert rows_of(admit(admission(client, max_rows=most), stream)) == rows
 
 
 @pytest.mark.parametrize("most", [1, 50, 400, 3000, 1_000_000])
-def test_bytes_are_limited_to_whole_events(client: PravegaClient, stream: FakeStream, most: int):
+def test_bytes_are_limited_to_whole_events(client, stream, most):
     at = admission(client, max_bytes=most)
     for _ in range(4):
         ends = admit(at, stream)
@@ -77,15 +75,13 @@ def test_bytes_are_limited_to_whole_events(client: PravegaClient, stream: FakeSt
         assert (ends == BACKLOG) is (most == 1_000_000)
 
 
-def test_both_limits_hold(client: PravegaClient, stream: FakeStream):
+def test_both_limits_hold(client, stream):
     assert rows_of(admit(admission(client, max_bytes=1_000_000, max_rows=4), stream)) == {2: 1, 0: 1, 1: 2}
     assert sum(admit(admission(client, max_bytes=60, max_rows=1000), stream).values()) <= 60
 
 
 @pytest.mark.parametrize("limits", [{"max_rows": 10}, {"max_bytes": 700}, {"max_rows": 1}, {"max_bytes": 1}])
-def test_from_batch_to_batch_everything_is_taken_once(
-    client: PravegaClient, stream: FakeStream, limits: dict[str, int]
-):
+def test_from_batch_to_batch_everything_is_taken_once(client, stream, limits):
     position, at = dict.fromkeys(BACKLOG, 0), admission(client, **limits)
     while position != BACKLOG:
         after = admit(at, stream, position)
@@ -97,7 +93,7 @@ def test_from_batch_to_batch_everything_is_taken_once(
     assert admit(admission(client), stream, position) == BACKLOG
 
 
-def test_a_limit_too_small_for_all_starves_nobody(client: PravegaClient, stream: FakeStream):
+def test_a_limit_too_small_for_all_starves_nobody(client, stream):
     at = admission(client, max_rows=1)
     first = [admit(at, stream) for _ in range(3)]
     assert sorted(max(ends, key=ends.get) for ends in first) == [0, 1, 2]
@@ -125,7 +121,7 @@ def many() -> Iterator[tuple[PravegaClient, FakeSegmentStore, list[Backlog]]]:
 
 
 @pytest.mark.parametrize("limits", [{"max_rows": 320}, {"max_bytes": 32_000}])
-def test_streams_get_the_same_and_so_do_the_segments_of_each(many, limits: dict[str, int]):
+def test_streams_get_the_same_and_so_do_the_segments_of_each(many, limits):
     client, _, backlogs = many
     wide, single = (sorted(ends.values()) for ends in admission(client, **limits).admit(backlogs).values())
     assert single == [16_000]
@@ -168,7 +164,7 @@ def test_known_lengths_spare_the_walk(many):
 
 
 @pytest.mark.parametrize("least", [2, 5, 9, 10_000])
-def test_slices_are_divided_between_events(client: PravegaClient, stream: FakeStream, least: int):
+def test_slices_are_divided_between_events(client, stream, least):
     slices = [SegmentSlice(stream.name, number, 0, end) for number, end in BACKLOG.items()]
     boundaries = Boundaries(client.stores)
     found = {piece.segment_id: places for piece, places in divide(boundaries, slices, least)}

@@ -1,4 +1,4 @@
-"""Errors as Spark shows them, and what is done in Spark's processes alone."""
+"""Errors as Spark shows them, and work only in Spark's processes."""
 
 import contextlib
 import gc
@@ -73,7 +73,7 @@ def test_spark_sees_the_parameters_of_what_it_calls():
     assert list(inspect.signature(PravegaDataSource.writer).parameters) == ["self", "schema", "overwrite"]
 
 
-def test_a_stream_reader_that_cannot_be_made_says_so_when_it_is_asked():
+def test_a_stream_reader_that_cannot_be_made_reports_it_when_it_is_asked():
     schema = PravegaDataSource({"path": "a/b", "metadata": "Streams"}).schema()
     reader = PravegaDataSource({"path": "a/b", "metadata": "Streams"}).streamReader(schema)
     assert isinstance(reader, BrokenStreamReader)
@@ -136,7 +136,7 @@ def test_a_call_that_imports_modules_freezes_them_when_it_ends(run, first_call, 
     call()
     frozen = gc.get_freeze_count()
     monkeypatch.delitem(sys.modules, "a_module_of_the_call", raising=False)
-    loaded = [Cycle() for _ in range(100)]  # stands for the objects of the module
+    loaded = [Cycle() for _ in range(100)]  # means the objects of the module
     with contextlib.suppress(StreamNotFoundError):
         run()
     monkeypatch.delitem(sys.modules, "a_module_of_the_call", raising=False)

@@ -39,7 +39,7 @@ def test_raw_events_have_the_scala_connectors_columns():
     ]
 
 
-def test_failfast_tells_event_and_field():
+def test_failfast_reports_event_and_field():
     with pytest.raises(DeserializationError, match=r"stream shop/orders, segment 7, offset 140, field \$\.id") as error:
         rows(wanted=DDL, **JSON)
     assert str(error.value).count("PRAVEGA-DESERIALIZATION") == 1

@@ -1,8 +1,8 @@
-"""What the main ways cost, counted and not timed: a change that doubles a count fails.
+"""Cost of the main paths, counted and not timed: a change that doubles a count fails.
 
-Counted are calls of this project's functions in the thread that reads or writes, Arrow's allocations and the bytes of
-them for each byte of events, requests to the segment store, and calls of the controller. Left out is what depends on
-how the machine divides its time: the receiving of a message in more or fewer pieces, and what waits for it.
+The tests count calls of this project's functions in the reading or writing thread, Arrow's allocations and their bytes
+for each byte of events. They also count requests to the segment store and calls of the controller. Work that depends on
+the machine's scheduling is left out: a message may arrive in more or fewer pieces.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def pravega() -> Iterator[InProcessPravega]:
         with client.writer("count/avro") as writer:
             writer.write_column(serializer_for("avro", schema=AVRO).encode_column(rows))
         yield served
-        sink._kept().close()  # nothing pings the server that is gone then
+        sink._kept().close()  # no ping to the stopped server
         sink._kept_of_process.clear()
         kept_writers._kept_of_process.clear()
 
@@ -214,13 +214,7 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
             1433,
             80,
             0.24,
-            {
-                "Hello": 1,
-                "SetupAppend": 1,
-                "Append": 40,
-                "GetStreamSegmentInfo": 1,
-                "ConditionalAppend": 2,
-            },
+            {"Hello": 1, "SetupAppend": 1, "Append": 40, "GetStreamSegmentInfo": 1, "ConditionalAppend": 2},
             {"createTransaction": 1, "commitTransaction": 1},
         ),
     ),

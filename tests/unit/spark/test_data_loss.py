@@ -20,7 +20,7 @@ from pravega_connector.spark.source.data_loss import DataLoss
 from pravega_connector.spark.source.progress import Progress, PublishedPosition
 from pravega_connector.spark.source.readers import read_rows
 from pravega_connector.testing.requests import frame
-from tests.fake_stream import FakeSegmentStore, FakeStream
+from tests.support.fake_stream import FakeSegmentStore, FakeStream
 
 EVENTS = [b"event %d" % i * (i + 1) for i in range(20)]
 FRAMES = [frame(event) for event in EVENTS]
@@ -57,7 +57,7 @@ def values(client: PravegaClient, piece: SegmentSlice, *, fail: bool, stop: int 
 
 
 @pytest.mark.parametrize("gone", [0, 1, 7, 19, 20])
-def test_a_task_goes_on_after_the_gap(client, stream, store, gone):
+def test_a_task_continues_after_the_gap(client, stream, store, gone):
     store.segments[stream.segment(0)].start = end_of(gone)
     piece = SegmentSlice(stream.name, 0, 0, end_of(20))
     assert values(client, piece, fail=False) == EVENTS[gone:]
@@ -91,7 +91,7 @@ def test_a_segment_that_is_gone_ends_the_task(client, stream, store, caplog):
     assert f"{end_of(20) - end_of(2):,} bytes" in caplog.text
 
 
-def test_a_length_that_nobody_tells_is_an_unknown_loss(client, stream, store):
+def test_an_unreported_length_is_an_unknown_loss(client, stream, store):
     truncate_away(stream, store)
     position = StreamCut(stream.name, {0: end_of(20)})
     (loss,) = survey(client.stores, position).losses
@@ -106,7 +106,7 @@ def test_a_length_that_nobody_tells_is_an_unknown_loss(client, stream, store):
     assert len(tolerant.losses) == 1, "told once"
 
 
-def test_what_is_there_stays_where_it_is(client, stream):
+def test_what_exists_stays_where_it_is(client, stream):
     position = StreamCut(stream.name, {0: end_of(3)})
     assert DataLoss(client, fail=True).resume(position) is position
     assert stream_lag(client, position).bytes == end_of(20) - end_of(3)
@@ -116,7 +116,7 @@ def test_what_is_there_stays_where_it_is(client, stream):
 
 
 class Publisher:
-    """A client whose controller is away at first."""
+    """A client whose controller is unavailable at first."""
 
     def __init__(self) -> None:
         self.published: list[StreamCut] = []

@@ -1,4 +1,4 @@
-"""What becomes of a DataFrame's columns: events, routing keys, or an error before any task."""
+"""A DataFrame's columns as events: events, routing keys, or an error before any task."""
 
 import json
 import pickle
@@ -53,7 +53,7 @@ def test_routing_keys_of_typed_rows(options: dict[str, str], keys: list[str | No
         assert len(segment_keys(found)) == 2
 
 
-def test_the_column_routing_key_is_no_part_of_a_typed_event():
+def test_the_column_routing_key_is_not_a_part_of_a_typed_event():
     rows = pa.RecordBatch.from_pydict({"n": [1], "routing_key": ["k"]})
     events, keys = encoder(rows.schema, format="json").encode(rows)
     assert (events.to_pylist(), keys.to_pylist()) == ([b'{"n":1}'], ["k"])
@@ -82,10 +82,7 @@ def test_raw_events():
         (pa.string(), {"format": "avro", "avro_schema": '"string"'}, b"\x02v"),
         (
             pa.string(),
-            {
-                "format": "avro",
-                "avro_schema": '{"type":"record","name":"R","fields":[{"name":"c","type":"string"}]}',
-            },
+            {"format": "avro", "avro_schema": '{"type":"record","name":"R","fields":[{"name":"c","type":"string"}]}'},
             b"\x02v",
         ),
     ],
@@ -102,12 +99,7 @@ def test_a_single_column_is_the_event_or_a_record_of_it(kind: pa.DataType, optio
         (RAW.schema, {"routing_key": "c"}, ColumnTypeError, "routing_key would not be written"),
         (RAW.schema, {"routing_key": "c", "routing_key_field": "event"}, ConfigError, "set only one"),
         (ROWS.schema, {"format": "json", "routing_key_field": "order.n"}, ColumnTypeError, "'order.n' is double"),
-        (
-            ROWS.schema,
-            {"format": "json", "routing_key_field": "order.x"},
-            ColumnTypeError,
-            "'order.x' is not",
-        ),
+        (ROWS.schema, {"format": "json", "routing_key_field": "order.x"}, ColumnTypeError, "'order.x' is not"),
         (ROWS.schema, {"format": "java"}, ColumnTypeError, "java_sample"),
         (pa.schema([("event", pa.int32())]), {}, ColumnTypeError, "int32"),
     ],
@@ -130,7 +122,7 @@ CART = ClassDescriptor.of(
 )
 
 
-def test_a_java_sample_tells_enums_and_what_lists_maps_and_objects_hold():
+def test_a_java_sample_reports_enums_and_what_lists_maps_and_objects_hold():
     red = JavaEnum(COLOR, "RED")
     cart = CART.new(id=1, color=red, lines=[LINE.new(count=2, color=red)], by_name={"k": red})
     sample = JavaSerializer().serialize(cart).hex()
@@ -156,7 +148,7 @@ def test_a_java_sample_tells_enums_and_what_lists_maps_and_objects_hold():
     assert decoder.get().decode_column(events).to_pylist() == [row]
 
 
-def test_a_field_that_the_sample_leaves_open_is_no_string():
+def test_a_field_that_the_sample_leaves_open_is_not_a_string():
     sample = JavaSerializer().serialize(CART.new(id=1)).hex()
     with pytest.raises(ColumnTypeError, match=r"shop\.Cart\.color.*neither null nor empty"):
         encoder(pa.schema([("color", pa.string())]), format="java", java_sample=sample)

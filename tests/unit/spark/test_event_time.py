@@ -32,7 +32,7 @@ def batch(times: pa.Array) -> pa.RecordBatch:
     [
         (pa.timestamp("us", "UTC"), [NOON, None, NOON - datetime.timedelta(days=1)], MILLIS),
         (pa.timestamp("us"), [NOON.replace(tzinfo=None)], MILLIS),
-        # What may come in the same millisecond must not be before what is noted.
+        # Events of the same millisecond must not be before the noted time.
         (pa.timestamp("us", "UTC"), [NOON + datetime.timedelta(microseconds=999)], MILLIS),
         (pa.timestamp("us"), [datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)], -1),
         (pa.timestamp("ns", "Europe/Berlin"), [NOON], MILLIS),
@@ -68,7 +68,7 @@ def test_a_column_of_a_format_stays_part_of_the_event() -> None:
     assert b'"at"' in events[0].as_py()
 
 
-def test_columns_that_are_no_time() -> None:
+def test_columns_without_a_time() -> None:
     with pytest.raises(ColumnTypeError, match=r"no column 'at'.*it has: event"):
         encoder(pa.record_batch({"event": [b"x"]}))
     with pytest.raises(ColumnTypeError, match=r"'at' is string, not a time"):

@@ -25,18 +25,6 @@ Rows = Sequence[tuple[str, bytes]]
 """Stream and event of each row."""
 
 
-@pytest.fixture(scope="module")
-def pravega() -> Iterator[InProcessPravega]:
-    with InProcessPravega() as served:
-        yield served
-
-
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-
-
 class Query:
     """A streaming query whose batches are written by a worker in this process."""
 
@@ -81,7 +69,7 @@ class Query:
 def query(pravega: InProcessPravega, client: PravegaClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Query]:
     monkeypatch.setattr(TaskContext, "_taskContext", None)  # of this test: no Spark could be started here after it
     yield Query(pravega, client)
-    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept().close()  # no ping to the stopped server
     transactions._kept_of_process.clear()
 
 

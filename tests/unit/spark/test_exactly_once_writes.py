@@ -20,21 +20,9 @@ SCHEMA = StructType([StructField("event", BinaryType())])
 Save = Callable[..., None]
 
 
-@pytest.fixture(scope="module")
-def pravega() -> Iterator[InProcessPravega]:
-    with InProcessPravega() as served:
-        yield served
-
-
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-
-
 @pytest.fixture
 def a(client: PravegaClient) -> StreamName:
-    """One of two streams of a scope of their own; the other is ``b``."""
+    """One of two streams in a separate scope; the other is ``b``."""
     scope = f"shared-{uuid.uuid4().hex[:8]}"
     client.create_scope(scope)
     for stream in ("a", "b"):
@@ -74,7 +62,7 @@ def save(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterator
             writer.commit([writer.write(iter(rows))])
 
     yield save
-    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept().close()  # no ping to the stopped server
     transactions._kept_of_process.clear()
 
 
@@ -84,18 +72,14 @@ def recreate(client: PravegaClient, *streams: StreamName) -> None:
         client.create_stream(stream, 1)
 
 
-def test_one_write_to_two_targets_with_one_ledger_lands_in_both(
-    client: PravegaClient, save: Save, a: StreamName, b: StreamName
-) -> None:
+def test_one_write_to_two_targets_with_one_ledger_lands_in_both(client, save, a, b):
     for _ in range(2):
         for stream in (a, b):
             save(stream, 1, b"x", b"y", b"z", ledger="etl")
     assert sorted(client.read(a)) == sorted(client.read(b)) == [b"x", b"y", b"z"]
 
 
-def test_a_restarted_foreach_batch_with_one_ledger_goes_on_in_each_target(
-    client: PravegaClient, save: Save, a: StreamName, b: StreamName
-) -> None:
+def test_a_restarted_foreach_batch_with_one_ledger_continues_in_each_target(client, save, a, b):
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     for batch in range(4):  # the run ends after the writes to one target
         save(a, batch, b"%d" % batch, run=first, ledger="etl")
@@ -105,9 +89,7 @@ def test_a_restarted_foreach_batch_with_one_ledger_goes_on_in_each_target(
     assert sorted(client.read(a)) == sorted(client.read(b)) == [b"0", b"1", b"2", b"3"]
 
 
-def test_recover_sees_the_batches_of_its_target_alone(
-    client: PravegaClient, save: Save, a: StreamName, b: StreamName
-) -> None:
+def test_recover_sees_the_batches_of_its_target_alone(client, save, a, b):
     save(a, 5, b"x", ledger="etl")
     save(b, 1, b"y", b"z", ledger="etl")
     with Ledger(client.stores, ledger_name(a, "etl")) as ledger:
@@ -121,13 +103,13 @@ def test_recover_sees_the_batches_of_its_target_alone(
             Recovery(client.stores, b, ledger).finish("else")
 
 
-def test_a_stream_is_not_its_own_ledger(client: PravegaClient, save: Save, a: StreamName) -> None:
+def test_a_stream_is_not_its_own_ledger(client, save, a):
     with pytest.raises(ConfigError, match=f"{a} cannot be its own ledger"):
         save(a, 0, b"x", ledger="a")
     assert list(client.read(a)) == []
 
 
-def test_a_stream_with_events_is_no_ledger(client: PravegaClient, save: Save, a: StreamName, b: StreamName) -> None:
+def test_a_stream_with_events_is_not_a_ledger(client, save, a, b):
     with client.writer(b) as writer:
         writer.write(b"an event")
     with pytest.raises(LedgerFormatError):
@@ -135,7 +117,7 @@ def test_a_stream_with_events_is_no_ledger(client: PravegaClient, save: Save, a:
     assert (list(client.read(a)), list(client.read(b))) == ([], [b"an event"])
 
 
-def test_a_target_that_was_created_again_is_another_one(client: PravegaClient, save: Save, a: StreamName) -> None:
+def test_a_target_that_was_created_again_is_another_one(client, save, a):
     save(a, 1, b"x")
     recreate(client, a)
     save(a, 1, b"x")
@@ -143,9 +125,7 @@ def test_a_target_that_was_created_again_is_another_one(client: PravegaClient, s
     assert list(client.read(a)) == [b"x"]
 
 
-def test_a_query_does_not_go_on_in_a_target_that_was_created_again(
-    client: PravegaClient, save: Save, a: StreamName
-) -> None:
+def test_a_query_does_not_continue_in_a_target_that_was_created_again(client, save, a):
     run = str(uuid.uuid4())
     save(a, 0, b"x", run=run, streaming=True)
     recreate(client, a)
@@ -154,7 +134,7 @@ def test_a_query_does_not_go_on_in_a_target_that_was_created_again(
     assert list(client.read(a)) == []
 
 
-def test_a_process_outlives_targets_and_ledgers(client: PravegaClient, save: Save, a: StreamName) -> None:
+def test_a_process_outlives_targets_and_ledgers(client, save, a):
     for _ in range(3):
         run = str(uuid.uuid4())
         for batch in range(2):
@@ -166,7 +146,7 @@ def test_a_process_outlives_targets_and_ledgers(client: PravegaClient, save: Sav
             client.delete_stream(ledger_name(a, name))
 
 
-def test_a_query_whose_ledger_is_deleted_says_so(client: PravegaClient, save: Save, a: StreamName) -> None:
+def test_a_query_whose_ledger_is_deleted_reports_it(client, save, a):
     run = str(uuid.uuid4())
     save(a, 0, b"x", run=run, streaming=True)
     client.delete_stream(ledger_name(a))
@@ -175,9 +155,7 @@ def test_a_query_whose_ledger_is_deleted_says_so(client: PravegaClient, save: Sa
     assert list(client.read(a)) == [b"x"]
 
 
-def test_two_writes_of_a_batch_with_equal_rows_are_an_error_that_stays(
-    client: PravegaClient, save: Save, a: StreamName
-) -> None:
+def test_two_writes_of_a_batch_with_equal_rows_are_an_error_that_stays(client, save, a):
     runs = [str(uuid.uuid4()) for _ in range(3)]
     save(a, 0, b"x", b"y", run=runs[0])  # the run ends between the two writes
     for run in runs[1:]:
@@ -191,7 +169,7 @@ def test_two_writes_of_a_batch_with_equal_rows_are_an_error_that_stays(
     assert sorted(client.read(a)) == [b"x", b"y", b"z"]
 
 
-def test_an_older_batch_is_written_twice_by_no_run(client: PravegaClient, save: Save, a: StreamName) -> None:
+def test_an_older_batch_is_written_twice_by_no_run(client, save, a):
     """A checkpoint was put back from an older copy, after the second write was added to the function."""
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     for batch in range(3):
@@ -202,15 +180,13 @@ def test_an_older_batch_is_written_twice_by_no_run(client: PravegaClient, save: 
     assert sorted(client.read(a)) == [b"0", b"1", b"2"]
 
 
-def test_a_write_outside_of_a_query_can_be_repeated_at_will(client: PravegaClient, save: Save, a: StreamName) -> None:
+def test_a_write_outside_of_a_query_can_be_repeated_at_will(client, save, a):
     for _ in range(3):
         save(a, 1, b"x")
     assert list(client.read(a)) == [b"x"]
 
 
-def test_a_batch_write_waits_to_be_visible_as_long_as_its_commit_may_take(
-    client: PravegaClient, save: Save, a: StreamName, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_write_waits_to_be_visible_as_long_as_its_commit_may_take(client, save, a, monkeypatch):
     awaited: list[tuple[int, float]] = []
     real = transactions.await_visible
 
@@ -227,9 +203,7 @@ def test_a_batch_write_waits_to_be_visible_as_long_as_its_commit_may_take(
     assert [290 < awaited[0][1] <= 300, 290 < awaited[1][1] <= 300, 10 < awaited[2][1] <= 20] == [True] * 3
 
 
-def test_a_batch_write_that_is_not_visible_in_time_says_so(
-    save: Save, a: StreamName, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_batch_write_that_is_not_visible_in_time_reports_it(save, a, monkeypatch, caplog):
     monkeypatch.setattr(transactions, "_LOOK_SECONDS", 0.05)
     save(a, 0, b"x")
     monkeypatch.setattr(
@@ -240,9 +214,7 @@ def test_a_batch_write_that_is_not_visible_in_time_says_so(
     assert "they will be committed" in caplog.text
 
 
-def test_a_target_is_looked_up_once_as_long_as_it_is_the_same(
-    pravega: InProcessPravega, client: PravegaClient, save: Save, a: StreamName
-) -> None:
+def test_a_target_is_looked_up_once_as_long_as_it_is_the_same(pravega, client, save, a):
     def asked() -> int:
         return pravega.controller.calls["getEpochSegments"]
 

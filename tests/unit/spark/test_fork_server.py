@@ -20,7 +20,7 @@ import pytest
 
 from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.spark.fork_server.session import ForkServer, SparkPython, UnavailableError, register
-from tools.processes import stat_of
+from tests.support.processes import stat_of
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 120

@@ -37,10 +37,7 @@ def test_every_option_belongs_to_a_format_and_every_format_can_be_chosen():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            {"format": "json", "avro_schema": '"long"'},
-            "belongs to format 'avro', but the format is 'json'",
-        ),
+        ({"format": "json", "avro_schema": '"long"'}, "belongs to format 'avro', but the format is 'json'"),
         ({"java_type": "byte[]"}, "'java_type' belongs to format 'java', but no format is set"),
         ({"format": "java", "java_sample": "aced00"}, "java_sample"),
         ({"format": "java", "java_type": "byte[]", "java_sample": EVENT.hex()}, "java_type and java_sample both"),
@@ -74,7 +71,7 @@ def test_a_missing_option_is_named_with_its_meaning(options: dict[str, str], wor
 
 
 @pytest.mark.parametrize(("name", "words"), [("json", r"\.schema"), ("java", r"java_type.*java_sample.*\.schema")])
-def test_columns_that_nothing_tells(name: str, words: str):
+def test_columns_without_types(name: str, words: str):
     made(format=name).serializer()
     with pytest.raises(ConfigError, match=f"format '{name}' do not name their columns.*{words}"):
         made(format=name).column_serializer()

@@ -1,4 +1,4 @@
-"""A query that has read all there is: what it asks, and how soon it goes on."""
+"""A query that has read all there is: what it asks, and how soon it continues."""
 
 import threading
 import time
@@ -63,7 +63,7 @@ def write(client, *values):
 
 
 def polled(reader, position, until):
-    """Ask as Spark does, every 10 ms, until there is something or ``until`` says so; the answers."""
+    """Ask as Spark does, every 10 ms, until there is something or ``until`` reports it; the answers."""
     answers = []
     while not answers or (answers[-1] == position and not until()):
         answers.append(reader.latestOffset(position, None))
@@ -72,7 +72,7 @@ def polled(reader, position, until):
 
 
 def next_position(reader, position):
-    """The next one, long before a look would have come by itself."""
+    """The next one, long before a check would have come by itself."""
     end = time.monotonic() + 30
     answers = polled(reader, position, lambda: time.monotonic() > end)
     assert time.monotonic() < end
@@ -115,7 +115,7 @@ def test_an_event_ends_the_wait(reader, client, monkeypatch):
         assert sum(rows.num_rows for rows in read) == number + 1
 
 
-def test_what_came_after_a_look_is_there_at_the_next_trigger(reader, client, eventually, monkeypatch):
+def test_events_after_a_check_come_at_the_next_trigger(reader, client, eventually, monkeypatch):
     monkeypatch.setattr("pravega_connector.spark.source.offset_planner._TOLD_PAUSE", 0.2)
     position = reader.initialOffset()
     assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position

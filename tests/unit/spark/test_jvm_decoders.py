@@ -11,8 +11,8 @@ from pravega_connector.spark.jvm.decoding import steps
 from pravega_connector.spark.jvm.messages import NotInJvmError
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.errors import LimitExceededError
+from tests.fuzz.jvm_decoders import FORMATS, Java, run
 from tools import jvm
-from tools.fuzz.jvm_decoders import FORMATS, Java, run
 
 EVENTS = 6000
 

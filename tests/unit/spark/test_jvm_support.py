@@ -12,12 +12,7 @@ from typing import Any
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamCut
-from pravega_connector.errors import (
-    ConnectionLostError,
-    DataLossError,
-    MalformedStreamCutError,
-    ProtocolError,
-)
+from pravega_connector.errors import ConnectionLostError, DataLossError, MalformedStreamCutError, ProtocolError
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.jvm.messages import TaskOptions
@@ -98,7 +93,7 @@ def test_a_store_that_stays_away_is_an_error_in_time(request_of: Any, pravega: I
 
 def test_progress_ends_an_outage(request_of: Any) -> None:
     sessions, request = Sessions(), request_of("lost", text="closed")
-    for _ in range(12):  # without progress, the pauses alone would take more than the timeout
+    for _ in range(12):  # without progress, the pauses would take more than the timeout
         sessions.answer(request | {"progressed": True})
 
 

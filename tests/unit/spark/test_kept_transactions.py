@@ -46,12 +46,12 @@ def finished() -> Iterator[Finish]:
 
 @pytest.fixture
 def is_kept(eventually: Callable[..., None]) -> Callable[..., bool]:
-    """Whether a transaction is still pinged, while another one is."""
+    """Return True if a transaction is still pinged, while another one is."""
 
     def check(transaction: Pinged, other: Pinged) -> bool:
         before, start = transaction.pings, other.pings
         eventually(lambda: other.pings >= start + 3)
-        return transaction.pings > before + 1  # one may have been on its way
+        return transaction.pings > before + 1  # one may have been in flight
 
     return check
 
@@ -81,7 +81,7 @@ def test_the_oldest_is_given_up_where_there_are_too_many(
     assert is_kept(others[0], others[-1])
 
 
-def test_one_that_died_is_no_result_of_a_task(eventually: Callable[..., None]):
+def test_one_that_died_is_not_a_result_of_a_task(eventually: Callable[..., None]):
     kept, transaction = KeptTransactions(), Pinged()
     transaction.dead = True
     kept.add(transaction)

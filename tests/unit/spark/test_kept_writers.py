@@ -28,19 +28,6 @@ TARGETS = StructType([*SCHEMA, StructField("target_stream", StringType())])
 LARGE = [b"%d" % i * (7 << 20) for i in range(3)]
 
 
-@pytest.fixture(scope="module")
-def pravega() -> Iterator[InProcessPravega]:
-    with InProcessPravega() as served:
-        yield served
-
-
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-    pravega.faults.clear()
-
-
 @pytest.fixture
 def stream(client: PravegaClient) -> StreamName:
     """A stream of one segment, in a separate scope."""
@@ -122,9 +109,7 @@ def threads_of(stream: StreamName) -> int:
     return sum(thread.name == f"pravega-writer {stream}" for thread in threading.enumerate())
 
 
-def test_micro_batches_share_a_writer_and_its_connections(
-    pravega: InProcessPravega, client: PravegaClient, stream: StreamName, query: Query, seen: Seen
-) -> None:
+def test_micro_batches_share_a_writer_and_its_connections(pravega, client, stream, query, seen):
     calls = Counter[str]()
     for batch in range(5):
         before = Counter(pravega.controller.calls)
@@ -137,9 +122,7 @@ def test_micro_batches_share_a_writer_and_its_connections(
     assert sorted(map(int, client.read(stream))) == list(range(50))
 
 
-def test_events_of_a_key_keep_their_order_across_batches_and_a_scaling(
-    client: PravegaClient, stream: StreamName, query: Query
-) -> None:
+def test_events_of_a_key_keep_their_order_across_batches_and_a_scaling(client, stream, query):
     for batch in range(6):
         query.task(stream, numbered(100 * batch, 100 * batch + 100))
         if batch % 2:
@@ -152,15 +135,7 @@ def test_events_of_a_key_keep_their_order_across_batches_and_a_scaling(
 
 
 @pytest.mark.parametrize("error", [ValueError("of a function"), KeyboardInterrupt()], ids=repr)
-def test_nothing_of_a_failed_task_is_written_by_a_later_one(
-    pravega: InProcessPravega,
-    client: PravegaClient,
-    stream: StreamName,
-    query: Query,
-    seen: Seen,
-    eventually: Callable[..., None],
-    error: BaseException,
-) -> None:
+def test_nothing_of_a_failed_task_is_written_by_a_later_one(pravega, client, stream, query, seen, eventually, error):
     query.task(stream, [(b"before", "k")])
     pravega.faults.delay(60, "append")
 
@@ -182,9 +157,7 @@ def test_nothing_of_a_failed_task_is_written_by_a_later_one(
     assert len(set(seen.writers)) == 2
 
 
-def test_a_writer_that_met_an_error_is_not_kept(
-    pravega: InProcessPravega, client: PravegaClient, stream: StreamName, query: Query, seen: Seen
-) -> None:
+def test_a_writer_that_met_an_error_is_not_kept(pravega, client, stream, query, seen):
     query.task(stream, numbered(0, 3))
     pravega.faults.fail("append")
     with pytest.raises(PravegaError, match="asked for by the test"):
@@ -199,9 +172,7 @@ def test_a_writer_that_met_an_error_is_not_kept(
     assert pravega.faults.pending == 0
 
 
-def test_a_writer_whose_connections_end_between_batches_writes_the_next_one_once(
-    pravega: InProcessPravega, client: PravegaClient, stream: StreamName, query: Query, seen: Seen
-) -> None:
+def test_a_writer_whose_connections_end_between_batches_writes_the_next_one_once(pravega, client, stream, query, seen):
     query.task(stream, numbered(0, 10))
     pravega.faults.drop_connections()
     query.task(stream, numbered(10, 20))
@@ -213,9 +184,7 @@ def test_a_writer_whose_connections_end_between_batches_writes_the_next_one_once
     assert seen.requests["Hello"] >= 3
 
 
-def test_a_token_that_has_expired_between_batches_is_replaced(
-    pravega: InProcessPravega, client: PravegaClient, stream: StreamName, query: Query, seen: Seen
-) -> None:
+def test_a_token_that_has_expired_between_batches_is_replaced(pravega, client, stream, query, seen):
     query.task(stream, numbered(0, 10))
     before = pravega.controller.calls["getDelegationToken"]
 
@@ -231,9 +200,7 @@ def test_a_token_that_has_expired_between_batches_is_replaced(
     assert len(set(seen.writers)) == 1
 
 
-def test_a_scaled_stream_gets_another_writer(
-    client: PravegaClient, stream: StreamName, query: Query, seen: Seen
-) -> None:
+def test_a_scaled_stream_gets_another_writer(client, stream, query, seen):
     query.task(stream, numbered(0, 20))
     client.scale_stream(stream, 2)
     query.task(stream, numbered(20, 40))
@@ -243,9 +210,7 @@ def test_a_scaled_stream_gets_another_writer(
     assert sorted(map(int, client.read(stream))) == list(range(60))
 
 
-def test_a_stream_that_is_sealed_deleted_or_created_again_between_batches(
-    client: PravegaClient, stream: StreamName, query: Query
-) -> None:
+def test_a_stream_that_is_sealed_deleted_or_created_again_between_batches(client, stream, query):
     query.task(stream, numbered(0, 5))
     client.seal_stream(stream)
     with pytest.raises(StreamSealedError):
@@ -262,14 +227,7 @@ def test_a_stream_that_is_sealed_deleted_or_created_again_between_batches(
     assert sorted(map(int, client.read(stream))) == list(range(10, 15))
 
 
-def test_an_idle_writer_is_closed_and_the_next_task_opens_another(
-    client: PravegaClient,
-    stream: StreamName,
-    query: Query,
-    seen: Seen,
-    eventually: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_idle_writer_is_closed_and_the_next_task_opens_another(client, stream, query, seen, eventually, monkeypatch):
     monkeypatch.setattr(kept_writers, "IDLE_SECONDS", 0.05)
     for batch in range(2):
         query.task(stream, numbered(10 * batch, 10 * batch + 10))
@@ -278,9 +236,7 @@ def test_an_idle_writer_is_closed_and_the_next_task_opens_another(
     assert len(set(seen.writers)) == 2
 
 
-def test_the_number_of_idle_writers_has_a_limit(
-    client: PravegaClient, stream: StreamName, query: Query, seen: Seen, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_idle_writers_has_a_limit(client, stream, query, seen, monkeypatch):
     monkeypatch.setattr(kept_writers, "MAX_IDLE", 2)
     streams = [StreamName(stream.scope, f"t{i}") for i in range(5)]
     for each in streams:
@@ -292,9 +248,7 @@ def test_the_number_of_idle_writers_has_a_limit(
     assert [len(list(client.read(each))) for each in streams] == [1, 1, 1, 2, 2]
 
 
-def test_a_task_with_more_streams_than_writers_loses_nothing(
-    client: PravegaClient, stream: StreamName, query: Query, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_with_more_streams_than_writers_loses_nothing(client, stream, query, monkeypatch):
     monkeypatch.setattr("pravega_connector.spark.sink.target_writers.MAX_TARGETS", 2)
     streams = [StreamName(stream.scope, f"t{i}") for i in range(4)]
     for each in streams:
@@ -305,15 +259,13 @@ def test_a_task_with_more_streams_than_writers_loses_nothing(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_leaves_the_writers_of_its_parent_alone(
-    client: PravegaClient, stream: StreamName, query: Query, seen: Seen
-) -> None:
+def test_a_forked_process_leaves_the_writers_of_its_parent_alone(client, stream, query, seen):
     query.task(stream, numbered(0, 5))
     child = os.fork()
     if child == 0:
         ended = 1
         try:
-            kept_writers.kept_writers().close()  # those of the child: none
+            kept_writers.kept_writers().close()  # the child's: none
             query.task(stream, numbered(5, 10))
         except ForkedError:  # gRPC cannot be used here
             ended = 7

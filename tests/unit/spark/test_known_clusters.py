@@ -73,5 +73,5 @@ def test_a_folder_that_others_can_write_to_says_nothing(folder: Path, tmp_path: 
         folder.touch()
     assert not has_answered(HERE)
     known_clusters._noted.clear()
-    note_answer(HERE)  # and is no error
+    note_answer(HERE)  # and is not an error
     assert not has_answered(HERE)

@@ -1,4 +1,4 @@
-"""Queries over many streams ask about several at once: the plan and its errors are those of one after the other."""
+"""Queries over many streams ask about several at once: the plan and its errors are the same as one after the other."""
 
 from __future__ import annotations
 
@@ -37,18 +37,12 @@ def pravega() -> Iterator[InProcessPravega]:
         yield served
 
 
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-
-
 def name(number: int) -> str:
     return f"many/s{number:02}"
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, step: Any) -> list[Any]:
-    """What a step gives with streams asked about side by side, and one after the other."""
+    """Result of a step with streams asked side by side, and one after the other."""
     found = []
     for most in (AT_ONCE, 1):
         monkeypatch.setattr(io, "_STREAMS_AT_ONCE", most)
@@ -92,7 +86,7 @@ def test_a_micro_batch_has_the_same_offsets(client, monkeypatch, ends_now):
     assert all(name(number) in together[1] for number in range(STREAMS))
 
 
-def test_so_many_streams_are_asked_about_at_once_and_no_more(pravega, monkeypatch):
+def test_this_many_streams_are_asked_about_at_once_and_no_more(pravega, monkeypatch):
     barrier, lock = threading.Barrier(AT_ONCE), threading.Lock()
     under_way, seen = 0, set[int]()
     tail = PravegaClient.tail
@@ -114,7 +108,7 @@ def test_so_many_streams_are_asked_about_at_once_and_no_more(pravega, monkeypatc
     assert max(seen) == AT_ONCE
 
 
-def test_of_missing_streams_the_first_one_is_told(pravega, client, monkeypatch):
+def test_of_missing_streams_the_first_one_is_reported(pravega, client, monkeypatch):
     later_has_failed = threading.Event()
     require = PravegaClient.require_stream
 
@@ -163,7 +157,7 @@ def test_a_pattern_asks_for_the_tags_of_new_streams_alone(pravega, client):
     assert asked["listStreamsInScopeForTag"] == 3, "one a look, however many streams there are"
 
 
-def test_losses_are_told_of_the_first_stream_or_of_all(client, monkeypatch):
+def test_losses_are_reported_of_the_first_stream_or_of_all(client, monkeypatch):
     client.create_scope("gone")
     for number in range(AT_ONCE):
         client.create_stream(f"gone/s{number}")

@@ -91,8 +91,7 @@ def test_a_batch_reads_from_one_offset_to_the_next():
 def test_a_stream_that_comes_later_or_lost_data_is_read_from_where_the_batch_says():
     start = Offset({A: StreamCut(A, {0: 10})})
     end = Offset(
-        {A: StreamCut(A, {0: 90}), B: StreamCut(B, {0: 50})},
-        {A: StreamCut(A, {0: 60}), B: StreamCut(B, {0: 20})},
+        {A: StreamCut(A, {0: 90}), B: StreamCut(B, {0: 50})}, {A: StreamCut(A, {0: 60}), B: StreamCut(B, {0: 20})}
     )
     assert read(start, end) == [("a", 0, 60, 90), ("b", 0, 20, 50)]
 

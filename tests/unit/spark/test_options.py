@@ -107,7 +107,7 @@ def test_patterns_of_streams(
 
 
 @pytest.mark.parametrize("pattern", ["", "a/b/c", "/x", "x/", "a,,b", "regex:(", "tag:", "tag: "])
-def test_refuses_what_is_no_pattern(pattern: str):
+def test_refuses_what_is_not_a_pattern(pattern: str):
     with pytest.raises(ConfigError, match="stream_pattern"):
         StreamPattern.parse(source(stream_pattern=pattern, scope="s").stream_pattern or "", ("s",))
 
@@ -359,7 +359,7 @@ def test_scaling_and_retention_of_a_created_stream():
         sink(default_retention_size_bytes="9", default_retention_duration_milliseconds="9").retention()
 
 
-def test_a_first_contact_is_short_and_what_goes_on_is_patient(tmp_path, monkeypatch: pytest.MonkeyPatch):
+def test_a_first_contact_is_short_and_what_continues_is_patient(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     options = source(path="a/b", controller="tcp://127.0.0.1:1", timeout_ms="2000", failover_timeout_ms="90000")
     assert client_of(options).stores.timeout == 2

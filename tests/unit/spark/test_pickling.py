@@ -1,4 +1,4 @@
-"""The shape of what the processes of a query hand to each other, beside the number that stands for it.
+"""The shape of what the processes of a query hand to each other, next to the number that means it.
 
 ``python -m tests.unit.spark.test_pickling`` writes the shape down after the number was raised.
 """
@@ -44,7 +44,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
 
 def add_shapes(value: Any, shapes: dict[str, list[str]], seen: set[int]) -> None:
-    """Add the attributes of a value's class, and of those of the values in it."""
+    """Add the attributes of a value's class, and of the classes of the values in it."""
     if id(value) in seen:
         return
     seen.add(id(value))

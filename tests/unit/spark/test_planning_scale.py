@@ -12,7 +12,7 @@ from pravega_connector.reader.tail_notifications import Arrivals
 from pravega_connector.rows.options import parse_options
 from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.spark.source.offset_planner import QueryPlan
-from tools.scale._planning import (
+from tests.support.planning import (
     Measured,
     all_at_once,
     epoch_after_epoch,
@@ -38,7 +38,7 @@ def test_calls_and_offsets_grow_with_the_segments(shape: Callable[[int], Measure
 
 
 class Clock:
-    """A clock that the test moves; what waits for it goes on at once."""
+    """A clock that the test moves; what waits for it continues at once."""
 
     now = 0.0
 
@@ -70,7 +70,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         return False if ends else None
 
     monkeypatch.setattr(Arrivals, "wait", wait)
-    # Only that of the planner: other threads of the test run sleep, too.
+    # Only the planner's: other threads of the test run sleep, too.
     monkeypatch.setattr(
         "pravega_connector.spark.source.offset_planner.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
     )

@@ -1,6 +1,6 @@
-"""What each of Spark's Python processes loads to do its part: the start of a query has it several times over.
+"""Modules that each of Spark's Python processes loads: the start of a query has it several times over.
 
-No clock: packages, and the number of this project's modules. Measured by ``python -m tools.startup``.
+No clock: packages, and the number of this project's modules. Measured by ``python -m benchmarks.startup``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib.util
 
 import pytest
 
-from tools.startup import KINDS, Start, run_all, stage
+from benchmarks.startup import KINDS, Start, run_all, stage
 
 pytestmark = pytest.mark.long  # 18 processes, one after the other
 
@@ -17,10 +17,10 @@ ARROW = {"mmh3", "msgspec", "numpy", "pyarrow", "typing_extensions"}
 GRPC = {"google", "grpc"}
 #: A client of the schema registry, and what its codecs bring.
 HTTP = {"anyio", "cramjam", "h11", "httpcore2", "httpx2", "idna", "truststore"}
-#: Spark's own pa.array([…]) at the end of a write task loads it, whatever the task does.
+#: Spark's own pa.array([…]) at the end of a write task loads it in each task.
 PANDAS = {"dateutil", "pandas", "pytz", "six"}
 
-#: Kind of process -> packages that it loads beside Spark's, and the most modules of this project.
+#: Kind of process -> packages that it loads next to Spark's, and the most modules of this project.
 EXPECTED: dict[str, tuple[set[str], int]] = {
     "look-up of data sources": (set(), 12),
     "look at the schema": (ARROW | GRPC, 135),

@@ -109,7 +109,7 @@ def test_what_is_left_out_has_no_row_that_passes_and_what_is_done_need_not_be_do
 @pytest.mark.parametrize(
     "condition", [EqualTo(("segment_id",), 9), LessThan(("offset",), 0), EqualTo(("stream", "segment_id"), 1)]
 )
-def test_fields_of_a_format_are_no_metadata(condition) -> None:
+def test_fields_of_a_format_are_not_metadata(condition) -> None:
     pushed = Pushed(TYPED, [condition])
     piece = SegmentSlice(StreamName("a", "s"), 1, 0, 10)
     assert (pushed.keep([piece]), pushed.left, pushed.stop) == ([piece], [condition], None)

@@ -1,4 +1,4 @@
-"""What the driver of a streaming query does while servers do not answer."""
+"""The driver of a streaming query while servers do not answer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Plan:
 
 
 class Client(PravegaClient):
-    """One that nobody connects, with the trouble that a test gives it."""
+    """A client without a connection, with the faults of the test."""
 
     told: str | None = None
 
@@ -96,7 +96,7 @@ def in_background(reader: PravegaStreamReader, start: dict[str, Any]) -> Future[
     return ThreadPoolExecutor(1).submit(reader.latestOffset, start, None)
 
 
-def test_a_query_that_asks_often_is_told_of_an_outage_while_it_lasts(reader, plan, client) -> None:
+def test_a_query_that_asks_often_learns_of_an_outage_while_it_lasts(reader, plan, client) -> None:
     start = reader.initialOffset()
     for _ in range(2):
         assert reader.latestOffset(start, None) == start
@@ -142,8 +142,8 @@ def test_an_outage_that_lasts_too_long_ends_the_query(reader, plan, client) -> N
         reader.latestOffset(start, None)
 
 
-def test_a_restarted_query_goes_on(reader, plan, client, monkeypatch) -> None:
-    """It has a position to start from: its servers were there once."""
+def test_a_restarted_query_continues(reader, plan, client, monkeypatch) -> None:
+    """It has a position to start from: its servers existed once."""
     calls: list[bool] = []
 
     def client_of(_: SourceOptions, *, service: bool = False) -> Client:
@@ -156,7 +156,7 @@ def test_a_restarted_query_goes_on(reader, plan, client, monkeypatch) -> None:
     assert True in calls
 
 
-def test_the_report_waits_neither_for_a_look_nor_for_long(reader, plan, client, monkeypatch) -> None:
+def test_the_report_waits_neither_for_a_check_nor_for_long(reader, plan, client, monkeypatch) -> None:
     """Spark's thread asks for it between two batches: what blocks it there is not told of."""
     start = reader.initialOffset()
     reader.latestOffset(start, None)

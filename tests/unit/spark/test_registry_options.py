@@ -73,13 +73,13 @@ def test_schema_ids_travel_in_the_columns():
     assert carried[0].metadata["k"] == "v"
     assert schema_ids_of(carried, options) == (3, 5)
     assert with_schema_ids(ROWS, options, None) == ROWS
-    # Those of another group say nothing here.
+    # The options of another group do not count here.
     assert schema_ids_of(carried, source()) is None
     assert schema_ids_of(ROWS, options) is None
     assert schema_ids_of(carried, parse_options(SourceOptions, {"path": "shop/orders"})) is None
 
 
-def test_a_near_name_is_told():
+def test_a_near_name_is_reported():
     with pytest.raises(UnknownOptionError, match=r"'regsitry'.*did you mean 'registry'"):
         parse_options(SourceOptions, {"path": "a/b", "regsitry": "http://x:1"})
 

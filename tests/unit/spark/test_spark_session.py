@@ -4,7 +4,6 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,7 +63,7 @@ def made(session: Session, **options: str) -> Any:
     return with_defaults(options, source.defaults, SourceOptions)
 
 
-def test_a_session_has_a_cluster_and_options(monkeypatch: pytest.MonkeyPatch):
+def test_a_session_has_a_cluster_and_options(monkeypatch):
     monkeypatch.setenv("PRAVEGA_SCOPE", "from-env")
     session: Any = Session(**{"spark.pravega.controller.uri": "tcp://pravega:9090", "spark.app.name": "x"})
     configure(session)
@@ -110,7 +109,7 @@ SOCKETS = "spark.python.unix.domain.socket.enabled"
 BUFFER = "spark.sql.execution.pandas.udf.buffer.size"
 
 
-def test_a_builder_is_started_with_unix_sockets_unless_they_are_switched_off(umask: Callable[[int], int]):
+def test_a_builder_is_started_with_unix_sockets_unless_they_are_switched_off(umask):
     builder: Any = Builder()
     assert configure(builder) is builder.session
     assert builder._options == {SOCKETS: "true"}
@@ -125,9 +124,7 @@ def test_a_builder_is_started_with_unix_sockets_unless_they_are_switched_off(uma
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
-def test_there_are_no_sockets_to_which_others_could_connect(
-    umask: Callable[[int], int], caplog: pytest.LogCaptureFixture
-):
+def test_there_are_no_sockets_to_which_others_could_connect(umask, caplog):
     umask(0o002)
     builder: Any = Builder()
     with caplog.at_level("INFO", logger="pravega_connector.spark.session"):
@@ -136,7 +133,7 @@ def test_there_are_no_sockets_to_which_others_could_connect(
     assert "unix domain sockets (other users could connect to them: set the umask to 022)" in caplog.text
 
 
-def test_one_line_has_the_reason_of_each_part_that_is_missing(caplog: pytest.LogCaptureFixture):
+def test_one_line_has_the_reason_of_each_part_that_is_missing(caplog):
     session: Any = Session()
     with caplog.at_level("INFO", logger="pravega_connector.spark.session"):
         configure(session)
@@ -152,9 +149,7 @@ def test_one_line_has_the_reason_of_each_part_that_is_missing(caplog: pytest.Log
     assert caplog.records == []
 
 
-def test_a_platform_that_refuses_a_part_does_not_stop_the_session(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+def test_a_platform_that_refuses_a_part_does_not_stop_the_session(monkeypatch, caplog):
     def refuse(*_: object) -> None:
         raise RuntimeError("ADD JAR is not allowed\n\tat org.apache.spark")
 
@@ -203,9 +198,7 @@ def test_two_streams_that_would_be_one_table_are_an_error():
     assert not session.tables
 
 
-def test_an_application_whose_session_is_not_configured_logs_one_line(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
-):
+def test_an_application_whose_session_is_not_configured_logs_one_line(monkeypatch, caplog, tmp_path):
     monkeypatch.setattr("pravega_connector.spark.data_source.is_spark_process", lambda: True)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
     monkeypatch.setenv("SPARK_JOB_ARTIFACT_UUID", "default")

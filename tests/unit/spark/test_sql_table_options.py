@@ -1,4 +1,4 @@
-"""Whose options a table's columns carry."""
+"""Options that a table's columns carry."""
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType
@@ -14,13 +14,7 @@ from pravega_connector.spark.sql_tables import (
 )
 
 COLUMNS = StructType([StructField("id", LongType(), metadata={"k": "v"}), StructField("item", StringType())])
-OPTIONS = {
-    "stream": "a/b",
-    "password": "secret",
-    "auth_token": "secret",
-    "provider": "pravega",
-    "path": "/warehouse/t",
-}
+OPTIONS = {"stream": "a/b", "password": "secret", "auth_token": "secret", "provider": "pravega", "path": "/warehouse/t"}
 # As Spark passes them when the table is created: each option twice, next to the properties of the table.
 CREATED = {
     **OPTIONS,

@@ -6,7 +6,7 @@ import itertools
 import math
 import pickle
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -47,19 +47,6 @@ STOCK = StructType(
 VERSIONED = StructType([*STOCK, StructField("version", StringType())])
 
 
-@pytest.fixture(scope="module")
-def pravega() -> Iterator[InProcessPravega]:
-    with InProcessPravega() as server:
-        yield server
-
-
-@pytest.fixture
-def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
-    with pravega.client() as client:
-        yield client
-    pravega.faults.clear()
-
-
 @pytest.fixture
 def table(client: PravegaClient) -> Table[Any]:
     name = TableName("scope", f"table{next(_numbers)}")
@@ -94,8 +81,8 @@ def pieces(table: Table[Any]) -> dict[str, int]:
     return {entry.key: entry.value["pieces"] for entry in table.entries()}
 
 
-def test_answers_are_lost(pravega: InProcessPravega, table: Table[Any], query: Any) -> None:
-    """Whatever request is repeated: with an order, with versions, and without either."""
+def test_answers_are_lost(pravega, table, query):
+    """For each repeated request: with an order, with versions, and without either."""
     for options in ({}, {"order_column": "at"}):
         pravega.faults.drop_after("update table")
         run(query(**options), row("anna", 1, 1), row("bert", 1, 1))
@@ -112,7 +99,7 @@ def test_answers_are_lost(pravega: InProcessPravega, table: Table[Any], query: A
     assert pravega.faults.pending == 0
 
 
-def test_a_task_that_outlives_its_attempt_changes_nothing_with_an_order(table: Table[Any], query: Any) -> None:
+def test_a_task_that_outlives_its_attempt_changes_nothing_with_an_order(table, query):
     late = row("anna", 1, 1)
     for options, expected in (({}, 1), ({"order_column": "at"}, 2)):
         run(query(**options), late)
@@ -121,7 +108,7 @@ def test_a_task_that_outlives_its_attempt_changes_nothing_with_an_order(table: T
         assert pieces(table) == {"anna": expected}
 
 
-def test_a_value_of_only_its_order_keeps_the_greatest(table: Table[Any], query: Any) -> None:
+def test_a_value_of_only_its_order_keeps_the_greatest(table, query):
     columns = changed(item=None, pieces=None)
     schema = arrow_schema(columns)
     for at in (1, 3, 2):
@@ -129,15 +116,15 @@ def test_a_value_of_only_its_order_keeps_the_greatest(table: Table[Any], query: 
     assert [entry.value for entry in table.entries()] == [{"at": 3}]
 
 
-def test_an_older_row_adds_a_removed_key_again(table: Table[Any], query: Any) -> None:
-    """A removed entry has no order: docs/operate/failover-and-guarantees.md says so."""
+def test_an_older_row_adds_a_removed_key_again(table, query):
+    """A removed entry has no order: see docs/operate/failover-and-guarantees.md."""
     ordered = query(order_column="at")
     for each in (row("anna", 1, 1), row("anna", None, 2), row("anna", 1, 1)):
         run(ordered, each)
     assert pieces(table) == {"anna": 1}
 
 
-def test_two_queries_leave_the_newest_row_of_each_key(table: Table[Any], query: Any) -> None:
+def test_two_queries_leave_the_newest_row_of_each_key(table, query):
     chance = random.Random(7)
     rows = [row(f"k{chance.randrange(30):03}", number, chance.randrange(50)) for number in range(1200)]
     ordered = query(order_column="at")
@@ -167,9 +154,7 @@ def before_update(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize(("at", "expected"), [(5, 5), (2, 3)])
-def test_an_entry_that_changes_between_read_and_update(
-    table: Table[Any], query: Any, before_update: Any, at: int, expected: int
-) -> None:
+def test_an_entry_that_changes_between_read_and_update(table, query, before_update, at, expected):
     """Another client writes a newer or an older value just before the update: with an order, the newest one stays."""
     table.put("anna", {"pieces": 1, "at": 1})
     calls = itertools.count()
@@ -184,7 +169,7 @@ def test_an_entry_that_changes_between_read_and_update(
     assert pieces(table) == {"anna": expected}
 
 
-def test_a_row_with_a_version_conflicts(table: Table[Any], query: Any) -> None:
+def test_a_row_with_a_version_conflicts(table, query):
     version = str(table.put("anna", {"pieces": 1}))
     table.put("anna", {"pieces": 2})
     with pytest.raises(TableVersionError, match=r"key b'anna' .* was not written: it was changed or removed"):
@@ -196,9 +181,7 @@ def test_a_row_with_a_version_conflicts(table: Table[Any], query: Any) -> None:
     assert pieces(table) == {"anna": 2}
 
 
-def test_a_lost_answer_and_another_client_leave_the_outcome_unknown(
-    pravega: InProcessPravega, table: Table[Any], query: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_answer_and_another_client_leave_the_outcome_unknown(pravega, table, query, monkeypatch):
     """The update is made, its answer is lost, and another client changes the entry: it counts both."""
     version = str(table.put("anna", {"pieces": 1}))
     read, writes = SegmentRequests.read, list[int]()
@@ -217,9 +200,7 @@ def test_a_lost_answer_and_another_client_leave_the_outcome_unknown(
     assert pieces(table) == {"anna": 12}
 
 
-def test_a_second_attempt_of_a_task_does_not_know_what_the_first_has_written(
-    table: Table[Any], query: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_attempt_of_a_task_does_not_know_what_the_first_has_written(table, query, monkeypatch):
     version = str(table.put("anna", {"pieces": 1}))
     run(query(VERSIONED), row("anna", 2, 2, version=version))
     table.put("anna", {"pieces": 3})
@@ -231,7 +212,7 @@ def test_a_second_attempt_of_a_task_does_not_know_what_the_first_has_written(
 
 
 @pytest.mark.parametrize("others", [[(1.0, 1)], [(3.0, 3), (1.0, 1)]])
-def test_nan_has_no_order(table: Table[Any], query: Any, others: list[tuple[float, int]]) -> None:
+def test_nan_has_no_order(table, query, others):
     columns = changed(at=DoubleType())
     schema = arrow_schema(columns)
     writer = query(columns, order_column="at")
@@ -246,7 +227,7 @@ def test_nan_has_no_order(table: Table[Any], query: Any, others: list[tuple[floa
     assert pieces(table) == {"anna": others[0][1]}
 
 
-def test_keys_of_several_tasks(table: Table[Any], query: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_several_tasks(table, query, monkeypatch):
     plain, ordered = query(), query(order_column="at")
     apart = [run(plain, row("anna", 1, 1)), run(plain, row("bert", 1, 1), row("bert", 2, 2)), None]
     plain.commit(apart)
@@ -260,13 +241,13 @@ def test_keys_of_several_tasks(table: Table[Any], query: Any, monkeypatch: pytes
     assert len(run(plain, row("anna", 1, 1), row("bert", 1, 1), batches=2).changed) == 8
 
 
-def test_an_order_that_cannot_be_read_names_the_key(client: PravegaClient, table: Table[Any], query: Any) -> None:
+def test_an_order_that_cannot_be_read_names_the_key(client, table, query):
     client.table(table.name).put(b"anna", b"{")
     with pytest.raises(DeserializationError, match=r"key b'anna' of table .* has no readable column 'at'"):
         run(query(order_column="at"), row("bert", 1, 1), row("anna", 1, 1))
 
 
-def test_updates_keep_to_the_limits_of_a_server(table: Table[Any], query: Any, before_update: Any) -> None:
+def test_updates_keep_to_the_limits_of_a_server(table, query, before_update):
     seen: list[Sequence[WireEntry]] = []
     before_update(seen.append)
     run(query(), *(row(f"{number:04}", number, 1) for number in range(800)), batches=2)
@@ -278,7 +259,7 @@ def test_updates_keep_to_the_limits_of_a_server(table: Table[Any], query: Any, b
     assert sum(entry.value["item"] == big for entry in table.entries()) == 18
 
 
-def test_a_deleted_table(client: PravegaClient, table: Table[Any], query: Any) -> None:
+def test_a_deleted_table(client, table, query):
     writer = query()
     client.delete_table(table.name)
     with pytest.raises(TableNotFoundError):
@@ -287,7 +268,7 @@ def test_a_deleted_table(client: PravegaClient, table: Table[Any], query: Any) -
         query()
 
 
-def test_a_read_is_sent_to_tasks(pravega: InProcessPravega, table: Table[Any]) -> None:
+def test_a_read_is_sent_to_tasks(pravega, table):
     table.put("anna", {"pieces": 1, "at": 2})
     source = PravegaDataSource(
         {"controller": pravega.uri, "table": str(table.name), "format": "json", "key_format": "string"}
@@ -318,14 +299,12 @@ def test_a_read_is_sent_to_tasks(pravega: InProcessPravega, table: Table[Any]) -
         ({"table": "other"}, r"table 'other' has no scope"),
     ],
 )
-def test_a_read_says_what_is_wrong(
-    pravega: InProcessPravega, table: Table[Any], options: dict[str, str], words: str
-) -> None:
+def test_a_read_says_what_is_wrong(pravega, table, options, words):
     with pytest.raises(PravegaError, match=words):
         PravegaDataSource({"controller": pravega.uri, "table": str(table.name), **options}).schema()
 
 
-def test_a_read_of_other_columns_says_so(pravega: InProcessPravega, table: Table[Any]) -> None:
+def test_a_read_of_other_columns_reports_it(pravega, table):
     source = PravegaDataSource({"controller": pravega.uri, "table": str(table.name)})
     with pytest.raises(ConfigError, match="raw values have no column 'item'"):
         source.reader(StructType([StructField("item", StringType())]))
@@ -361,7 +340,7 @@ def changed(**kinds: Any) -> StructType:
         (STOCK, {"table": "no/such", "allow_create_table": "true", "primary_key_length": "4"}, r"allow_create_scope"),
     ],
 )
-def test_a_write_says_what_is_wrong(query: Any, columns: StructType, options: dict[str, str], words: str) -> None:
+def test_a_write_says_what_is_wrong(query, columns, options, words):
     with pytest.raises(PravegaError, match=words):
         query(columns, **options)
 
@@ -380,12 +359,12 @@ def test_a_write_says_what_is_wrong(query: Any, columns: StructType, options: di
         ),
     ],
 )
-def test_a_row_that_cannot_be_written_is_named(query: Any, options: Any, rows: list[Row], words: str) -> None:
+def test_a_row_that_cannot_be_written_is_named(query, options, rows, words):
     with pytest.raises(PravegaError, match=words):
         run(query(**options), *rows)
 
 
-def test_options_of_tables_without_a_table(pravega: InProcessPravega) -> None:
+def test_options_of_tables_without_a_table(pravega):
     def source(**options: str) -> PravegaDataSource:
         return PravegaDataSource({"controller": pravega.uri, "stream": "a/b", **options})
 
@@ -395,8 +374,8 @@ def test_options_of_tables_without_a_table(pravega: InProcessPravega) -> None:
         source(key_column="id").schema()
 
 
-def test_defaults_of_a_session_apply_to_tables(pravega: InProcessPravega, table: Table[Any]) -> None:
-    """Those for streams are left out, as well as those of the other side."""
+def test_defaults_of_a_session_apply_to_tables(pravega, table):
+    """The options for streams and for the other side are left out."""
     defaults = {"controller": pravega.uri, "stream": "a/b", "writer_mode": "exactly_once", "order_column": "at"}
     source = type(
         "Session", (PravegaDataSource,), {"defaults": defaults | {"mode": "PERMISSIVE", "key_format": "string"}}
@@ -406,7 +385,7 @@ def test_defaults_of_a_session_apply_to_tables(pravega: InProcessPravega, table:
     assert (writer.options.mode, writer.options.order_column) == ("upsert", "at")
 
 
-def test_a_sql_table_carries_its_options(pravega: InProcessPravega, table: Table[Any]) -> None:
+def test_a_sql_table_carries_its_options(pravega, table):
     """Its columns may be null, and it has versions only if an option names their column: INSERT sets all columns."""
     table.put("anna", {"pieces": 1, "at": 2})
     options = {"controller": pravega.uri, "table": str(table.name), "format": "json", "key_format": "string"}

@@ -38,7 +38,7 @@ def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
     with pravega.client() as client:
         client.create_stream(STREAM, 1)
         yield client
-    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept().close()  # the server is closed next, so nothing may ping it
     transactions._kept_of_process.clear()
 
 

@@ -46,13 +46,11 @@ def writer(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterat
     assert isinstance(writer, PravegaBatchWriter)
     writer.write(iter(ROWS))
     yield writer
-    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept().close()  # no ping to the stopped server
     transactions._kept_of_process.clear()
 
 
-def test_begins_before_its_first_row_where_the_last_task_had_rows(
-    writer: PravegaBatchWriter, asked: Callable[[str], int], eventually: Callable[..., None]
-):
+def test_begins_before_its_first_row_where_the_last_task_had_rows(writer, asked, eventually):
     before = asked("createTransaction")
 
     def rows() -> Iterator[pa.RecordBatch]:
@@ -65,9 +63,7 @@ def test_begins_before_its_first_row_where_the_last_task_had_rows(
     assert asked("createTransaction") == before + 1, "it is the one that the rows are in"
 
 
-def test_one_without_rows_is_dropped_and_the_next_task_waits_for_a_row(
-    writer: PravegaBatchWriter, asked: Callable[[str], int], eventually: Callable[..., None]
-):
+def test_one_without_rows_is_dropped_and_the_next_task_waits_for_a_row(writer, asked, eventually):
     aborted, begun = asked("abortTransaction"), asked("createTransaction")
     message = writer.write(iter(()))
     assert isinstance(message, TaskPrepared)
@@ -78,12 +74,7 @@ def test_one_without_rows_is_dropped_and_the_next_task_waits_for_a_row(
     assert asked("createTransaction") == begun + 1
 
 
-def test_a_task_without_rows_does_not_wait_for_the_end_of_its_transaction(
-    writer: PravegaBatchWriter,
-    monkeypatch: pytest.MonkeyPatch,
-    asked: Callable[[str], int],
-    eventually: Callable[..., None],
-):
+def test_a_task_without_rows_does_not_wait_for_the_end_of_its_transaction(writer, monkeypatch, asked, eventually):
     begun, ended, go_on = asked("createTransaction"), threading.Event(), threading.Event()
     abort = ControllerClient.abort_transaction
 
@@ -105,9 +96,7 @@ def test_a_task_without_rows_does_not_wait_for_the_end_of_its_transaction(
     assert ended.wait(60)
 
 
-def test_of_a_task_that_fails_before_its_first_row_is_dropped(
-    writer: PravegaBatchWriter, asked: Callable[[str], int], eventually: Callable[..., None]
-):
+def test_of_a_task_that_fails_before_its_first_row_is_dropped(writer, asked, eventually):
     aborted = asked("abortTransaction")
 
     def rows() -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What an in-process Pravega is asked to do wrong happens, and the client comes through or says what is wrong."""
+"""The faults of an in-process Pravega happen, and the client recovers or raises a clear error."""
 
 import itertools
 import threading
@@ -10,7 +10,7 @@ import pytest
 from pravega_connector.client import PravegaClient, TransactionStatus
 from pravega_connector.errors import ConfigError, ControllerUnavailableError, SegmentStoreError, TransactionAbortedError
 from pravega_connector.wire import StreamCut
-from tests.stopwatch import Stopwatch
+from tests.support.stopwatch import Stopwatch
 
 EVENTS = [b"%d" % number for number in range(200)]
 
@@ -81,14 +81,14 @@ def test_clearing_ends_a_delay(pravega, pravega_client, pravega_stream):
     assert next(iter(pravega_client.read(pravega_stream))) == b"event"
 
 
-def test_an_error_of_the_store_is_told(pravega, pravega_stream):
+def test_an_error_of_the_store_is_reported(pravega, pravega_stream):
     pravega.faults.fail("info", times=10_000)
     with PravegaClient(pravega.config, timeout=1, failover_timeout=1) as client, pytest.raises(SegmentStoreError):
         client.tail(pravega_stream)
     pravega.faults.clear()
 
 
-def test_a_controller_that_is_away_comes_back(pravega, pravega_stream):
+def test_a_controller_that_is_unavailable_comes_back(pravega, pravega_stream):
     with PravegaClient(pravega.config, timeout=5, failover_timeout=5) as client:
         with pravega.faults.controller_away(), pytest.raises(ControllerUnavailableError):
             client.describe(pravega_stream)

@@ -28,7 +28,7 @@ def test_it_starts_again_empty_and_somewhere_else_at_the_same_time():
             assert client.scopes() == ["_system"]
 
 
-def test_one_that_does_not_run_says_so():
+def test_one_that_does_not_run_reports_it():
     server = InProcessPravega()
     with pytest.raises(LocalServerError, match=r"is not running; call start\(\)"):
         server.uri  # noqa: B018

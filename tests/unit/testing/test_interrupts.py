@@ -1,4 +1,4 @@
-"""A little of what ``python -m tools.interrupts`` does at length."""
+"""A little of what ``python -m tests.interrupts`` does at length."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import gc
 import pytest
 
 from pravega_connector.reader.tail import TailReader
-from tools.interrupts import _cases
-from tools.interrupts._cases import CASES
-from tools.interrupts._run import try_all
+from tests.interrupts import _cases
+from tests.interrupts._cases import CASES
+from tests.interrupts._run import try_all
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-#: Files whose lines change what a case hands out or writes; without any, those of all files.
+#: Files whose lines change the output of a case; without any, all files.
 FILES = {
     "poll": ["stream_reader.py", "tail.py"],
     "iterate": ["stream_reader.py", "tail.py"],

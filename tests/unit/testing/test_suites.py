@@ -1,4 +1,4 @@
-"""The suites that are run on real servers pass on those of ``pravega_connector.testing`` as well."""
+"""The suites of real servers pass on ``pravega_connector.testing`` as well."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.suites import ON_BOTH
+from tests.support.suites import ON_BOTH
 
 ROOT = Path(__file__).parents[3]
 

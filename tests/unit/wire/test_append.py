@@ -1,4 +1,4 @@
-"""The appending session against a model of the server: whatever happens, every event arrives once and in order."""
+"""The appending session against a model of the server: every event arrives once and in order, through all faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def block_of(events: list[bytes], *, large: bool = False) -> Block:
 
 @dataclass
 class Segment:
-    """What the server keeps of a segment. Numbers are those of the one writer that there is."""
+    """A segment in the server. Numbers are the only writer's."""
 
     log: list[bytes] = field(default_factory=list)
     last_number: int = NEVER_WROTE
@@ -134,7 +134,7 @@ class Appending(RuleBasedStateMachine):
     @precondition(lambda self: self.session.due_large_block() is not None)
     @rule()
     def merge_large_event(self) -> None:
-        """A large event goes over a connection of its own and is durable in one step."""
+        """A large event goes over its own connection and is durable in one step."""
         block = self.session.due_large_block()
         assert block is not None
         if self.segments[-1].sealed:

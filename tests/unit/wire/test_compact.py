@@ -91,9 +91,9 @@ def test_frames_keep_all_their_revisions(bodies, version):
         "00008000",  # too many
         "00000101000000000",  # a revision left out
         "0000020000000000",  # the second one missing
-        "00000100000000ff",  # longer than what is there
+        "00000100000000ff",  # longer than what exists
     ],
 )
-def test_other_bytes_are_no_frames(data):
+def test_other_bytes_are_not_frames(data):
     with pytest.raises(ValueError, match=r"unknown|missing|expected"):
         CompactReader(bytes.fromhex(data[: len(data) // 2 * 2])).versioned(newest=3)

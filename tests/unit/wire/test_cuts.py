@@ -23,7 +23,7 @@ JAVA_CUTS = [json.loads(line) for line in VECTORS.read_text().splitlines()]
 
 names = st.from_regex(r"_?[A-Za-z0-9.\-]{1,20}", fullmatch=True)
 ids = st.builds(segment_id, st.integers(0, 2**31 - 1), st.integers(0, 2**30 - 1))
-# Borders of the compact numbers, of which the largest is no compact long any more (COMPACT_LONG_MAX).
+# Borders of the compact numbers. The largest is not a compact long any more (COMPACT_LONG_MAX).
 borders = st.sampled_from([2**n + d for n in (5, 6, 13, 14, 29, 30, 60) for d in (-1, 0, 1)])
 offsets = st.one_of(st.integers(-1, 2**61 - 2), borders)
 cuts = st.builds(
@@ -121,7 +121,7 @@ def test_positions_that_no_segment_has_are_refused(positions):
         StreamCut(STREAM, positions)
 
 
-# What other writers may do differently
+# Allowed differences of other writers
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ def test_wider_numbers_than_needed_are_read():
     assert StreamCut.from_bytes(b"\0\1\1\0" + len(body).to_bytes(4, "big") + body) == StreamCut(STREAM, {5: 6})
 
 
-# What is refused
+# Refused input
 
 
-def test_unbounded_is_no_cut():
+def test_unbounded_is_not_a_cut():
     refused(StreamCut.from_text, "UNBOUNDED", "None")
     refused(StreamCut.from_text, " UNBOUNDED\n", "None")
     refused(StreamCut.from_bytes, b"", "None")

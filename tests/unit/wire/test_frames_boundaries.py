@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pravega_connector.errors import ProtocolError
 from pravega_connector.wire import frame_walk as boundaries
 from pravega_connector.wire import walk_frames
-from tests.each import each_case
+from tests.support.each import each_case
 
 
 def frame(event: bytes) -> bytes:
@@ -177,7 +177,7 @@ def test_a_walk_can_begin_anywhere():
     assert walk_frames(chunk, 99).tolist() == [99]
 
 
-# What is no frame
+# Bytes without a frame
 
 BAD_HEADERS = {
     "padding": b"\xff\xff\xff\xff\0\0\0\3",  # WireCommandType.PADDING never reaches a segment; Java's reader refuses it
@@ -249,7 +249,7 @@ def test_an_event_over_the_limit_is_refused(shape, small_windows):
         ("too long", f"claims {2**31 - 1} bytes; the limit is {boundaries.MAX_EVENT_SIZE}"),
     ],
 )
-def test_a_refusal_tells_what_was_found(bad, words):
+def test_a_refusal_reports_what_was_found(bad, words):
     with pytest.raises(ProtocolError, match=words):
         walk_frames(frame(b"abc") + BAD_HEADERS[bad])
 

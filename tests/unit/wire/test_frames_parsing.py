@@ -19,7 +19,7 @@ LARGE = [b"a", bytes(300_000), b"", b"b" * 70_000, b"c"]
 def parse(parser: FrameParser, data: bytes, sizes: list[int], room: int | None = None) -> tuple[list[bytes], list[int]]:
     """Feed the data in pieces of these sizes, again and again, from one buffer; the events and their offsets.
 
-    With ``room`` it is a buffer of received messages, which may be written to, with so many bytes before each piece.
+    With ``room`` it is a buffer of received messages, which may be written to, with this many bytes before each piece.
     """
     memory = bytearray(max(sizes)) if room is None else ReceiveBuffer(room + max(sizes))
     buffer = memoryview(memory)[room or 0 :]
@@ -143,7 +143,7 @@ def test_an_incomplete_event_is_not_looked_at_again(monkeypatch):
 # Limits and errors
 
 
-def test_bytes_that_are_no_event_are_refused_with_their_place():
+def test_bytes_without_an_event_are_refused_with_their_place():
     parser = FrameParser(1000, segment="s/t/0.#epoch.0")
     assert parser.feed(frame_events([b"abc"]).data) is not None
     assert parser.feed(b"no") is None

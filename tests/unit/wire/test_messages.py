@@ -124,11 +124,7 @@ REPLIES = [
     (AppendSetup(1, SEGMENT, UUID, -(2**63)), 2, ONE + NAME + UUID + b"\x80" + bytes(7)),
     (DataAppended(UUID, 2, -1, 1, 3), 7, UUID + TWO + MINUS_ONE + ONE + THREE),
     (SegmentRead(SEGMENT, 2, True, False, b"xyz", 3), 10, NAME + TWO + b"\1\0" + b"\0\0\0\x03xyz" + THREE),
-    (
-        StreamSegmentInfo(1, SEGMENT, True, False, True, 2, 3, 1),
-        12,
-        ONE + NAME + b"\1\0\1" + TWO + THREE + ONE,
-    ),
+    (StreamSegmentInfo(1, SEGMENT, True, False, True, 2, 3, 1), 12, ONE + NAME + b"\1\0\1" + TWO + THREE + ONE),
     (ConditionalCheckFailed(UUID, 2, 1), 8, UUID + TWO + ONE),
     (SegmentCreated(1, SEGMENT), 21, ONE + NAME),
     (SegmentAttribute(1, -1), 35, ONE + MINUS_ONE),
@@ -248,7 +244,7 @@ def test_an_append_surrounds_the_events_with_its_block_and_end():
     ],
 )
 def test_a_server_takes_blocks_as_javas_writers_end_them(in_block, size, behind):
-    """Java's AppendBatchSizeTracker guesses a block's size: CommandEncoder ends it with what is there."""
+    """Java's AppendBatchSizeTracker guesses a block's size: CommandEncoder ends it with what exists."""
     block = b"" if in_block is None else struct.pack(">ii", 3, 16 + len(in_block)) + UUID + in_block
     body = UUID + struct.pack(">ii", size, len(behind)) + behind + struct.pack(">iqq", 1, 7, 9)
     (append,) = RequestDecoder().feed(block + struct.pack(">ii", 4, len(body)) + body)

@@ -43,13 +43,13 @@ def test_names_that_no_server_takes_are_refused(name):
         validate_scope_name(name)
 
 
-def test_a_name_that_is_no_text_is_refused():
+def test_a_name_that_is_not_text_is_refused():
     with pytest.raises(InvalidNameError, match="NoneType"):
         StreamName("scope", None)
 
 
 @pytest.mark.parametrize("text", ["", "stream", "/stream", "scope/", "a/b/c", "scope stream"])
-def test_text_that_is_no_stream_is_refused(text):
+def test_text_that_is_not_a_stream_is_refused(text):
     with pytest.raises(InvalidNameError):
         StreamName.parse(text)
 
@@ -70,8 +70,7 @@ def test_streams_are_ordered_hashable_and_survive_pickling():
 
 
 @pytest.mark.parametrize(
-    ("stream", "internal"),
-    [("s/t", False), ("s/_MARKt", True), ("_system/t", True), ("s/t.RG-x", False)],
+    ("stream", "internal"), [("s/t", False), ("s/_MARKt", True), ("_system/t", True), ("s/t.RG-x", False)]
 )
 def test_internal_streams_are_told_apart(stream, internal):
     assert StreamName.parse(stream).is_internal is internal

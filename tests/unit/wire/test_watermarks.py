@@ -19,7 +19,7 @@ from pravega_connector.wire.versioned import put_compact_int
 from pravega_serde.errors import DeserializationError
 
 STREAM = StreamName("s", "t")
-# What a controller of Pravega 0.13 wrote for a stream of two segments, of which only the first had events.
+# Bytes that a controller of Pravega 0.13 wrote for a stream of two segments; only the first had events.
 WRITTEN = bytes.fromhex(
     "000001000000006100000000000003e800000000000003e802"
     "0000010000000018000000000000000000000000000000003fe00000000000000000000000000009"
@@ -35,7 +35,7 @@ entries = st.dictionaries(
 
 
 def frame(body: bytes, *more: bytes) -> bytes:
-    """A value of format and version 0, with revisions of which the first is known."""
+    """A value of format and version 0, with revisions; the first is known."""
     revisions = b"".join(bytes((n,)) + struct.pack(">i", len(b)) + b for n, b in enumerate((body, *more)))
     return bytes((0, 0, 1 + len(more))) + revisions
 

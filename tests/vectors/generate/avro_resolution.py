@@ -109,7 +109,7 @@ CASES: list[tuple[Any, Any, list[Any]]] = [
     (record(("a", "int"), ("b", "int")), record(("b", "int", {"aliases": ["a"]})), [{"a": 1, "b": 2}]),
     (record(("a", "int"), name="X"), record(("a", "int"), name="Y"), [{"a": 1}]),
     (record(("a", "int"), name="X"), record(("a", "int"), name="Y", aliases=["X"]), [{"a": 1}]),
-    # Aliases: of a namespace, relative to one, beside others, of a type inside
+    # Aliases: of a namespace, relative to one, next to others, of a type inside
     (record(("a", "int"), name="n.X"), record(("a", "int"), name="m.Y", aliases=["n.X"]), [{"a": 1}]),
     (record(("a", "int"), name="n.X"), record(("a", "int"), name="n.Y", aliases=["X"]), [{"a": 1}]),
     (record(("a", "int"), name="n.X"), record(("a", "int"), name="m.Y", aliases=["X"]), [{"a": 1}]),

@@ -1,4 +1,4 @@
-"""Writes a folder of state samples: ``python -m tests.vectors.generate.state FOLDER [scene …]``, on servers of its own.
+"""Writes a folder of state samples: ``python -m tests.vectors.generate.state FOLDER [scene …]``, on separate servers.
 
 Each scene does with the real parts what leaves a kind of state behind, and keeps that. Where a crash is wanted, the
 scene comes to its end, and what would not be there after the crash is left out. See ``../state/README.md``.
@@ -46,8 +46,8 @@ from pravega_connector.rows.options.source import SourceOptions
 from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.spark.data_source import PravegaDataSource
 from tests.integration.exactly_once.conftest import Target
-from tests.state_samples import Script, dump, write_lines
-from tools.micro_batches import MicroBatches
+from tests.support.micro_batches import MicroBatches
+from tests.support.state_samples import Script, dump, write_lines
 
 NUMBERS = StructType([StructField("n", IntegerType())])
 
@@ -75,7 +75,7 @@ class Maker:
 
 
 def events(numbers: range, *, bad_every: int = 0) -> list[dict[str, Any]]:
-    """Steps of a script: ``{"n":7}`` with seven keys, every so many of them bad."""
+    """Steps of a script: ``{"n":7}`` with seven keys; every ``bad_every``-th is malformed."""
     return [
         {"key": f"key {n % 7}", "event": f'{{"n":{n}' + ("" if bad_every and n % bad_every == 4 else "}")}
         for n in numbers
@@ -161,7 +161,7 @@ def ledger(maker: Maker) -> None:
     target = Target(maker.client, maker.name("target"))
 
     def lose(batch: int, *, run: str) -> None:
-        """Leave a batch of which one transaction is committed and one is lost."""
+        """Leave a batch with one committed and one lost transaction."""
         kept, lost = target.write(b"kept %d" % batch), target.write(b"lost %d" % batch)
         target.crash(Phase.COMMIT_REST, batch, kept, lost, run=run)
         target.abort(lost)
@@ -375,7 +375,7 @@ def exports(maker: Maker) -> None:
 
 
 def local(maker: Maker) -> None:
-    """What ``local up`` leaves for the next command, and the manifests of the jars."""
+    """State of ``local up`` for the next command, and the manifests of the jars."""
     with tempfile.TemporaryDirectory() as cache:
         Path(cache, "jars").symlink_to(pravega_jars().parent)
         environment = {**os.environ, "PRAVEGA_SERDE_CACHE": cache}
@@ -386,7 +386,7 @@ def local(maker: Maker) -> None:
             (maker.folder / "local").mkdir(exist_ok=True)
             for name in ("server", "registry"):
                 state = json.loads(Path(cache, "local", f"{name}.json").read_text())
-                # As it stands there, but for the folder's name, which is this machine's.
+                # Unchanged there, but for the folder's name, which is this machine's.
                 state["log"] = f"/tmp/pravega-serde-sample/{name}.log"
                 (maker.folder / "local" / f"{name}.json").write_text(json.dumps(state))
         finally:
@@ -398,7 +398,7 @@ def local(maker: Maker) -> None:
 
 
 def exchanged(maker: Maker) -> None:
-    """What the processes of a query hand to each other, as pickles."""
+    """Objects that the processes of a query exchange, as pickles."""
     stream = maker.name("exchanged")
     maker.client.create_stream(stream)
     columns = StructType([StructField("event", BinaryType())])

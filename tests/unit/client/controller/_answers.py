@@ -1,4 +1,4 @@
-"""What the tests of the controller client share."""
+"""Answers for the tests of the controller client."""
 
 from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.rpc import grpc

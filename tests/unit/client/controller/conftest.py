@@ -1,4 +1,4 @@
-"""A controller that answers as it is told, and a client of it."""
+"""A controller with scripted answers, and a client of it."""
 
 import math
 import threading
@@ -10,7 +10,7 @@ import pytest
 from pravega_connector.config import PravegaConfig
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.core.retry import Attempts
-from tests.fakes import FakeController
+from tests.support.fakes import FakeController
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def client(fake: FakeController) -> Iterator[ControllerClient]:
 def five_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is up with the fifth failure of something in the test's thread, at any time of the clock."""
     note = Attempts.failed
-    mine = threading.get_ident()  # a client that another test has left may go on with its attempts
+    mine = threading.get_ident()  # a client that another test has left may continue with its attempts
 
     def failed(self: Attempts, *given: Any) -> None:
         note(self, *given)

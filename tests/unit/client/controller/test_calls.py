@@ -2,7 +2,6 @@
 
 import threading
 import time
-from typing import Any
 
 import pytest
 
@@ -21,13 +20,13 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from tests.fakes import FakeController, SilentServer
-from tests.stopwatch import Stopwatch
+from tests.support.fakes import SilentServer
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import NO, STREAM, YES, Code, one_line
 
 
 class TestDeadline:
-    def test_nobody_listens(self, closed_port: int) -> None:
+    def test_nobody_listens(self, closed_port):
         uri = f"tcp://127.0.0.1:{closed_port}"
         started = Stopwatch()
         with pytest.raises(ControllerUnavailableError) as caught:
@@ -38,7 +37,7 @@ class TestDeadline:
         assert f"the controller at {uri} could not be reached for 1 s (checkScopeExists scope)" in text
         assert "check host and port" in text
 
-    def test_somebody_listens_and_says_nothing(self) -> None:
+    def test_somebody_listens_and_says_nothing(self):
         with SilentServer() as silent:
             started = Stopwatch()
             with pytest.raises(ControllerUnavailableError):
@@ -46,14 +45,14 @@ class TestDeadline:
             assert started.within(10)
             assert silent.accepted
 
-    def test_a_slow_answer(self, fake: FakeController) -> None:
+    def test_a_slow_answer(self, fake):
         released = threading.Event()
         fake.on("checkScopeExists", lambda _: released.wait(10) and YES)
         with pytest.raises(ControllerUnavailableError, match=r"did not answer within 0\.3 s"):
             ControllerClient(PravegaConfig(controller=fake.uri), timeout=0.3).scope_exists("scope")
         released.set()
 
-    def test_one_deadline_covers_all_repetitions(self, fake: FakeController) -> None:
+    def test_one_deadline_covers_all_repetitions(self, fake):
         fake.on("checkScopeExists", Code.UNAVAILABLE)
         started = Stopwatch()
         with pytest.raises(ControllerUnavailableError, match="could not be reached for 1 s"):
@@ -61,7 +60,7 @@ class TestDeadline:
         assert started.within(10)
         assert fake.count("checkScopeExists") >= 3
 
-    def test_one_deadline_covers_all_pages(self, fake: FakeController) -> None:
+    def test_one_deadline_covers_all_pages(self, fake):
         names = iter(range(10**9))
 
         def endless(_: object) -> pb.ScopesResponse:
@@ -73,13 +72,13 @@ class TestDeadline:
             ControllerClient(PravegaConfig(controller=fake.uri), timeout=1).list_scopes()
         assert fake.count("listScopes") > 2
 
-    def test_must_be_positive(self) -> None:
+    def test_must_be_positive(self):
         with pytest.raises(ConfigError, match="timeout must be above 0 s"):
             ControllerClient(PravegaConfig(), timeout=0)
 
 
 class TestRepetition:
-    def test_until_the_controller_is_back(self, fake: FakeController, client: ControllerClient) -> None:
+    def test_until_the_controller_is_back(self, fake, client):
         fake.on("checkScopeExists", Code.UNAVAILABLE, Code.CANCELLED, YES)
         assert client.scope_exists("scope")
         assert fake.count("checkScopeExists") == 3
@@ -88,7 +87,7 @@ class TestRepetition:
         "code", [Code.ABORTED, Code.FAILED_PRECONDITION, Code.INTERNAL, Code.RESOURCE_EXHAUSTED, Code.UNKNOWN]
     )
     @pytest.mark.usefixtures("five_failures")
-    def test_as_long_as_a_failover_for_codes_that_may_pass(self, fake: FakeController, code: Code) -> None:
+    def test_as_long_as_a_failover_for_codes_that_may_pass(self, fake, code):
         with ControllerClient(PravegaConfig(controller=fake.uri), timeout=30, failover_timeout=30) as client:
             fake.on("checkScopeExists", code, code, code, code, YES)
             assert client.scope_exists("scope")
@@ -101,13 +100,13 @@ class TestRepetition:
         assert fake.count("checkScopeExists") == 5
 
     @pytest.mark.parametrize("code", [Code.INVALID_ARGUMENT, Code.ALREADY_EXISTS, Code.OUT_OF_RANGE, Code.DATA_LOSS])
-    def test_never_for_others(self, fake: FakeController, client: ControllerClient, code: Code) -> None:
+    def test_never_for_others(self, fake, client, code):
         fake.on("checkScopeExists", code, YES)
         with pytest.raises(ControllerError, match=code.name):
             client.scope_exists("scope")
         assert fake.count("checkScopeExists") == 1
 
-    def test_goes_to_the_next_endpoint(self, fake: FakeController, closed_port: int) -> None:
+    def test_goes_to_the_next_endpoint(self, fake, closed_port):
         fake.on("checkScopeExists", YES)
         uri = f"tcp://127.0.0.1:{closed_port},127.0.0.1:{fake.port}"
         with ControllerClient(PravegaConfig(controller=uri), timeout=60) as client:
@@ -119,7 +118,7 @@ class TestRepetition:
 
 
 class TestErrors:
-    def test_prose_decides_nothing_and_is_cut_short(self, fake: FakeController, client: ControllerClient) -> None:
+    def test_prose_decides_nothing_and_is_cut_short(self, fake, client):
         fake.details = "NOT_FOUND UNAUTHENTICATED " + "x" * 1000 + "\n\tat java.lang.Thread.run(Thread.java:840)"
         fake.on("getCurrentSegments", Code.INVALID_ARGUMENT)
         with pytest.raises(ControllerError) as caught:
@@ -130,7 +129,7 @@ class TestErrors:
         assert "Thread" not in text
         assert len(text) < 400
 
-    def test_another_kind_of_server(self, client: ControllerClient) -> None:
+    def test_another_kind_of_server(self, client):
         with pytest.raises(ControllerError, match="is not a Pravega controller, or is too old for this call"):
             client.list_scopes()
 
@@ -144,15 +143,7 @@ class TestErrors:
         ],
     )
     @pytest.mark.usefixtures("five_failures")
-    def test_what_is_missing(
-        self,
-        fake: FakeController,
-        client: ControllerClient,
-        stream: pb.ExistsResponse | Code,
-        scope: pb.ExistsResponse,
-        error: type[Exception],
-        text: str,
-    ) -> None:
+    def test_what_is_missing(self, fake, client, stream, scope, error, text):
         fake.on("getEpochSegments", Code.NOT_FOUND).on("checkStreamExists", stream).on("checkScopeExists", scope)
         with pytest.raises(error, match=text) as caught:
             client.epoch_segments(STREAM, 3)
@@ -170,16 +161,12 @@ class TestErrors:
             ),
         ],
     )
-    def test_a_stream_that_another_client_is_creating_is_waited_for(
-        self, fake: FakeController, client: ControllerClient, name: str, rpc: str, answer: Any
-    ) -> None:
+    def test_a_stream_that_another_client_is_creating_is_waited_for(self, fake, client, name, rpc, answer):
         fake.on("checkStreamExists", YES).on(rpc, Code.NOT_FOUND, Code.NOT_FOUND, answer)
         getattr(client, name)(STREAM)
         assert fake.count(rpc) == 3
 
-    def test_a_creation_that_was_broken_off_is_said(
-        self, fake: FakeController, client: ControllerClient, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_creation_that_was_broken_off_is_said(self, fake, client, monkeypatch):
         monkeypatch.setattr(calls, "_CREATION_SECONDS", 0.3)
         fake.on("checkStreamExists", YES).on("getCurrentSegments", Code.NOT_FOUND)
         with pytest.raises(ControllerError, match="scope/stream is being created, or its creation was interrupted"):
@@ -195,24 +182,20 @@ class TestErrors:
         ],
     )
     @pytest.mark.usefixtures("five_failures")
-    def test_refused_updates(
-        self, fake: FakeController, client: ControllerClient, status: str, error: type[Exception], text: str
-    ) -> None:
+    def test_refused_updates(self, fake, client, status, error, text):
         fake.on("checkStreamExists", NO).on("checkScopeExists", YES)
         fake.on("sealStream", pb.UpdateStreamStatus(status=status))
         with pytest.raises(error, match=text):
             client.seal_stream(STREAM)
 
     @pytest.mark.parametrize("name", ["a/b", "", "ä", "x" * 256])
-    def test_names_are_checked_before_anything_is_sent(
-        self, fake: FakeController, client: ControllerClient, name: str
-    ) -> None:
+    def test_names_are_checked_before_anything_is_sent(self, fake, client, name):
         for call in (client.create_scope, client.delete_scope, client.scope_exists, client.list_streams):
             with pytest.raises(InvalidNameError):
                 call(name)
         assert not fake.calls
 
-    def test_name_refused_by_the_server(self, fake: FakeController, client: ControllerClient) -> None:
+    def test_name_refused_by_the_server(self, fake, client):
         fake.on("createScope", pb.CreateScopeStatus(status="INVALID_SCOPE_NAME"))
         with pytest.raises(InvalidNameError, match="cannot create scope scope: the controller refuses this name"):
             client.create_scope("scope")
@@ -221,13 +204,13 @@ class TestErrors:
 class TestCredentials:
     CONFIG = PravegaConfig().with_credentials("admin", "hunter2")
 
-    def test_go_with_every_call(self, fake: FakeController) -> None:
+    def test_go_with_every_call(self, fake):
         fake.on("checkScopeExists", YES)
         with ControllerClient(self.CONFIG.with_controller(fake.uri)) as client:
             client.scope_exists("scope")
         assert fake.calls[0].metadata["authorization"] == "Basic YWRtaW46aHVudGVyMg=="
 
-    def test_none_without_them(self, fake: FakeController, client: ControllerClient) -> None:
+    def test_none_without_them(self, fake, client):
         fake.on("checkScopeExists", YES)
         client.scope_exists("scope")
         assert "authorization" not in fake.calls[0].metadata
@@ -239,7 +222,7 @@ class TestCredentials:
             (Code.PERMISSION_DENIED, "does not permit this call with these credentials"),
         ],
     )
-    def test_refused(self, fake: FakeController, code: Code, text: str) -> None:
+    def test_refused(self, fake, code, text):
         fake.on("checkScopeExists", code)
         with (
             ControllerClient(self.CONFIG.with_controller(fake.uri)) as client,
@@ -251,13 +234,13 @@ class TestCredentials:
             assert "hunter2" not in shown
             assert "YWRtaW46" not in shown
 
-    def test_missing(self, fake: FakeController, client: ControllerClient) -> None:
+    def test_missing(self, fake, client):
         fake.on("checkScopeExists", Code.UNAUTHENTICATED)
         with pytest.raises(AuthenticationError, match=r"requires credentials .*pravega_client_auth_method"):
             client.scope_exists("scope")
 
 
-def test_a_token_that_no_request_to_a_store_can_contain(client: ControllerClient, fake: FakeController) -> None:
+def test_a_token_that_no_request_to_a_store_can_contain(client, fake):
     fake.on("getDelegationToken", lambda _: pb.DelegationToken(delegationToken="t" * 65_535))
     assert len(client.delegation_token(STREAM, write=True)) == 65_535
     fake.on("getDelegationToken", lambda _: pb.DelegationToken(delegationToken="t" * 65_536))

@@ -11,7 +11,7 @@ from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ControllerError, InvalidNameError, ScopeNotFoundError
 from pravega_connector.reader_groups.protocol import Bound, GroupConfig, Retention
 from pravega_connector.wire import StreamCut, StreamName
-from tests.fakes import FakeController
+from tests.support.fakes import FakeController
 from tests.unit.client.controller._answers import STREAM
 
 OTHER = StreamName("elsewhere", "stream")

@@ -15,7 +15,7 @@ from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ConfigError, ConnectorError, OutcomeUnknownError
 from pravega_connector.wire import StreamName
-from tests.fakes import FakeController, SilentServer
+from tests.support.fakes import FakeController, SilentServer
 from tests.unit.client.controller._answers import YES
 
 STREAM = StreamName("scope", "stream")

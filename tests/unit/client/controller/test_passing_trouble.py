@@ -1,4 +1,4 @@
-"""What a controller says while a segment store that it needs is away, and what it does mean."""
+"""A controller's answers while a segment store is unavailable, and their meaning."""
 
 import uuid
 
@@ -10,7 +10,7 @@ from pravega_connector.controller.service import ControllerClient
 from pravega_connector.core import retry
 from pravega_connector.errors import ControllerError, ControllerFailureError, MalformedStreamCutError, StreamSealedError
 from pravega_connector.wire import StreamCut
-from tests.fakes import FakeController
+from tests.support.fakes import FakeController
 from tests.unit.client.controller._answers import NO, STREAM, YES, Code
 
 CUT = StreamCut(STREAM, {0: 7})
@@ -21,7 +21,7 @@ def statuses(kind: type, *names: str) -> list[object]:
 
 
 class TestStatusFailure:
-    """Covers every trouble of the controller's own (StreamMetadataTasks.handle...Error)."""
+    """Covers every failure inside the controller (StreamMetadataTasks.handle...Error)."""
 
     def test_creating_a_stream_is_tried_again(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("createStream", *statuses(pb.CreateStreamStatus, "FAILURE", "FAILURE", "SUCCESS"))
@@ -43,7 +43,7 @@ class TestStatusFailure:
         client.seal_stream(STREAM)
 
     @pytest.mark.usefixtures("five_failures")
-    def test_what_lasts_is_told_as_what_may_pass(self, fake: FakeController, client: ControllerClient) -> None:
+    def test_what_lasts_is_reported_as_what_may_pass(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("createStream", pb.CreateStreamStatus(status="FAILURE"))
         with pytest.raises(ControllerFailureError, match="cannot create stream scope/stream") as caught:
             client.create_stream(STREAM)
@@ -76,7 +76,7 @@ def segments_at(*places: tuple[int, int]) -> pb.SegmentsAtTime:
 
 
 class TestVerdict:
-    """UNKNOWN and INTERNAL stand for a wrong argument, but for trouble as well."""
+    """UNKNOWN and INTERNAL mean a wrong argument, or an outage."""
 
     def test_no_range_while_the_controller_is_in_trouble(self, fake: FakeController, client: ControllerClient) -> None:
         answer = pb.StreamCutRangeResponse(segments=[pb.SegmentId(segmentId=0)])
@@ -103,7 +103,7 @@ class TestVerdict:
 
 
 def test_a_conflict_after_a_long_silence_has_time_to_pass(fake, client, monkeypatch):
-    """A controller that stood still does at once what was asked of it meanwhile, several times."""
+    """A controller that stood still does at once what was asked of it in the meantime, several times."""
     monkeypatch.setattr(rpc, "PASSING_SECONDS", 1.0)
     monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0.2)
     silence, conflicts = [Code.UNAVAILABLE] * 10, [Code.FAILED_PRECONDITION] * 2
@@ -112,7 +112,7 @@ def test_a_conflict_after_a_long_silence_has_time_to_pass(fake, client, monkeypa
     assert fake.count("pingTransaction") == 13
 
 
-def test_a_timeout_of_the_controller_s_own_is_no_end(fake: FakeController, client: ControllerClient) -> None:
+def test_a_timeout_of_the_controller_s_own_is_not_an_end(fake: FakeController, client: ControllerClient) -> None:
     fake.on("checkScopeExists", Code.DEADLINE_EXCEEDED, Code.DEADLINE_EXCEEDED, NO, YES)
     assert not client.scope_exists("scope")
     assert fake.count("checkScopeExists") == 3

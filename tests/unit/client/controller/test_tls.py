@@ -14,7 +14,7 @@ from pravega_connector.controller._proto import controller_pb2 as pb
 from pravega_connector.controller.rpc import grpc
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
-from tests.fakes import FakeController
+from tests.support.fakes import FakeController
 
 
 @pytest.fixture(scope="module")

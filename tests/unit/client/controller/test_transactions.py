@@ -1,4 +1,4 @@
-"""What is made of the controller's answers about transactions: a decision, a refusal, or neither."""
+"""Results for the controller's answers about transactions: a decision, a refusal, or neither."""
 
 import threading
 import time
@@ -30,8 +30,8 @@ from pravega_connector.errors import (
     TransactionUnknownError,
 )
 from pravega_connector.wire import SegmentRange
-from tests.fakes import FakeController
-from tests.stopwatch import Stopwatch
+from tests.support.fakes import FakeController
+from tests.support.stopwatch import Stopwatch
 from tests.unit.client.controller._answers import STREAM, Code
 
 ID = uuid.UUID("80000001-0000-0002-ffff-ffff00000003")  # both halves are negative as Java's longs
@@ -50,7 +50,7 @@ def ping(name: str) -> pb.PingTxnStatus:
 
 @pytest.fixture(params=["commit", "abort"])
 def wish(request: pytest.FixtureRequest, client: ControllerClient) -> tuple[str, Action, Status]:
-    """The method of the controller, that of the client, and the status which it wants."""
+    """The controller's method, the client's method, and the wanted status."""
     if request.param == "commit":
         return "commitTransaction", client.commit_transaction, Status.COMMITTING
     return "abortTransaction", client.abort_transaction, Status.ABORTING
@@ -77,7 +77,7 @@ def test_a_transaction_is_begun_with_its_id_and_the_parents_of_its_segments(fake
         ("lease should be greater than minimum lease", None, "10 s by default"),
     ],
 )
-def test_a_lease_that_the_server_refuses_is_told_with_its_bounds(said, longest, told):
+def test_a_lease_that_the_server_refuses_is_reported_with_its_bounds(said, longest, told):
     with FakeController(details=said) as fake, ControllerClient(PravegaConfig(controller=fake.uri)) as client:
         fake.on("createTransaction", Code.UNKNOWN)
         with pytest.raises(LeaseRangeError, match=told) as caught:
@@ -86,7 +86,7 @@ def test_a_lease_that_the_server_refuses_is_told_with_its_bounds(said, longest, 
 
 
 @pytest.mark.usefixtures("five_failures")
-def test_other_trouble_at_the_beginning_is_not_taken_for_the_lease(fake, client):
+def test_another_failure_at_the_beginning_is_not_treated_as_the_lease(fake, client):
     fake.on("createTransaction", Code.UNKNOWN).on("getCurrentSegments", pb.SegmentRanges(segmentRanges=[{}]))
     with pytest.raises(ControllerError, match="said the fake") as caught:
         client.create_transaction(STREAM, 30_000)
@@ -108,7 +108,7 @@ def test_a_missing_stream_takes_no_transactions(fake, client):
 
 
 @pytest.mark.parametrize("lease", [0, -1, 2**63])
-def test_a_lease_that_is_no_java_long_is_refused_here(client, lease):
+def test_a_lease_that_is_not_a_java_long_is_refused_here(client, lease):
     with pytest.raises(ConfigError, match="positive number of milliseconds"):
         client.create_transaction(STREAM, lease)
     with pytest.raises(ConfigError, match="positive number of milliseconds"):
@@ -158,7 +158,7 @@ def test_while_it_is_open_it_is_asked_for_again(fake, wish):
 
 
 @pytest.mark.usefixtures("five_failures")
-def test_nothing_learned_in_time_is_an_error_of_its_own(fake, wish):
+def test_nothing_learned_in_time_is_its_own_error(fake, wish):
     method, act, _ = wish
     fake.on(method, FAILURE).on("checkTransactionState", state("OPEN"))
     with pytest.raises(OutcomeUnknownError, match=r"unknown after 60 s \(the controller answered with a failure\)"):
@@ -226,8 +226,8 @@ def test_amid_a_failover_an_unknown_transaction_is_asked_for_again(fake, client,
     assert (fake.count("commitTransaction"), fake.count("checkTransactionState")) == (2, 8)
 
 
-def test_a_controller_that_tells_no_state_leaves_the_outcome_unknown(fake, client):
-    """It may have taken the commit, and be at work: there is no second one."""
+def test_a_controller_that_reports_no_state_leaves_the_outcome_unknown(fake, client):
+    """It may have taken the commit, and be at work: a second one does not exist."""
     fake.on("commitTransaction", Code.UNAVAILABLE, SUCCESS).on("checkTransactionState", Code.UNAVAILABLE)
     with pytest.raises(OutcomeUnknownError, match=r"could not be reached for [1-9].*query its status"):
         client.commit_transaction(STREAM, ID, timeout=1.5)
@@ -240,7 +240,7 @@ def test_a_state_that_cannot_be_had_is_asked_for_again(fake, client):
     assert client.commit_transaction(STREAM, ID) is Status.COMMITTED
 
 
-def test_missing_permission_is_told_at_once(fake, wish):
+def test_missing_permission_is_reported_at_once(fake, wish):
     method, act, _ = wish
     fake.on(method, Code.PERMISSION_DENIED)
     with pytest.raises(AuthenticationError):
@@ -273,7 +273,7 @@ def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, 
 
 
 def test_a_commit_that_is_asked_for_again_counts_once(fake, client):
-    """By the call that waits for it, and by others that look whether it is visible."""
+    """Found by the waiting call, and by calls that check its visibility."""
     counted = lambda: dict(metrics.TRANSACTIONS.series()).get(("committed", str(STREAM)), 0)  # noqa: E731
     before = counted()
     fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
@@ -303,7 +303,7 @@ def test_several_may_not_be_committed_at_once_in_a_new_process_and_after_a_slow_
 
 
 @pytest.mark.parametrize("refusal", [FAILURE, Code.PERMISSION_DENIED])
-def test_who_may_only_look_goes_on_looking(fake, client, monkeypatch, refusal):
+def test_who_may_only_look_continues_looking(fake, client, monkeypatch, refusal):
     monkeypatch.setattr(transactions, "_ASK_AGAIN", 0.0)
     fake.on("commitTransaction", refusal).on("checkTransactionState", state("COMMITTING"))
     watch = CommitWatch(client, STREAM)
@@ -354,7 +354,7 @@ def test_a_ping_is_repeated_while_the_controller_comes_and_goes(fake, client):
 
 
 @pytest.mark.usefixtures("five_failures")
-def test_a_ping_that_nobody_takes_is_a_controller_that_is_away(fake):
+def test_a_ping_that_nobody_takes_is_a_controller_that_is_unavailable(fake):
     fake.on("pingTransaction", ping("DISCONNECTED"))
     other = ControllerClient(PravegaConfig(controller=fake.uri), timeout=60)
     with other, pytest.raises(ControllerUnavailableError, match="kept transaction"):

@@ -33,7 +33,7 @@ FIRST_ID, SECOND_ID = FIRST.transaction.id, SECOND.transaction.id
 
 
 class SlowController:
-    """Shows the first batch as being committed for so many looks, and takes everything else at once."""
+    """Shows the first batch as being committed for this many looks, and takes everything else at once."""
 
     def __init__(self, looks: float) -> None:
         self.looks, self.asked = looks, 0
@@ -144,7 +144,7 @@ def test_an_own_transaction_that_dies_while_the_last_batch_is_awaited_is_not_rec
 
 
 class Pilot(SlowController):
-    """Shows the first transaction's commit as under way for so many looks; the second lives for three after a ping."""
+    """Show the first commit as under way for this many checks; the second lives for three after a ping."""
 
     def __init__(self, looks: float, orderly: bool = False) -> None:
         super().__init__(looks)

@@ -17,8 +17,7 @@ BINARY, M = pa.binary(), 2**64 - 1
 GAMMA = 0x9E3779B97F4A7C15
 rows = st.lists(
     st.tuples(
-        st.binary(max_size=20) | st.binary(min_size=LONGEST - 2, max_size=LONGEST + 2),
-        st.none() | st.text(max_size=9),
+        st.binary(max_size=20) | st.binary(min_size=LONGEST - 2, max_size=LONGEST + 2), st.none() | st.text(max_size=9)
     ),
     max_size=12,
 )

@@ -101,7 +101,7 @@ def test_a_snapshot_says_what_all_before_it_said(history: list[Entry]):
 @pytest.mark.parametrize(
     "data", [b"", b"hello", b"[]", b"{}", b'{"v":4,"type":"other"}', b'{"v":4,"type":"committed"}']
 )
-def test_what_is_no_entry_is_refused(data: bytes):
+def test_what_is_not_an_entry_is_refused(data: bytes):
     with pytest.raises(LedgerFormatError):
         from_bytes(data)
 

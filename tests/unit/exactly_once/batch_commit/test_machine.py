@@ -1,4 +1,4 @@
-"""What the machine makes of a committed number: passed over, refused, or accepted; its table has no dead end."""
+"""The machine's result for a committed number: passed over, refused, or accepted; its table has no dead end."""
 
 from dataclasses import replace
 from typing import Any
@@ -249,9 +249,7 @@ def weighed(statuses: tuple[Status, ...], own: tuple[Part, ...], *recorded: Part
 
 
 def test_a_row_in_another_stream_is_another_row():
-    state = fold(
-        [Committed("app", "query", "old", "n", 0, content_of(over(ORDERS, AUDIT)), SEVERAL_STREAMS)],
-    )
+    state = fold([Committed("app", "query", "old", "n", 0, content_of(over(ORDERS, AUDIT)), SEVERAL_STREAMS)])
     for streams, outcome in (
         ((ORDERS, AUDIT), Outcome.SKIPPED),
         ((AUDIT, ORDERS), Outcome.SKIPPED),

@@ -63,7 +63,7 @@ def test_json_and_back(state: StepsState, update: Update) -> None:
 
 @pytest.mark.parametrize("update", UPDATES, ids=range(len(UPDATES)))
 def test_an_update_that_was_applied_half_way_can_be_applied_again(state: StepsState, update: Update) -> None:
-    """As after an interrupt: whatever was assigned before it."""
+    """As after an interrupt: also after other assignments."""
     once = state.copy().apply(update)
     assert once.copy().apply(update) == once
 

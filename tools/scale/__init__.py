@@ -1,5 +1,0 @@
-"""What grows with a stream: planning by its segments and epochs, queries, reading in order while it is scaled, readers.
-
-``python -m tools.scale planning|curves|load|frames|followers|writers|write`` print numbers; the tests run small forms
-of ``planning`` and ``load``.
-"""
