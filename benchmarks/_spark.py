@@ -187,7 +187,7 @@ class _Suite:
         ours = {"options": self._options(stream, {**kind.ours, **row.ours}), "columns": kind.columns}
         if side == NOTHING:
             return {"options": self._nothing(row, row.events, **ours)}
-        return {**ours, "options": {**ours["options"], **self._reader(side)}}
+        return {**ours, "options": {**ours["options"], **self._place("raw_reader", side)}}
 
     def _nothing(self, row: Row, rows: int, options: Mapping[str, str], columns: str | None = None) -> dict[str, str]:
         """Return the options of the source that does nothing, for the rows that our source reads with these options.
@@ -245,8 +245,9 @@ class _Suite:
             more = {"parquet": parquet, "events": row.events, "stream": streaming}
             return self._timed(self._peer(side), "write", options=options, **more)
         stream = self._server.stream(row.events, _SIZE, segments=row.segments)
-        options = self._options(stream, row.theirs if side == _SCALA else row.ours)
-        if side == _OURS and not streaming and options["writer_mode"] == EXACTLY_ONCE:
+        ours = {**row.ours, **self._place("raw_writer", side)}
+        options = self._options(stream, row.theirs if side == _SCALA else ours)
+        if side != _SCALA and not streaming and options["writer_mode"] == EXACTLY_ONCE:
             options |= {"txn_app_id": f"benchmark-{uuid.uuid4()}", "txn_version": "1"}
         peer = self._peer(side)
         answer = self._timed(peer, "write", options=options, parquet=parquet, events=row.events, stream=streaming)
@@ -281,8 +282,8 @@ class _Suite:
         """Run one query from stream to stream. It gets ten new events when it has processed the last ones."""
         feeds = _FIRST_BATCHES + row.events
         source, sink = self._together(feeds * _FEED, feeds * _FEED, segments=row.segments)
-        mode = row.theirs if side == _SCALA else row.ours
-        columns = {} if side == _SCALA else {"columns": "event", **self._reader(side)}
+        mode = row.theirs if side == _SCALA else {**row.ours, **self._place("raw_writer", side)}
+        columns = {} if side == _SCALA else {"columns": "event", **self._place("raw_reader", side)}
         with PravegaClient(self._server.uri) as client, client.writer(source) as writer:
             answer = self._fed(
                 side,
@@ -449,8 +450,9 @@ class _Suite:
         }
         return [name for name, takes_part in found.items() if takes_part]
 
-    def _reader(self, side: str) -> dict[str, str]:
-        return {} if side == PLAIN else {"raw_reader": "jvm" if side == JVM else "python"}
+    def _place(self, option: str, side: str) -> dict[str, str]:
+        """Return the option that lets Spark's JVM, or a Python process, read or write the events of a side."""
+        return {} if side == PLAIN else {option: "jvm" if side == JVM else "python"}
 
     def _peer(self, side: str) -> Peer:
         """Return the application of a side. Start all that do not run. Both of our configured readers are in one."""
