@@ -20,7 +20,7 @@ from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.controller.targets import target_of
 from pravega_connector.core.arguments import Position
 from pravega_connector.core.deadline import Deadline, Polls
-from pravega_connector.errors import ConfigError, FencedError, LakeTableError
+from pravega_connector.errors import ConfigError, DataLossError, FencedError, LakeTableError
 from pravega_connector.lag import StreamLag, stream_lag
 from pravega_connector.operations.tier.columns import TierColumns
 from pravega_connector.operations.tier.lake_table import ConflictError, LakeTable, TierPosition, check_columns, no_merge
@@ -215,10 +215,15 @@ class _Run:
         self._columns = TierColumns(
             self._options, schema, known if self._merged is None else self._merged.events(known)
         )
-        with TailReader(client.stores, cut) as reader:
-            while not reader.at_end and not (end is not None and end.is_reached(reader.position.positions)):
-                self._round(reader, end)
-            return TierSummary(self._counts, self._position)
+        try:
+            with TailReader(client.stores, cut) as reader:
+                while not reader.at_end and not (end is not None and end.is_reached(reader.position.positions)):
+                    self._round(reader, end)
+        except DataLossError as error:
+            if self._table.position(str(stream)) != self._position:
+                raise self._fenced() from error  # which has truncated the events after its commit
+            raise
+        return TierSummary(self._counts, self._position)
 
     def _begin(self, start: Position | None) -> StreamCut:
         """Return the cut at which the run begins."""

@@ -363,6 +363,23 @@ def test_another_first_run_wins(lake, run, write, monkeypatch):
     assert numbers(lake.rows()) == all_of(10)
 
 
+def test_another_run_commits_and_truncates(lake, run, write, monkeypatch):
+    write(10)
+    run()
+    write(10)
+    collect = _Run._round
+
+    def after_the_other(self: Any, *args: Any) -> None:
+        monkeypatch.setattr(_Run, "_round", collect)
+        assert run(truncate_after=0).counts.rows == 10 * KEYS
+        collect(self, *args)
+
+    monkeypatch.setattr(_Run, "_round", after_the_other)
+    with pytest.raises(FencedError, match="another run writes stream"):
+        run()
+    assert numbers(lake.rows()) == all_of(20)
+
+
 def test_only_a_nested_field_is_new(lake, run, write):
     write(events=[{"o": {"x": 1}, "l": [{"v": 1}], "key": "a"}])
     run()
