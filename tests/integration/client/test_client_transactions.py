@@ -51,11 +51,11 @@ def assert_holds(client, stream, count):
 def test_a_commit_whose_answer_is_lost_is_sent_again_only_if_it_was_lost_too(client, stream, monkeypatch, landed):
     call, sent = ControllerChannel.call, []
 
-    def lossy(self, rpc, *arguments):
+    def lossy(self, rpc, *arguments, **options):
         if rpc.name != "commitTransaction":
-            return call(self, rpc, *arguments)
+            return call(self, rpc, *arguments, **options)
         sent.append(rpc)
-        answer = call(self, rpc, *arguments) if landed or len(sent) > 1 else None
+        answer = call(self, rpc, *arguments, **options) if landed or len(sent) > 1 else None
         if len(sent) == 1:
             raise ControllerUnavailableError("lost")
         return answer
