@@ -1,7 +1,7 @@
 """Change events and keyed rows as changes of a table: one row for each key, the last change of a batch.
 
 Rows of Debezium's envelope are changed by ``after``, or deleted by ``before``. Other rows delete their key if all other
-columns are null, as the upsert of key-value tables does.
+columns are null, or if they have no other column.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class MergedRows:
 
     def __init__(self, merge: TierMerge, options: SourceOptions, table: str) -> None:
         self._merge, self._table = merge, table
+        self._metadata = options.metadata_columns
         self._unwraps = options.unwrap is not None
+        if options.format is None and not options.from_registry:
+            raise ConfigError("raw events have no key to merge: set option 'format' or the registry")
         if options.mode == "PERMISSIVE":
             raise ConfigError("malformed events have no key to merge: set option 'mode' to FAILFAST or DROPMALFORMED")
         if missing := set(_PLACE) - set(options.metadata_columns):
@@ -92,13 +95,13 @@ class MergedRows:
         return changes.take(last.sort())
 
     def _keyed(self, rows: pa.Table) -> pa.Table:
-        """Return rows whose columns other than the key are all null as deletions."""
-        others = {*self._merge.key, *_PLACE, self._merge.order}
+        """Return rows whose decoded columns other than the key are all null as deletions."""
+        others = {*self._merge.key, *self._metadata, self._merge.order}
         absent = pa.chunked_array([pa.repeat(True, len(rows))])
         for name in rows.schema.names:
             if name not in others:
                 absent = pc.and_(absent, rows.column(name).is_null())
-        return self._marked(rows, absent if set(rows.schema.names) - others else pc.invert(absent))
+        return self._marked(rows, absent)
 
     def _unwrapped(self, rows: pa.Table) -> pa.Table:
         """Return the rows that change events have, and leave out messages."""

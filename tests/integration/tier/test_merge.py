@@ -130,6 +130,34 @@ def test_events_with_a_key(client: PravegaClient, stream: StreamName, merge: Mer
         merge(by, unwrap=None)
 
 
+@pytest.mark.parametrize("more", ["stream", "event"])
+def test_deletions_beside_other_columns_of_the_source(
+    client: PravegaClient, stream: StreamName, merge: Merge, table: str, more: str
+) -> None:
+    given = {"unwrap": None, "columns": f"segment_id,offset,{more}"}
+    client.write(stream, '{"id": 1, "item": "tea"}', "string", routing_key="1")
+    client.write(stream, '{"id": 2, "item": "oil"}', "string", routing_key="2")
+    merge(TierMerge(key=("id",)), **given)
+    client.write(stream, '{"id": 1, "item": null}', "string", routing_key="1")
+    merge(TierMerge(key=("id",)), **given)
+    assert rows(table) == [(2, "oil")]
+
+
+def test_events_that_have_only_the_key_delete_it(
+    client: PravegaClient, stream: StreamName, merge: Merge, table: str
+) -> None:
+    by = TierMerge(key=("id",))
+    client.write(stream, '{"id": 1}', "string", routing_key="1")
+    merge(by, unwrap=None)
+    assert rows(table, "id") == []
+    client.write(stream, '{"id": 1, "item": "tea"}', "string", routing_key="1")
+    client.write(stream, '{"id": 2, "item": "oil"}', "string", routing_key="2")
+    merge(by, unwrap=None)
+    client.write(stream, '{"id": 1}', "string", routing_key="1")
+    merge(by, unwrap=None)
+    assert rows(table) == [(2, "oil")]
+
+
 def test_another_run_and_another_program(
     merge: Merge, change: Change, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +216,8 @@ def test_changes_that_are_not_merged(merge: Merge, change: Change, stream: Strea
         merge(mode="PERMISSIVE")
     with pytest.raises(ConfigError, match="metadata column 'offset'"):
         merge(columns="segment_id")
+    with pytest.raises(ConfigError, match="set option 'format'"):
+        merge(TierMerge(key=("event",)), format=None, unwrap=None)
     uri, by = client.config.controller, TierSettings(merge=BY_ID)
     with pytest.raises(ConfigError, match="Delta tables only"):
         tier(str(stream), "iceberg:main.a.b", settings=by, controller=uri, format="json", unwrap="debezium")
