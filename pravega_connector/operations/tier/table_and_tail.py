@@ -152,9 +152,14 @@ class _Read:
                 )
             start = client.head(stream) if position is None else position.stream_cut()
             found = range_between(client.stores, start, client.tail(stream))
-            if position is None or compare_cuts(client.head(stream), start, client).relation in ("before", "equal"):
-                return position, found
+            if position is not None:
+                kept = compare_cuts(client.head(stream), start, client).relation
+                if kept in ("before", "equal"):
+                    return position, found
+            # A run that has committed since the table was loaded may have truncated events before the head.
             before, position = position, self._table.position(str(stream))
+            if position is None:
+                return None, found
             if position == before:
                 raise DataLossError(
                     f"{self.name} has the events of stream {stream} up to {start}, and events after it were "

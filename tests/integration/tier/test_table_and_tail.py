@@ -92,6 +92,22 @@ def test_a_run_truncates_while_the_read_begins(
     assert numbers(read().read_all()) == all_of(20)
 
 
+def test_the_first_run_truncates_while_the_read_begins(
+    run: Run, write: Write, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(10)
+    head = PravegaClient.head
+
+    def after_a_run(self: PravegaClient, *args: Any) -> Any:
+        monkeypatch.setattr(PravegaClient, "head", head)
+        run(truncate_after=0)
+        write(10)
+        return head(self, *args)
+
+    monkeypatch.setattr(PravegaClient, "head", after_a_run)
+    assert numbers(read().read_all()) == all_of(20)
+
+
 def test_events_that_no_program_has(
     client: PravegaClient, stream: StreamName, run: Run, write: Write, read: Read
 ) -> None:
