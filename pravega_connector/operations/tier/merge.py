@@ -63,9 +63,9 @@ class MergedRows:
         added = (DELETED,) if self._merge.keep_deleted else ()
         if not self._unwraps:
             return pa.schema([field for field in table if field.name not in added])
-        others = {*_PLACE, *added, self._merge.order}
-        row = pa.struct([field for field in table if field.name not in others])
         order = [field for field in table if field.name == self._merge.order and field.name in ("ts", "position")]
+        others = {*_PLACE, *added, *(field.name for field in order)}
+        row = pa.struct([field for field in table if field.name not in others])
         return pa.schema([("op", pa.string()), ("before", row), ("after", row), *order])
 
     def of(self, rows: pa.Table) -> pa.Table:
@@ -122,7 +122,7 @@ class MergedRows:
         names = [field.name for field in kind]
         columns = {}
         for name, old, new in zip(names, before.flatten(), after.flatten(), strict=True):
-            gone = old if name in self._merge.key else pa.nulls(len(rows), old.type)
+            gone = old if name in (*self._merge.key, self._merge.order) else pa.nulls(len(rows), old.type)
             columns[name] = pc.if_else(deleted, gone, new)
         order = () if self._merge.order is None or self._merge.order in columns else (self._merge.order,)
         for name in (*(each for each in order if each in rows.schema.names), *_PLACE):

@@ -185,6 +185,24 @@ def test_another_run_and_another_program(
     assert rows(table) == [(1, "milk"), (2, "oil")]
 
 
+def test_order_by_a_column_of_the_row(merge: Merge, change: Change, table: str) -> None:
+    by = TierMerge(key=("id",), order="version")
+    change(1, "c", None, {"id": 1, "item": "tea", "version": 1})
+    change(2, "c", None, {"id": 2, "item": "oil", "version": 1})
+    merge(by)
+    change(3, "u", None, {"id": 2, "item": "salt", "version": 2})
+    change(4, "d", {"id": 1, "item": "tea", "version": 1})
+    change(5, "d", {"id": 2, "item": "oil", "version": 1})
+    merge(by)
+    assert rows(table) == [(2, "salt")]
+    change(6, "d", {"id": 2, "item": "salt", "version": 2})
+    merge(by)
+    assert rows(table) == []
+    change(7, "d", {"id": 2})
+    with pytest.raises(ColumnTypeError, match="column 'version' is null in the event of segment"):
+        merge(by)
+
+
 def test_new_fields_inside_columns(merge: Merge, change: Change, table: str) -> None:
     change(1, "c", None, {"id": 1, "o": {"x": 1}, "l": [{"v": 1}]})
     merge()
