@@ -145,6 +145,11 @@ class _Read:
         target = target_of(client.controller, stream)
         position = self._table.position(str(stream))
         while True:
+            if position is not None and position.merged:
+                raise ConfigError(
+                    f"{self.name} has merged rows of stream {stream}, to which events cannot be added: read the table "
+                    "alone, or write all events into another table"
+                )
             if position is not None and position.stream != target:
                 raise ConfigError(
                     f"stream {stream} was deleted and created again since the last commit of {self.name}: run tier "

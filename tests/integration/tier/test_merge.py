@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ColumnTypeError, ConfigError, FencedError, LakeTableError
 from pravega_connector.operations.cli.root import command_line
-from pravega_connector.operations.tier import TierMerge, TierSettings, TierSummary, tier
+from pravega_connector.operations.tier import TierMerge, TierSettings, TierSummary, read_table_and_tail, tier
 from pravega_connector.operations.tier.delta import DeltaLakeTable
 
 Merge = Callable[..., TierSummary]
@@ -224,6 +224,22 @@ def test_the_command(client: PravegaClient, stream: StreamName, change: Change, 
     result = CliRunner().invoke(command_line, [*common, *given, "--merge-by", "id"], catch_exceptions=False)
     assert result.exit_code == 0
     assert rows(table, "id", "item", "deleted") == [(1, None, True)]
+
+
+def test_a_merged_table_has_only_merges(
+    client: PravegaClient, stream: StreamName, merge: Merge, change: Change, table: str
+) -> None:
+    common: Any = {"format": "json", "controller": client.config.controller}
+    change(1, "c", None, {"id": 1, "item": "tea"})
+    merge()
+    with pytest.raises(ConfigError, match="has merged rows of stream"):
+        read_table_and_tail(str(stream), f"delta:{table}", **common)
+    with pytest.raises(ConfigError, match="has merged rows of stream"):
+        tier(str(stream), f"delta:{table}", **common)
+    tier(str(stream), f"delta:{table}-events", **common)
+    with pytest.raises(ConfigError, match="has all events of stream"):
+        tier(str(stream), f"delta:{table}-events", settings=TierSettings(merge=BY_ID), unwrap="debezium", **common)
+    assert rows(table) == [(1, "tea")]
 
 
 def test_changes_that_are_not_merged(merge: Merge, change: Change, stream: StreamName, client: PravegaClient) -> None:
