@@ -26,7 +26,7 @@ _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
     epilog=examples(
         "pravega-serde tier shop/orders delta:/lake/orders --format json --follow",
         "pravega-serde tier shop/orders iceberg:main.shop.orders --format json",
-        "pravega-serde tier shop/changes delta:/lake/orders --format json -o unwrap=debezium --merge-by id",
+        "pravega-serde tier shop/users delta:/lake/users --format json --merge-by id",
         "pravega-serde tier shop/orders delta:/lake/orders --status",
     )
 )

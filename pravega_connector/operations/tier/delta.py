@@ -172,6 +172,9 @@ class DeltaLakeTable:
         table = self._loaded()
         if more := set(table.protocol().reader_features or ()) - _PLAIN:
             raise not_plain(self, f"table feature {min(more)}")
+        # Tables of reader version 2 have it without a list of features.
+        if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+            raise not_plain(self, "column mapping")
         return list(table.file_uris())
 
     @property

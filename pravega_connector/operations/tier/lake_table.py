@@ -43,6 +43,8 @@ class TierPosition:
     """Events before the cut, since the first commit."""
     rows: int
     """Rows of these events. Malformed events have none in mode DROPMALFORMED."""
+    merged: bool
+    """True if the table has the last row of each key. Otherwise it has a row for each event."""
 
     def stream_cut(self) -> StreamCut:
         """Return the cut."""

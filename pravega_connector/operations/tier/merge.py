@@ -1,7 +1,7 @@
 """Change events and keyed rows as changes of a table: one row for each key, the last change of a batch.
 
 Rows of Debezium's envelope are changed by ``after``, or deleted by ``before``. Other rows delete their key if all other
-columns are null, as the upsert of key-value tables does.
+columns are null, or if they have no other column.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class MergedRows:
 
     def __init__(self, merge: TierMerge, options: SourceOptions, table: str) -> None:
         self._merge, self._table = merge, table
+        self._metadata = options.metadata_columns
         self._unwraps = options.unwrap is not None
+        if options.format is None and not options.from_registry:
+            raise ConfigError("raw events have no key to merge: set option 'format' or the registry")
         if options.mode == "PERMISSIVE":
             raise ConfigError("malformed events have no key to merge: set option 'mode' to FAILFAST or DROPMALFORMED")
         if missing := set(_PLACE) - set(options.metadata_columns):
@@ -60,9 +63,9 @@ class MergedRows:
         added = (DELETED,) if self._merge.keep_deleted else ()
         if not self._unwraps:
             return pa.schema([field for field in table if field.name not in added])
-        others = {*_PLACE, *added, self._merge.order}
-        row = pa.struct([field for field in table if field.name not in others])
         order = [field for field in table if field.name == self._merge.order and field.name in ("ts", "position")]
+        others = {*_PLACE, *added, *(field.name for field in order)}
+        row = pa.struct([field for field in table if field.name not in others])
         return pa.schema([("op", pa.string()), ("before", row), ("after", row), *order])
 
     def of(self, rows: pa.Table) -> pa.Table:
@@ -92,13 +95,13 @@ class MergedRows:
         return changes.take(last.sort())
 
     def _keyed(self, rows: pa.Table) -> pa.Table:
-        """Return rows whose columns other than the key are all null as deletions."""
-        others = {*self._merge.key, *_PLACE, self._merge.order}
+        """Return rows whose decoded columns other than the key are all null as deletions."""
+        others = {*self._merge.key, *self._metadata, self._merge.order}
         absent = pa.chunked_array([pa.repeat(True, len(rows))])
         for name in rows.schema.names:
             if name not in others:
                 absent = pc.and_(absent, rows.column(name).is_null())
-        return self._marked(rows, absent if set(rows.schema.names) - others else pc.invert(absent))
+        return self._marked(rows, absent)
 
     def _unwrapped(self, rows: pa.Table) -> pa.Table:
         """Return the rows that change events have, and leave out messages."""
@@ -119,7 +122,7 @@ class MergedRows:
         names = [field.name for field in kind]
         columns = {}
         for name, old, new in zip(names, before.flatten(), after.flatten(), strict=True):
-            gone = old if name in self._merge.key else pa.nulls(len(rows), old.type)
+            gone = old if name in (*self._merge.key, self._merge.order) else pa.nulls(len(rows), old.type)
             columns[name] = pc.if_else(deleted, gone, new)
         order = () if self._merge.order is None or self._merge.order in columns else (self._merge.order,)
         for name in (*(each for each in order if each in rows.schema.names), *_PLACE):

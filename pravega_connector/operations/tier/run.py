@@ -228,6 +228,12 @@ class _Run:
     def _begin(self, start: Position | None) -> StreamCut:
         """Return the cut at which the run begins."""
         position = self._position
+        if position is not None and position.merged != (self._merged is not None):
+            has, option = ("merged rows", "with") if position.merged else ("all events", "without")
+            raise ConfigError(
+                f"{self._name} has {has} of stream {self._stream}: continue {option} 'merge' (--merge-by), or write "
+                "into another table"
+            )
         if position is not None and position.stream == self._target:
             if start is not None:
                 raise ConfigError(
@@ -295,6 +301,7 @@ class _Run:
             run=uuid.uuid4().hex,
             events=total[1] + events,
             rows=total[2] + count,
+            merged=self._merged is not None,
         )
         if before is None and self._table.schema() is None:
             keeps = self._settings.merge is None or self._settings.merge.keep_deleted

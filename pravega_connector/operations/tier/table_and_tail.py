@@ -145,6 +145,11 @@ class _Read:
         target = target_of(client.controller, stream)
         position = self._table.position(str(stream))
         while True:
+            if position is not None and position.merged:
+                raise ConfigError(
+                    f"{self.name} has merged rows of stream {stream}, to which events cannot be added: read the table "
+                    "alone, or write all events into another table"
+                )
             if position is not None and position.stream != target:
                 raise ConfigError(
                     f"stream {stream} was deleted and created again since the last commit of {self.name}: run tier "
@@ -152,9 +157,14 @@ class _Read:
                 )
             start = client.head(stream) if position is None else position.stream_cut()
             found = range_between(client.stores, start, client.tail(stream))
-            if position is None or compare_cuts(client.head(stream), start, client).relation in ("before", "equal"):
-                return position, found
+            if position is not None:
+                kept = compare_cuts(client.head(stream), start, client).relation
+                if kept in ("before", "equal"):
+                    return position, found
+            # A run that has committed since the table was loaded may have truncated events before the head.
             before, position = position, self._table.position(str(stream))
+            if position is None:
+                return None, found
             if position == before:
                 raise DataLossError(
                     f"{self.name} has the events of stream {stream} up to {start}, and events after it were "

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ColumnTypeError, ConfigError, FencedError, LakeTableError
 from pravega_connector.operations.cli.root import command_line
-from pravega_connector.operations.tier import TierMerge, TierSettings, TierSummary, tier
+from pravega_connector.operations.tier import TierMerge, TierSettings, TierSummary, read_table_and_tail, tier
 from pravega_connector.operations.tier.delta import DeltaLakeTable
 
 Merge = Callable[..., TierSummary]
@@ -130,6 +130,34 @@ def test_events_with_a_key(client: PravegaClient, stream: StreamName, merge: Mer
         merge(by, unwrap=None)
 
 
+@pytest.mark.parametrize("more", ["stream", "event"])
+def test_deletions_beside_other_columns_of_the_source(
+    client: PravegaClient, stream: StreamName, merge: Merge, table: str, more: str
+) -> None:
+    given = {"unwrap": None, "columns": f"segment_id,offset,{more}"}
+    client.write(stream, '{"id": 1, "item": "tea"}', "string", routing_key="1")
+    client.write(stream, '{"id": 2, "item": "oil"}', "string", routing_key="2")
+    merge(TierMerge(key=("id",)), **given)
+    client.write(stream, '{"id": 1, "item": null}', "string", routing_key="1")
+    merge(TierMerge(key=("id",)), **given)
+    assert rows(table) == [(2, "oil")]
+
+
+def test_events_that_have_only_the_key_delete_it(
+    client: PravegaClient, stream: StreamName, merge: Merge, table: str
+) -> None:
+    by = TierMerge(key=("id",))
+    client.write(stream, '{"id": 1}', "string", routing_key="1")
+    merge(by, unwrap=None)
+    assert rows(table, "id") == []
+    client.write(stream, '{"id": 1, "item": "tea"}', "string", routing_key="1")
+    client.write(stream, '{"id": 2, "item": "oil"}', "string", routing_key="2")
+    merge(by, unwrap=None)
+    client.write(stream, '{"id": 1}', "string", routing_key="1")
+    merge(by, unwrap=None)
+    assert rows(table) == [(2, "oil")]
+
+
 def test_another_run_and_another_program(
     merge: Merge, change: Change, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +185,24 @@ def test_another_run_and_another_program(
     assert rows(table) == [(1, "milk"), (2, "oil")]
 
 
+def test_order_by_a_column_of_the_row(merge: Merge, change: Change, table: str) -> None:
+    by = TierMerge(key=("id",), order="version")
+    change(1, "c", None, {"id": 1, "item": "tea", "version": 1})
+    change(2, "c", None, {"id": 2, "item": "oil", "version": 1})
+    merge(by)
+    change(3, "u", None, {"id": 2, "item": "salt", "version": 2})
+    change(4, "d", {"id": 1, "item": "tea", "version": 1})
+    change(5, "d", {"id": 2, "item": "oil", "version": 1})
+    merge(by)
+    assert rows(table) == [(2, "salt")]
+    change(6, "d", {"id": 2, "item": "salt", "version": 2})
+    merge(by)
+    assert rows(table) == []
+    change(7, "d", {"id": 2})
+    with pytest.raises(ColumnTypeError, match="column 'version' is null in the event of segment"):
+        merge(by)
+
+
 def test_new_fields_inside_columns(merge: Merge, change: Change, table: str) -> None:
     change(1, "c", None, {"id": 1, "o": {"x": 1}, "l": [{"v": 1}]})
     merge()
@@ -180,6 +226,22 @@ def test_the_command(client: PravegaClient, stream: StreamName, change: Change, 
     assert rows(table, "id", "item", "deleted") == [(1, None, True)]
 
 
+def test_a_merged_table_has_only_merges(
+    client: PravegaClient, stream: StreamName, merge: Merge, change: Change, table: str
+) -> None:
+    common: Any = {"format": "json", "controller": client.config.controller}
+    change(1, "c", None, {"id": 1, "item": "tea"})
+    merge()
+    with pytest.raises(ConfigError, match="has merged rows of stream"):
+        read_table_and_tail(str(stream), f"delta:{table}", **common)
+    with pytest.raises(ConfigError, match="has merged rows of stream"):
+        tier(str(stream), f"delta:{table}", **common)
+    tier(str(stream), f"delta:{table}-events", **common)
+    with pytest.raises(ConfigError, match="has all events of stream"):
+        tier(str(stream), f"delta:{table}-events", settings=TierSettings(merge=BY_ID), unwrap="debezium", **common)
+    assert rows(table) == [(1, "tea")]
+
+
 def test_changes_that_are_not_merged(merge: Merge, change: Change, stream: StreamName, client: PravegaClient) -> None:
     change(1, "c", None, {"id": 1, "item": "tea"})
     with pytest.raises(ConfigError, match="no column 'number' to merge by; columns: id, item, position"):
@@ -188,6 +250,8 @@ def test_changes_that_are_not_merged(merge: Merge, change: Change, stream: Strea
         merge(mode="PERMISSIVE")
     with pytest.raises(ConfigError, match="metadata column 'offset'"):
         merge(columns="segment_id")
+    with pytest.raises(ConfigError, match="set option 'format'"):
+        merge(TierMerge(key=("event",)), format=None, unwrap=None)
     uri, by = client.config.controller, TierSettings(merge=BY_ID)
     with pytest.raises(ConfigError, match="Delta tables only"):
         tier(str(stream), "iceberg:main.a.b", settings=by, controller=uri, format="json", unwrap="debezium")

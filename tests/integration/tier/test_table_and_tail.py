@@ -1,5 +1,6 @@
 """Reads of a table together with the rest of its stream: each event once, in the same columns."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ColumnTypeError, ConfigError, DataLossError, LakeTableError
 from pravega_connector.operations.tier import read_table_and_tail, spark_table_and_tail, table_and_tail
+from pravega_connector.operations.tier.run import open_table
 from pravega_serde import AvroSerializer
 from tests.integration.tier.conftest import KEYS, Lake, Run, Write
 from tests.integration.tier.test_tier import SMALL, all_of, numbers
@@ -92,6 +95,22 @@ def test_a_run_truncates_while_the_read_begins(
     assert numbers(read().read_all()) == all_of(20)
 
 
+def test_the_first_run_truncates_while_the_read_begins(
+    run: Run, write: Write, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(10)
+    head = PravegaClient.head
+
+    def after_a_run(self: PravegaClient, *args: Any) -> Any:
+        monkeypatch.setattr(PravegaClient, "head", head)
+        run(truncate_after=0)
+        write(10)
+        return head(self, *args)
+
+    monkeypatch.setattr(PravegaClient, "head", after_a_run)
+    assert numbers(read().read_all()) == all_of(20)
+
+
 def test_events_that_no_program_has(
     client: PravegaClient, stream: StreamName, run: Run, write: Write, read: Read
 ) -> None:
@@ -157,6 +176,26 @@ def test_columns_of_a_schema(client: PravegaClient, stream: StreamName, lake: La
     found = read(format="avro", avro_schema=schema % more).read_all()
     rows = sorted(found.select(["v", "w"]).to_pylist(), key=lambda row: row["v"])
     assert rows == [{"v": 1, "w": None}, {"v": 2, "w": "x"}]
+
+
+def test_files_with_other_names_of_columns(tmp_path: Path) -> None:
+    columns = pa.schema([("key", pa.string())])
+    DeltaTable.create(tmp_path, columns)
+    log = tmp_path / "_delta_log"
+    actions = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+    (metadata,) = (action["metaData"] for action in actions if "metaData" in action)
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][0]["metadata"] = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    mapped = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    changed = [
+        {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
+        {"metaData": {**metadata, "schemaString": json.dumps(schema), "configuration": mapped}},
+    ]
+    (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, changed)))
+    table = open_table(f"delta:{tmp_path}", {})
+    table.position("shop/orders")
+    with pytest.raises(LakeTableError, match="because of column mapping"):
+        table.files()
 
 
 def test_spark_reads_the_files_and_the_tail(
