@@ -154,6 +154,39 @@ def test_fields_are_encrypted_by_row_and_by_column(
     assert equal == (algorithm == "AES256_SIV")
 
 
+@pytest.mark.parametrize("given", [True, False], ids=["schema", "latest"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_rules_that_are_added_to_a_schema_run(
+    format: str, given: bool, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    settings: dict[str, Any] = {"schema": FORMATS[format], "format": format} if given else {}
+    serializer(uri, group="s", schema=FORMATS[format], format=format, register_schema=True)
+    _registered(registry, format, encrypting())
+    writer = serializer(uri, group="s", key_service=KEYS, **settings)
+    event = writer.serialize(VALUE)
+    assert event[:5] == b"\0\0\0\0\2"
+    assert b"4111" not in event
+    assert _plain(deserializer(uri, group="s", key_service=KEYS), event, format) == VALUE
+
+
+def test_rules_run_if_the_search_for_a_schema_does_not_return_them(
+    uri: str, registry: ConfluentMemoryRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(registry, "s", AVRO, encrypting())
+    whole = registry.answer
+
+    def answer(method: str, *request: Any) -> tuple[int, bytes]:
+        status, content = whole(method, *request)
+        found = json.loads(content)
+        if method == "POST" and "ruleSet" in found:
+            del found["ruleSet"]
+        return status, json.dumps(found).encode()
+
+    monkeypatch.setattr(registry, "answer", answer)
+    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    assert b"4111" not in writer.serialize(VALUE)
+
+
 def test_fields_are_decrypted_before_they_are_resolved(uri: str, registry: ConfluentMemoryRegistry) -> None:
     register(registry, "s", AVRO, encrypting())
     event = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
