@@ -6,13 +6,17 @@ import json
 import pickle
 import sys
 import time
+import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from pravega_serde import Enveloped, Framed, typed
 from pravega_serde.encryption import ConfluentKeys
 from pravega_serde.errors import (
     DecryptionError,
@@ -22,8 +26,15 @@ from pravega_serde.errors import (
     SerializationError,
     UnsupportedRuleError,
 )
-from pravega_serde.registry import confluent_memory, deserializer, field_encryption, serializer
+from pravega_serde.registry import (
+    confluent_memory,
+    deserializer,
+    field_encryption,
+    multi_type_serializer,
+    serializer,
+)
 from pravega_serde.registry.confluent_memory import ConfluentMemoryRegistry, mock_confluent_registry
+from pravega_serde.registry.expressions import jsonata_function
 from pravega_serde.registry.rule_set import RuleSet
 from tests.unit.registry._rules import AVRO, FORMATS, JSON, VALUE, encrypting, register, rule, text_of
 
@@ -172,7 +183,7 @@ def test_rules_that_are_added_to_a_schema_run(
 def test_rules_run_if_the_search_for_a_schema_does_not_return_them(
     uri: str, registry: ConfluentMemoryRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register(registry, "s", AVRO, encrypting())
+    _registered(registry, "json", encrypting())
     whole = registry.answer
 
     def answer(method: str, *request: Any) -> tuple[int, bytes]:
@@ -183,7 +194,7 @@ def test_rules_run_if_the_search_for_a_schema_does_not_return_them(
         return status, json.dumps(found).encode()
 
     monkeypatch.setattr(registry, "answer", answer)
-    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    writer = serializer(uri, group="s", schema=JSON, format="json", key_service=KEYS)
     assert b"4111" not in writer.serialize(VALUE)
 
 
@@ -204,6 +215,10 @@ def test_tags_of_the_metadata_are_patterns(uri: str, registry: ConfluentMemoryRe
     assert b"4111" not in event
     assert "müsli".encode() in event
     assert writer.deserialize(event) == VALUE
+
+
+_SECRET: Any = {"type": "string", "confluent:tags": ["PII"]}
+_DEFINED: Any = {"definitions": {"secret": _SECRET, "plain": {"type": "string"}}}
 
 
 @pytest.mark.parametrize(
@@ -258,6 +273,17 @@ def test_plain_text_in_an_encrypted_field_is_a_malformed_record(uri: str, regist
         reader.deserialize(bad)
     assert reader.decode_column(pa.array([bad, good]), on_error=errors.append).to_pylist() == [None, VALUE]
     assert [(error.row, error.field_path) for error in errors] == [(0, "shop.Order.card")]
+
+
+@pytest.mark.parametrize("mode", ["WRITE", "READ"])
+def test_a_missing_key_is_never_an_allowed_failure(mode: str, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting(onFailure="NONE"))
+    event = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
+    other: dict[str, Any] = {"registry": f"{uri}?other", "group": "s"}
+    other["key_service"] = ConfluentKeys({"secret": "another"})
+    use = serializer(schema=AVRO, format="avro", **other).serialize if mode == "WRITE" else None
+    with pytest.raises(EncryptionKeyError):
+        use(VALUE) if use else deserializer(**other).deserialize(event)
 
 
 def test_a_failure_may_be_allowed(uri: str, registry: ConfluentMemoryRegistry) -> None:
@@ -343,6 +369,85 @@ def test_a_value_is_transformed(given: Any, format: str, uri: str, registry: Con
     _registered(registry, format, given)
     writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
     assert _plain(writer, writer.serialize(VALUE), format) == {**VALUE, "id": 8}
+
+
+def test_jsonata_in_several_threads() -> None:
+    run = jsonata_function(RuleSet.from_json({"ruleSet": {"domainRules": [_IDS]}}).rules["domain"][0])
+
+    class Meddled(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
+            if name == "id":
+                with ThreadPoolExecutor(1) as other:
+                    assert other.submit(run, {"id": 2, "name": "other"}).result(10) == [2, "other"]
+            return super().get(name, default)
+
+    assert run(Meddled(id=1, name="own")) == [1, "own"]
+
+
+@dataclass
+class _Order:
+    id: int
+    card: str | None
+    tags: list[str]
+
+
+_IDS: Any = rule("JSONATA", expr="[id, $$.name]")
+
+
+@pytest.mark.parametrize(
+    ("given", "deterministic"),
+    [
+        (rule("CEL", expr="message.id == 1 ? message : {'id': int(now), 'card': '', 'tags': []}"), False),
+        (rule("CEL_FIELD", kind="CONDITION", expr="now > timestamp('2020-01-01T00:00:00Z')"), False),
+        (rule("CEL_FIELD", tags=["PII"], expr="value + 'known'"), True),
+        (rule("JSONATA", expr="$merge([$, {'id': $millis()}])"), False),
+        (rule("JSONATA", expr="$merge([$, {'card': $now()}])"), False),
+        (rule("JSONATA", expr="$merge([$, {'id': $floor($random() * 9)}])"), False),
+        (rule("JSONATA", expr="$merge([$, {'id': id + 1}])"), True),
+        (encrypting(), False),
+        (encrypting("AES256_SIV"), True),
+    ],
+    ids=lambda given: str(given.get("expr", given["type"]))[:40] if isinstance(given, dict) else str(given),
+)
+def test_events_of_equal_values_are_equal_as_declared(
+    given: Any, deterministic: bool, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    register(registry, "s", AVRO, given)
+    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    several = multi_type_serializer(uri, group="s", schemas=[AVRO], format="avro", key_service=KEYS)
+    wrapped = [Enveloped(writer, source="s", type="t"), Framed(several, "delimited"), typed(writer, _Order)]
+    assert {each.is_deterministic for each in (writer, several, *wrapped)} == {deterministic}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (rule("JSONATA", mode="WRITE", expr="missing"), "returns nothing"),
+        (rule("JSONATA", mode="WRITE", expr="card"), "returns a value of type str"),
+        (rule("CEL", mode="WRITE", expr="message.id"), "returns a value of type int"),
+        (
+            rule("CEL_FIELD", mode="WRITE", tags=["PII"], expr="size(value)"),
+            "a value of type int for the field",
+        ),
+    ],
+    ids=["nothing", "text", "number", "field"],
+)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_result_of_another_type_is_an_error_of_the_event(
+    given: Any, words: str, format: str, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    _registered(registry, format, given)
+    writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
+    with pytest.raises(SerializationError, match=words):
+        writer.serialize(VALUE)
+
+
+def test_errors_have_no_values_of_fields(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, rule("JSONATA", mode="WRITE", expr="$number(card & 'x')"))
+    writer = serializer(uri, group="s", schema=AVRO, format="avro")
+    with pytest.raises(SerializationError, match="'jsonata' of type JSONATA failed: ") as error:
+        writer.serialize(VALUE)
+    assert "4111" not in "".join(traceback.format_exception(error.value))
 
 
 def test_an_extra_that_is_missing_is_named(
