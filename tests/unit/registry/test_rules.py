@@ -286,6 +286,32 @@ def test_a_missing_key_is_never_an_allowed_failure(mode: str, uri: str, registry
         use(VALUE) if use else deserializer(**other).deserialize(event)
 
 
+def test_a_key_service_uses_only_keys_that_it_unwraps(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    register(registry, "s", AVRO, encrypting())
+    event = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
+    with pytest.raises(EncryptionKeyError, match="local-kms did not wrap"):
+        deserializer(uri, group="s", key_service=ConfluentKeys({"secret": "another"})).deserialize(event)
+    equal = deserializer(uri, group="s", key_service=ConfluentKeys({"secret": "s3cret"}))
+    before = registry.requests
+    assert equal.deserialize(event) == VALUE
+    assert registry.requests == before  # equal services share the keys
+
+
+@pytest.mark.parametrize("version", [2, (1 << 32) - 1])
+def test_another_version_of_the_key_in_a_value_is_a_malformed_record(
+    version: int, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    payload = {**encrypting(days=1), "type": "ENCRYPT_PAYLOAD", "tags": []}
+    register(registry, "s", AVRO, payload, phase="encodingRules")
+    writer = serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS)
+    good = writer.serialize(VALUE)
+    bad = good[:6] + version.to_bytes(4) + good[10:]
+    errors: list[DeserializationError] = []
+    reader = deserializer(uri, group="s", key_service=KEYS)
+    assert reader.decode_column(pa.array([bad, good]), on_error=errors.append).to_pylist() == [None, VALUE]
+    assert [(type(error), error.row) for error in errors] == [(DecryptionError, 0)]
+
+
 def test_a_failure_may_be_allowed(uri: str, registry: ConfluentMemoryRegistry) -> None:
     register(registry, "s", AVRO, encrypting(onFailure="ERROR,NONE"))
     serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
