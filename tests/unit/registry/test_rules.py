@@ -312,6 +312,16 @@ def test_another_version_of_the_key_in_a_value_is_a_malformed_record(
     assert [(type(error), error.row) for error in errors] == [(DecryptionError, 0)]
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_failure_that_is_allowed_keeps_the_whole_value(
+    format: str, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    fails = rule("CEL_FIELD", mode="WRITE", tags=["PII"], expr="name == 'card' ? 'x' : string(1 / 0)", onFailure="NONE")
+    _registered(registry, format, fails)
+    writer = serializer(uri, group="s", schema=FORMATS[format], format=format)
+    assert _plain(writer, writer.serialize(VALUE), format) == VALUE
+
+
 def test_a_failure_may_be_allowed(uri: str, registry: ConfluentMemoryRegistry) -> None:
     register(registry, "s", AVRO, encrypting(onFailure="ERROR,NONE"))
     serializer(uri, group="s", schema=AVRO, format="avro", key_service=KEYS).serialize(VALUE)
