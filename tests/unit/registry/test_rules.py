@@ -221,6 +221,105 @@ _SECRET: Any = {"type": "string", "confluent:tags": ["PII"]}
 _DEFINED: Any = {"definitions": {"secret": _SECRET, "plain": {"type": "string"}}}
 
 
+def _json_uses(uri: str, registry: ConfluentMemoryRegistry, schema: Any) -> tuple[Any, Any]:
+    """Return a writer and a reader of a JSON schema whose fields with the tag are encrypted."""
+    schema = {"type": "object", **schema}
+    register(registry, "s", schema, encrypting("AES256_SIV"), kind="JSON")
+    writer = serializer(uri, group="s", schema=schema, format="json", key_service=KEYS)
+    return writer, deserializer(uri, group="s", key_service=KEYS)
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"$ref": "#/definitions/secret"},
+        {"$ref": "#/definitions/plain", "confluent:tags": ["PII"]},
+        {"oneOf": [{"type": "null"}, _SECRET]},
+        {"oneOf": [{"type": "null"}, {"$ref": "#/definitions/secret"}]},
+        {"allOf": [{"type": "string"}, _SECRET]},
+        {"anyOf": [{"type": "string", "maxLength": 9}, {"type": "string", "pattern": "^4"}], "confluent:tags": ["PII"]},
+        {"type": "array", "items": _SECRET},
+        {"type": "array", "items": {"$ref": "#/definitions/secret"}},
+    ],
+    ids=lambda card: json.dumps(card)[:50],
+)
+def test_tags_of_parts_of_a_json_schema(card: Any, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    writer, reader = _json_uses(uri, registry, {"properties": {"card": card}, **_DEFINED})
+    value = {"card": ["4111"] if card.get("type") == "array" else "4111"}
+    event = writer.serialize(value)
+    assert b"4111" not in event
+    assert reader.deserialize(event) == value
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"properties": {"card": _SECRET}}, {"properties": {"card": _SECRET}}]},
+        {"allOf": [{"properties": {"card": _SECRET}}], "properties": {"card": _SECRET}},
+        {"oneOf": [{"properties": {"card": _SECRET}}], "anyOf": [{"properties": {"card": _SECRET}}]},
+        {"properties": {"card": {"allOf": [_SECRET, _SECRET]}}},
+    ],
+    ids=["all", "all and own", "one and any", "of the field"],
+)
+def test_a_field_is_encrypted_once(schema: Any, uri: str, registry: ConfluentMemoryRegistry) -> None:
+    simple = _json_uses(
+        f"{uri}-simple",
+        mock_confluent_registry(f"mock://{uri.partition('://')[2]}-simple"),
+        {"properties": {"card": _SECRET}},
+    )[0]
+    writer, reader = _json_uses(uri, registry, schema)
+    event = writer.serialize({"card": "4111"})
+    assert b"4111" not in event
+    assert len(event) == len(simple.serialize({"card": "4111"}))
+    assert reader.deserialize(event) == {"card": "4111"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"^c": _SECRET}},
+        {"additionalProperties": _SECRET},
+        {"additionalProperties": {"type": "object", "properties": {"card": _SECRET}}},
+        {"additionalProperties": {"$ref": "#/definitions/secret"}, **_DEFINED},
+        {"properties": {"cards": {"type": "array", "items": [_SECRET]}}},
+        {"properties": {"cards": {"type": "array", "prefixItems": [_SECRET]}}},
+        {"if": {"required": ["card"]}, "then": {"properties": {"card": _SECRET}}},
+        {"if": {"required": ["card"]}, "else": {"properties": {"card": _SECRET}}},
+        {"properties": {"a": {"$ref": "#/definitions/b"}}, "definitions": {"b": {"patternProperties": {"c": _SECRET}}}},
+        {"dependentSchemas": {"a": {"properties": {"card": _SECRET}}}},
+    ],
+    ids=lambda schema: json.dumps(schema)[:60],
+)
+def test_a_tag_where_fields_are_not_changed_is_refused(
+    schema: Any, uri: str, registry: ConfluentMemoryRegistry
+) -> None:
+    with pytest.raises(UnsupportedRuleError, match="the tags PII under"):
+        _json_uses(uri, registry, schema)
+
+
+def test_tags_that_no_rule_selects_may_be_anywhere(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    other = {"additionalProperties": {**_SECRET, "confluent:tags": ["OTHER"]}, "properties": {"card": _SECRET}}
+    writer, reader = _json_uses(uri, registry, {**other, "definitions": {"unused": _SECRET}})
+    assert reader.deserialize(writer.serialize({"card": "4111", "x": "y"})) == {"card": "4111", "x": "y"}
+
+
+def test_an_encrypted_value_without_an_alternative_is_an_error(uri: str, registry: ConfluentMemoryRegistry) -> None:
+    short = {**_SECRET, "maxLength": 5}
+    kinds = [{"type": "object", "properties": {"card": short, name: {"type": "integer"}}} for name in "ab"]
+    payment = {"oneOf": [{**each, "required": [*each["properties"]]} for each in kinds]}
+    schema = {"properties": {"id": {"type": "integer"}, "payment": payment}}
+    writer, reader = _json_uses(uri, registry, schema)
+    event = writer.serialize({"payment": {"card": "4111", "b": 1}})
+    assert b"4111" not in event
+    errors: list[DeserializationError] = []
+    with pytest.raises(DecryptionError, match=r"fits no alternative of oneOf.*\$\.payment|\$\.payment.*fits no"):
+        reader.deserialize(event)
+    assert reader.decode_column(pa.array([event]), on_error=errors.append).to_pylist() == [None]
+    assert [error.row for error in errors] == [0]
+    with pytest.raises(SerializationError, match="fits no alternative"):
+        writer.serialize({"payment": {"card": "4111", "c": 1}})
+
+
 @pytest.mark.parametrize(
     ("pattern", "name", "matches"),
     [
