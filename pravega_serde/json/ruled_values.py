@@ -170,7 +170,7 @@ class _Walk:
         )
 
     def _selects(self, schema: _Part, at: _Place) -> bool:
-        """Return True if a change applies to a place, or to a field inside it, whatever its value is."""
+        """Return True if a change applies to a place, or to a field inside it."""
         left, seen = [(schema, at.path, at.name, at.tags)], set[int]()
         while left:
             each, path, name, tags = left.pop()
